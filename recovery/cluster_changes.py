@@ -21,8 +21,9 @@ class ClusterReading(NamedTuple):
 
 
 class ClusterChangeKind(StrEnum):
-    """The worst first."""
+    """The worst first. BROKER_BACK_UNREAD: its disk was to be read before it started."""
 
+    BROKER_BACK_UNREAD = "broker back unread"
     PARTITIONS_OFFLINE = "partitions offline"
     BROKER_GONE = "broker gone"
     PARTITIONS_ONLINE = "partitions online"

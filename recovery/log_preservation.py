@@ -18,6 +18,7 @@ from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.model import Standing, TopicPartition, Unknown, Why
 from recovery.plan.values import PlanRow
+from recovery.unread_brokers import unread_brokers
 from recovery.wording.quantity_text import both, brokers_are, counted
 
 COST = "a full copy of each log when its replica is assigned again"
@@ -64,7 +65,7 @@ def keep_plan(
     moves: list[ReplicaMove] = []
     not_preserved: list[NotPreserved] = []
     for row in rows:
-        preserved = tuple(broker for broker in row.unread if not brokers or broker in brokers)
+        preserved = tuple(broker for broker in unread_brokers(row) if not brokers or broker in brokers)
         why = _not_down(row, brokers.intersection(row.replicas).difference(preserved))
         after = tuple(broker for broker in row.replicas if broker not in preserved)
         if not why and preserved:

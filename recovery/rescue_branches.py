@@ -73,6 +73,22 @@ class RescueBranch(NamedTuple):
         return next((span.epoch for span in self.spans if span.start <= offset < span.end), NO_EPOCH)
 
 
+def cuts_off(survey: Survey, leader: int) -> bool:
+    """Whether electing ``leader`` cuts off anything that a replica which told its log holds."""
+    chosen = survey.log(leader)
+    if chosen is None:
+        return False
+    for replica in survey.replicas:
+        log = replica.log
+        if replica.broker == leader or not isinstance(log, ReplicaLog):
+            continue
+        # Nearly all logs are equal: thousands of rows are not to be compared span by span.
+        same = log.lineage == chosen.lineage and log.log_start_offset == chosen.log_start_offset
+        if not same and lost_spans(survey, leader, replica.broker):
+            return True
+    return False
+
+
 class UnreadReplica(NamedTuple):
     """A replica that may hold what the chosen log does not, and cannot be read; ``why`` in one line."""
 

@@ -7,9 +7,11 @@ when that broker starts again (ReplicaFetcherThread, by the leader's epochs): un
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.model import PartitionState, TopicPartition
 
 if TYPE_CHECKING:
@@ -28,6 +30,27 @@ class UnreadDisk(NamedTuple):
     topic_id: str = ""
     leader_epoch: int = -1
     elected_ms: int = 0
+
+
+class ReadDisk(NamedTuple):
+    """The log of ``tp`` on ``broker`` was read, or waived by an operator, at ``at_ms``."""
+
+    broker: int
+    tp: TopicPartition
+    at_ms: int
+
+
+def without_read(unread: DisksToRead, read: Iterable[ReadDisk]) -> DisksToRead:
+    """The disks that the metadata log tells of, without those that were read or waived since."""
+    done = {(one.broker, one.tp): one.at_ms for one in read}
+    if not done:
+        return unread
+    partitions = {}
+    for tp, missed in unread.partitions.items():
+        left = tuple(one for one in missed.brokers if done.get((one, tp), -1) < missed.since_ms)
+        if left:
+            partitions[tp] = missed._replace(brokers=left)
+    return replace(unread, partitions=partitions)
 
 
 class UnreadDiskState(StrEnum):
@@ -78,6 +101,26 @@ def with_outcome(
 ) -> tuple[UnreadDisk, ...]:
     """The disks with one of those outcomes."""
     return tuple(disk for disk, outcome in outcomes.items() if outcome in wanted)
+
+
+def still_to_read(
+    disks: Iterable[UnreadDisk], outcomes: Mapping[UnreadDisk, UnreadDiskState] | None
+) -> tuple[UnreadDisk, ...]:
+    """The disks that can still be read before their brokers start; all, where no cluster was asked."""
+    if outcomes is None:
+        return tuple(disks)
+    open_ = with_outcome(outcomes, UnreadDiskState.AWAY, UnreadDiskState.NO_REPLICA)
+    wanted = set(disks)
+    return tuple(disk for disk in open_ if disk in wanted)
+
+
+def only_in_journal(disks: Iterable[UnreadDisk], unread: DisksToRead) -> tuple[UnreadDisk, ...]:
+    """Without those that the metadata log tells of too, with more of it."""
+    return tuple(
+        disk
+        for disk in disks
+        if (missed := unread.partitions.get(disk.tp)) is None or disk.broker not in missed.brokers
+    )
 
 
 def by_broker(disks: Iterable[UnreadDisk]) -> Mapping[int, tuple[TopicPartition, ...]]:

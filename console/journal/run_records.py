@@ -101,6 +101,16 @@ def _run_files(cluster_id: str, root: Path | None) -> list[Path]:
     return [path for path in paths if path.suffix == ".jsonl"]
 
 
+def journal_files(cluster_id: str) -> tuple[tuple[str, int], ...]:
+    """Names and sizes of the files of the cluster's runs: equal where nothing was recorded since. Empty without
+    any, and where they cannot be read.
+    """
+    with contextlib.suppress(OSError, JournalError):
+        directory = cluster_directory(cluster_id)
+        return tuple(sorted((path.name, path.stat().st_size) for path in directory.glob("*.jsonl")))
+    return ()
+
+
 SETTLED = "settled"
 """The file that names a run: no older run left anything open."""
 

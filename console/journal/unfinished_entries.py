@@ -18,7 +18,7 @@ from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, 
 from console.journal.unread_disks import DISK_READ, DISK_WAIVED, DiskBook
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition
-from recovery.unread_disks import UnreadDisk
+from recovery.unread_disks import ReadDisk, UnreadDisk
 
 RESCUE, NO_RESCUE = "rescue", "no-rescue"
 """Rescues and elections without a rescue: ``resume`` has nothing to finish here."""
@@ -165,7 +165,8 @@ class Unfinished:
     plan of the latest run that left orders or requests: its other elections were not sent; "" if there is none.
     ``elections`` need no undoing, so they hold up no other change; until they are dead their result is not known.
     ``operators`` are the person and the host of each run, by its id. ``unread_disks`` hold up nothing either: they
-    are to be read before their brokers start (:mod:`recovery.unread_disks` says what became of them).
+    are to be read before their brokers start (:mod:`recovery.unread_disks` says what became of them);
+    ``read_disks`` were.
     """
 
     orders: tuple[OpenOrder, ...]
@@ -179,6 +180,7 @@ class Unfinished:
     operators: Mapping[str, str] = field(default_factory=dict)
     unread_disks: tuple[UnreadDisk, ...] = ()
     keeps: tuple[OpenEntry, ...] = ()
+    read_disks: tuple[ReadDisk, ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -213,6 +215,7 @@ class Unfinished:
             self.operators,
             self.unread_disks,
             tuple(entry for entry in self.keeps if entry.run_id != run_id),
+            self.read_disks,
         )
 
 
@@ -277,6 +280,7 @@ class _Book:
             elections,
             unread_disks=self._disks.open(),
             keeps=self._of(KEEP_LOG),
+            read_disks=self._disks.closed,
         )
 
     def _of(self, action: str) -> tuple[OpenEntry, ...]:
@@ -303,10 +307,8 @@ class _Book:
         elif event.action == PLANNED:
             self._plan_files[event.entry] = run_id, str(event.detail.get("file", ""))
             self._disks.planned(event)
-        elif event.action == DISK_READ:
-            self._disks.read(event)
-        elif event.action == DISK_WAIVED:
-            self._disks.waived(event)
+        elif event.action in (DISK_READ, DISK_WAIVED):
+            self._disks.close(event)
         elif event.action == RESTORE_RECORDS:
             restore = _open_restore(run_id, event)
             self._restores[restore.command] = restore

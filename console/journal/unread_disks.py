@@ -7,16 +7,17 @@ at which the broker told its log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from backends.base.answers import Outcome
 from console.journal.planned_elections import planned_elections
 from console.journal.run_records import EntryBegun, EntryEnded
-from recovery.model import TopicPartition
-from recovery.plan.values import Plan
-from recovery.unread_disks import UnreadDisk
+from recovery.model import PartitionState, TopicPartition
+from recovery.plan.values import PlanRow
+from recovery.unread_brokers import UnreadBrokers
+from recovery.unread_disks import ReadDisk, UnreadDisk
 
 DISK_READ, DISK_WAIVED = "disk-read", "disk-waived"
 """Notes that send nothing: the disk of a broker was read into a rescue; an operator will not read it."""
@@ -34,11 +35,15 @@ class DiskPartition(NamedTuple):
     topic_id: str
 
 
-def unread_detail(plan: Plan) -> list[dict[str, object]]:
-    """What is recorded before the elections of a plan of the disks that nobody read, by broker."""
+UnreadDisksDetail = list[dict[str, object]]
+"""The member ``unread`` of an entry of elections."""
+
+
+def unread_detail(rows: Iterable[PlanRow | PartitionState], unread: UnreadBrokers) -> UnreadDisksDetail:
+    """What is recorded of elections about the disks that nobody read, by broker."""
     found: dict[int, list[DiskPartition]] = {}
-    for row in plan.rows:
-        for broker in row.unread:
+    for row in rows:
+        for broker in unread.get(row.tp, ()):
             found.setdefault(broker, []).append(DiskPartition(row.tp, row.topic_id))
     return [{"broker": broker, "topics": _by_topic(rows)} for broker, rows in sorted(found.items())]
 
@@ -56,9 +61,9 @@ def disk_read_detail(
     }
 
 
-def waived_detail(broker: int, topics: Sequence[str]) -> dict[str, object]:
-    """``topics`` empty: all that is open of the broker's disk."""
-    return {"broker": broker, "only": list(topics)}
+def waived_detail(broker: int, partitions: Iterable[DiskPartition]) -> dict[str, object]:
+    """What is recorded of a disk that an operator will not read."""
+    return {"broker": broker, "topics": _by_topic(partitions)}
 
 
 def disk_partitions(detail: Mapping[str, Any]) -> tuple[DiskPartition, ...]:
@@ -91,6 +96,12 @@ class DiskBook:
         self._open: dict[TopicPartition, dict[int, UnreadDisk]] = {}
         self._planned: dict[str, EntryBegun] = {}
         self._read_for: dict[str, set[_Place]] = {}
+        self._closed: dict[_Place, int] = {}
+
+    @property
+    def closed(self) -> tuple[ReadDisk, ...]:
+        """The disks that were read or waived, whatever election left them."""
+        return tuple(ReadDisk(place.broker, place.tp, at_ms) for place, at_ms in self._closed.items())
 
     def open(self) -> tuple[UnreadDisk, ...]:
         """Those of elections whose end was not recorded too: they may have been carried out."""
@@ -120,19 +131,11 @@ class DiskBook:
                 broker: disk._replace(leader_epoch=election.leader_epoch) for broker, disk in disks.items()
             }
 
-    def read(self, begun: EntryBegun) -> None:
-        """A disk was read."""
-        broker = int(begun.detail.get("broker", -1))
+    def close(self, begun: EntryBegun) -> None:
+        """A disk was read, or an operator said why it will not be."""
+        broker, plan_id = int(begun.detail.get("broker", -1)), str(begun.detail.get("planId", ""))
         places = {_Place(broker, one.tp) for one in _partitions(begun.detail)}
-        self._close(places, str(begun.detail.get("planId", "")))
-
-    def waived(self, begun: EntryBegun) -> None:
-        """An operator said why a disk will not be read."""
-        broker, only = int(begun.detail.get("broker", -1)), begun.detail.get("only", ())
-        disks = (disk for disk in self.open() if disk.broker == broker)
-        self._close({_Place(broker, disk.tp) for disk in disks if not only or disk.tp.topic in only})
-
-    def _close(self, places: Set[_Place], plan_id: str = "") -> None:
+        self._closed.update(dict.fromkeys(places, _ms(begun.at)))
         # A rescue may be read before the elections of its plan, and after those of a run that was killed.
         unended = (str(begun.detail.get("planId", "")) for begun in self._planned.values())
         for planned in filter(None, (plan_id, *unended)):

@@ -20,6 +20,7 @@ from console.journal.unfinished_entries import (
     UNREGISTER,
     WRITE_MARKERS,
 )
+from console.journal.unread_disks import DISK_READ, DISK_WAIVED, disk_partitions
 from console.output.incident.journal_outcomes import elections_lines, fix_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
@@ -96,6 +97,8 @@ def event_text(event: Event) -> str:
         if event.action == NO_RESCUE:
             lossy = counted(int(event.detail.get("partitions", 0)), "partition")
             return f"not read before the elections: what they cut off of {lossy}"
+        if event.action in (DISK_READ, DISK_WAIVED):
+            return disk_entry_text(event)
         if event.action == FOUND_ORDER:
             return f"found the order of an election by another run on {counted(len(event.rows), 'partition')}"
         count = f" of {counted(len(event.rows), 'partition')}" if event.rows else ""
@@ -113,7 +116,17 @@ def event_text(event: Event) -> str:
     return f"settled: {event.why}{f' ({what})' if what else ''}"
 
 
-_NOTES = (NO_RESCUE, FOUND_ORDER)
+def disk_entry_text(event: EntryBegun) -> str:
+    """An entry about the disk of a broker that was not read before an election."""
+    detail = event.detail
+    broker = detail.get("broker", "?")
+    partitions = counted(len(disk_partitions(detail)), "partition")
+    if event.action == DISK_WAIVED:
+        return f"the disk of broker {broker} is not to be read any more: {partitions}"
+    return f"the disk of broker {broker} was read into {detail.get('directory', '?')}: {partitions}"
+
+
+_NOTES = (NO_RESCUE, FOUND_ORDER, DISK_READ, DISK_WAIVED)
 """Entries that send nothing."""
 _COUNTED = {
     COMMIT_OFFSETS: ("offsets", "partition of a group", "partitions of groups"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from console.errors import InputError
 from console.journal.journal_lines import moment
@@ -29,6 +30,33 @@ from recovery.rescue_branches import RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import human_bytes
 
 _PRIVATE = 0o600
+
+
+class Room(NamedTuple):
+    """Bytes that a rescue needs, as far as sizes are known, and that its disk has room for."""
+
+    needed: int
+    free: int
+
+    @property
+    def shortage(self) -> str:
+        return (
+            f"the rescue needs about {human_bytes(self.needed)}, and its disk has room for"
+            f" {human_bytes(self.free)} ({human_bytes(SPARE_BYTES)} are always left free)"
+        )
+
+
+def room_for(path: Path, branches: Iterable[RescueBranch]) -> Room:
+    """For what of the branches was not read as a whole yet. ``path`` need not be there. Raises InputError."""
+    needed = sum(
+        max(one.size, 0) for one in branches if not (path / branch_directory(one) / MANIFEST).exists()
+    )
+    there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    try:
+        disk = os.statvfs(there)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be used: {error.strerror}") from None
+    return Room(needed, max(disk.f_bavail * disk.f_frsize - SPARE_BYTES, 0))
 
 
 class RescueDirectory:
@@ -130,14 +158,9 @@ class RescueDirectory:
         return known
 
     def _require_room(self, branches: Sequence[RescueBranch]) -> None:
-        wanted = sum(max(one.size, 0) for one in branches if not (self._place(one) / MANIFEST).exists())
-        disk = os.statvfs(self.path)
-        free = disk.f_bavail * disk.f_frsize - SPARE_BYTES
-        if wanted > free:
-            raise InputError(
-                f"{self.path}: the rescue needs about {human_bytes(wanted)}, and its disk has room for"
-                f" {human_bytes(max(free, 0))} ({human_bytes(SPARE_BYTES)} are always left free)"
-            )
+        room = room_for(self.path, branches)
+        if room.needed > room.free:
+            raise InputError(f"{self.path}: {room.shortage}")
 
     def _write_index(
         self, known: RescueIndex | None, branches: Sequence[RescueBranch], unread: Sequence[UnreadReplica]

@@ -195,20 +195,6 @@ class PlanRow(NamedTuple):
         return tuple(silent.broker for silent in self.unanswered)
 
     @property
-    def unread(self) -> tuple[int, ...]:
-        """The brokers that are down and whose logs nobody read, in assignment order: what they alone hold is cut
-        off when they start after this election. A disk that was read as evidence counts where it may hold something
-        beyond the chosen log. A broker that is up and does not answer here truncates at once.
-        """
-        silent = {one.broker for one in self.unanswered if one.standing is not Standing.ELECTABLE}
-        chosen = self.chosen
-        for one in self.candidates:
-            same = one.last_epoch is not None and one.last_epoch == chosen.last_epoch
-            if one.disk_read_ms is not None and not (same and one.log_end <= chosen.log_end):
-                silent.add(one.broker)
-        return tuple(broker for broker in self.replicas if broker in silent)
-
-    @property
     def written_order(self) -> WrittenOrder:
         """The assignment to restore if the order was written for the election."""
         return WrittenOrder(self.tp, self.topic_id, self.replicas, self.order)

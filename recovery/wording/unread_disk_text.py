@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.model import TopicPartition
+from recovery.unread_brokers import UnreadBrokers
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
 from recovery.wording.quantity_text import (
     both,
@@ -85,6 +86,13 @@ def unread_disk_lines(
     for outcome, text in _TEXTS.items():
         for broker, partitions in by_broker(one for one in wanted if outcomes.get(one) is outcome).items():
             yield text(broker, partitions)
+
+
+def unread_broker_lines(unread: UnreadBrokers) -> Iterator[str]:
+    """Before elections: one line for each broker that is down and was not read."""
+    disks = (UnreadDisk(broker, tp) for tp, brokers in unread.items() for broker in brokers)
+    for broker, partitions in by_broker(disks).items():
+        yield disk_first_text(broker, partitions)
 
 
 def unread_in_short(brokers: Sequence[int]) -> str:

@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from console.app.app import Console
 from console.app.main_screen.question_dialogs import ChoiceQuestion, TextQuestion
 from console.plan_files import newest_rescue
 from console.rescue.rescued_branch import open_rescue
 from recovery.model import TopicPartition
-from tests.console.faults import happens
+from tests.console.faults import happens, passes
 from tests.console.robot import Robot, console, records
 from widgets.dialogs.confirmation import Confirmation
 from widgets.plan import CandidatePicker
@@ -104,3 +107,27 @@ async def test_the_log_of_a_broker_that_is_down_is_kept_when_that_is_chosen(home
         await robot.idle()
         await robot.hears("1 recovered, the log of 3 is kept when it starts")
     assert actions(home) == ["rescue", "keep-log", "planned-elections", "elect", "reassign"]
+
+
+async def test_the_head_names_the_disk_to_read_until_its_broker_comes_back_and_the_bell_rings(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 3 is silent at the election, and then started although nobody has read its disk."""
+    rung = []
+    monkeypatch.setattr(Console, "bell", lambda _app: rung.append(True))
+    async with planned() as robot:
+        await robot.asks_to_apply()
+        await robot.sees("before broker 3 is started, read its disk", "about 48.8 KiB, about 1 s at")
+        await robot.confirms("payments", "incident 1")
+        await robot.idle()
+        await robot.looks_again()
+        await robot.sees("read the disk of 3 before it starts")
+        assert not rung
+        await happens(robot, lambda b: b.simulation.world.start_broker(3))
+        await passes(robot, 30)
+        await robot.looks_again()
+        await robot.hears("broker 3 came back unread: what it alone held of payments-0 is gone")
+        assert rung
+        await robot.until(lambda: "before it starts" not in robot.screen, "no disk in the head")
+        await robot.press("J")
+        await robot.sees("before broker 3 is started, read its disk")

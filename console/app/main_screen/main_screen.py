@@ -122,6 +122,8 @@ class MainScreen(PanesScreen):
             other_cluster=self._on_other_cluster,
             warnings=self._warnings,
             report=self.owner.report,
+            disks=lambda: self.session.view.unread_disks,
+            ring=self.app.bell,
         )
 
     def _warnings(self) -> list[str]:

@@ -4,16 +4,19 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from console.app.screen_calls import Say
 from console.app.session.draft import Draft
+from recovery.unread_disks import UnreadDisk, UnreadDiskState
+from recovery.wording.unread_disk_text import unread_disk_lines
 from widgets.text import Tone
 
 
 class SessionReports:
     """The listener of a session (:class:`console.app.session.session.Listener`). ``clear`` removes a message if it
-    is shown. ``shown`` returns whether the screen is shown. ``clear_marks`` removes the marks of every table and
+    is shown. ``shown`` returns whether the screen is shown. ``disks`` are those that an election left unread, and
+    ``ring`` rings the terminal's bell. ``clear_marks`` removes the marks of every table and
     returns how many there were. ``warnings`` returns the warnings from opening the cluster, once. ``report`` writes
     a crash file and returns the line that names it.
     """
@@ -30,6 +33,8 @@ class SessionReports:
         other_cluster: Callable[[], None],
         warnings: Callable[[], list[str]],
         report: Callable[[Exception], str],
+        disks: Callable[[], Mapping[UnreadDisk, UnreadDiskState]],
+        ring: Callable[[], None],
     ) -> None:
         self._say = say
         self._clear = clear
@@ -40,6 +45,9 @@ class SessionReports:
         self._other_cluster = other_cluster
         self._warnings = warnings
         self._report = report
+        self._disks = disks
+        self._ring = ring
+        self._disks_before: Mapping[UnreadDisk, UnreadDiskState] = {}
         self._problem = ""
         self._lapsed = ""
 
@@ -47,6 +55,19 @@ class SessionReports:
         self._redraw()
         if self._shown() and (warnings := self._warnings()):
             self._say("; ".join(warnings), Tone.WARN)
+        self._tell_of_disks()
+
+    def _tell_of_disks(self) -> None:
+        """Rings where a broker has come back whose disk was to be read before."""
+        before, now = self._disks_before, self._disks()
+        if before is now or not self._shown():
+            return
+        self._disks_before = now
+        away, back = UnreadDiskState.AWAY, UnreadDiskState.CAME_BACK
+        returned = [disk for disk, state in now.items() if state is back and before.get(disk) is away]
+        if returned:
+            self._ring()
+            self._say("; ".join(unread_disk_lines(returned, now)), Tone.BAD)
 
     def state_changed(self, problem: str, lapsed: str) -> None:
         if not self._shown():

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import Outcome
+from backends.base.protocol import Backend
 from console.app.main_screen.key_actions import NO_ALTER
 from console.app.main_screen.running_task import RunningTask
 from console.app.plan import confirmed_change, draft_changes
@@ -21,7 +22,7 @@ from console.operations.elections.plan_comparison import PreparedPlan, checked_j
 from console.operations.elections.unfinished_orders import HalfDone
 from console.operations.registry import BY_NAME
 from console.output.resume_report import unfinished_lines
-from console.plan_files import rescue_directory, save_plan
+from console.plan_files import save_plan
 from console.program import Program
 from console.provenance import now
 from recovery.model import Unknown
@@ -29,36 +30,47 @@ from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState
+from recovery.unread_brokers import UnreadBrokers
 from recovery.wording.quantity_text import both, counted
+from recovery.wording.unread_disk_text import unread_broker_lines
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
 
 if TYPE_CHECKING:
     from console.operations.elections.apply_plan import Applied, ApplyPlan
-    from console.operations.rescue.rescue_read import RescueRequest
+    from console.operations.rescue.rescue_outlook import RescueChoice, RescueOutlook
 
 
 class RescueOption(NamedTuple):
-    """``request`` is None where nothing is read. ``keep``: logs that nobody read are kept from being cut off."""
+    """``choice`` is None where nothing is read. ``keep``: logs that nobody read are kept from being cut off."""
 
     option: ConfirmOption
-    request: RescueRequest | None
+    choice: RescueChoice | None
     keep: bool = False
 
 
-def rescue_options(plan: Plan) -> tuple[RescueOption, ...]:
-    """The choices for a plan; empty where no election of it can lose anything. Raises InputError."""
-    if all(row.loss.none for row in plan.rows):
-        return ()
-    from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415  # not for the first frame
+def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tuple[RescueOption, ...]:
+    """The choices for a plan; empty where its elections cut off nothing, neither now nor when a broker starts."""
+    from console.operations.rescue.rescue_outlook import RescueChoice  # noqa: PLC0415  # not for the first frame
 
-    directory = rescue_directory(plan)
+    silent = sorted({broker for brokers in unread.values() for broker in brokers})
+    if outlook is None:
+        if not silent:
+            return ()
+        first = f"Keep no log: read the disk of {both(silent)} before it starts."
+        return (
+            RescueOption(ConfirmOption("keep no log", first), RescueChoice()),
+            _keep_option(silent, "", RescueChoice()),
+        )
+    directory = outlook.request.directory
     where = f"…/{directory.parent.name}/{directory.name}"
     return (
         RescueOption(
-            ConfirmOption("rescue first", f"Rescue first: what is cut off is read into {where}."),
-            RescueRequest(directory),
+            ConfirmOption(
+                "rescue first", f"Rescue first: what is cut off is read into {where} ({outlook.cost})."
+            ),
+            RescueChoice(directory),
         ),
         RescueOption(
             ConfirmOption("no rescue", "NO rescue: what is cut off is gone for good.", Tone.BAD), None
@@ -69,28 +81,24 @@ def rescue_options(plan: Plan) -> tuple[RescueOption, ...]:
                 f"Rescue first, into {where}; elect also what could not be read as a whole.",
                 Tone.WARN,
             ),
-            RescueRequest(directory, elect_anyway=True),
+            RescueChoice(directory, elect_anyway=True),
         ),
-        *_keep_options(plan, where, RescueRequest(directory)),
+        *([_keep_option(silent, f" Rescue first, into {where}.", RescueChoice(directory))] if silent else []),
     )
 
 
-def _keep_options(plan: Plan, where: str, request: RescueRequest) -> tuple[RescueOption, ...]:
-    """The choice that keeps the logs of brokers that are down; none where no such log waits for its start."""
-    unread = sorted({broker for row in plan.rows for broker in row.unread})
-    if not unread:
-        return ()
-    brokers = both(unread)
-    return (
-        RescueOption(
-            ConfirmOption(
-                f"rescue first, and keep the log of {brokers}",
-                f"Keep the log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
-                f" later. Rescue first, into {where}.",
-            ),
-            request,
-            keep=True,
+def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> RescueOption:
+    """Keeps the logs of the ``silent`` brokers, which are down; ``rescue`` says what is read first."""
+    brokers = both(silent)
+    first = "rescue first, and " if rescue else ""
+    return RescueOption(
+        ConfirmOption(
+            f"{first}keep the log of {brokers}",
+            f"Keep the log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
+            f" later.{rescue}",
         ),
+        choice,
+        keep=True,
     )
 
 
@@ -149,14 +157,14 @@ class Applier:
         assert plan is not None
         # A message about an earlier question must not be shown behind this one.
         self._say("")
-        prepared = await self._checked(plan)
+        prepared, outlook = await self._checked(plan)
         if not prepared.holding.rows:
             session.plan_is(draft_changes.refused(session.draft, prepared.checks))
             raise NotDone("no row of the plan is left to apply: see each row; nothing was sent")
         shown = replace(prepared.holding, not_elected=())
         frozen = freeze(shown, session.view.cluster_id, session.target.title, simulated=session.simulated)
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
-        rescue = rescue_options(frozen.plan)
+        rescue = rescue_options(outlook, prepared.unread)
         asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
         confirmed = await self._ask(Confirmation(asked))
         if confirmed is None:
@@ -172,10 +180,10 @@ class Applier:
             confirmed.reason,
             frozen.title,
             session.draft.file,
-            rescue=rescue[confirmed.option].request if rescue else None,
+            rescue=rescue[confirmed.option].choice if rescue else None,
             keep_logs_of=frozenset() if rescue and rescue[confirmed.option].keep else None,
             keep_where_possible=True,
-            compared=checked_just_now(frozen.plan),
+            compared=replace(checked_just_now(frozen.plan), cut_off=prepared.cut_off, unread=prepared.unread),
         )
         applied = await self._send(frozen, whole, change)
         session.plan_is(
@@ -191,12 +199,25 @@ class Applier:
         session = self._session
         refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
 
-    async def _checked(self, plan: Plan) -> PreparedPlan:
+    async def _checked(self, plan: Plan) -> tuple[PreparedPlan, RescueOutlook | None]:
+        """The comparison, and what a rescue of what can be read takes. Raises InputError if it has no room."""
+        from console.operations.rescue.rescue_outlook import (  # noqa: PLC0415  # not for the first frame
+            DEFAULT_RESCUE,
+            rescue_outlook,
+        )
+
         session = self._session
         cluster_id, progress = session.view.cluster_id, self._progress.begin("comparing every row")
-        prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
+
+        async def job(backend: Backend) -> tuple[PreparedPlan, RescueOutlook | None]:
+            found = await prepare(backend, plan, cluster_id, progress)
+            return found, await rescue_outlook(
+                backend, found.holding, found.cut_off, DEFAULT_RESCUE, progress
+            )
+
+        prepared, outlook = await session.run(job)
         session.plan_is(draft_changes.compared(session.draft, prepared.checks))
-        return prepared
+        return prepared, outlook
 
     def _save(self, plan: Plan) -> None:
         """Saves the plan before it is applied: resume and verify need the file."""
@@ -313,6 +334,7 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
         warnings += [
             f"{row.tp}: {mark}: {mark.meaning}" for row in worst(frozen.plan, WORST) for mark in row.marks
         ][:WORST]
+    warnings += list(unread_broker_lines(prepared.unread))[:WORST]
     warnings += risk_lines(frozen.plan, WORST, native=prepared.native)
     if prepared.refused:
         warnings.append(

@@ -19,6 +19,7 @@ from console.output.journal_report import ClusterJournal, journal_lines
 from console.output.resume_report import open_lines, unknown_line
 from console.provenance import now
 from recovery.wording.quantity_text import printable
+from recovery.wording.unread_disk_text import unread_disk_lines
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.text import fold, line
 from widgets.text_lines import Lines
@@ -34,7 +35,8 @@ def lines(cluster_id: str) -> tuple[str, ...]:
     open_ends, going_on = left_open(runs), running(cluster_id)
     mine = "" if going_on is None else going_on.run_id
     journal = ClusterJournal(cluster_id, runs[-SHOWN_RUNS:], len(runs), mine)
-    return (*(() if open_ends.nothing else open_lines(open_ends, going_on, now())), *journal_lines([journal]))
+    left = () if open_ends.nothing else open_lines(open_ends, going_on, now())
+    return (*left, *unread_disk_lines(open_ends.unread_disks), *journal_lines([journal]))
 
 
 def unfinished_text(cluster_id: str, resume: str) -> str:

@@ -20,6 +20,7 @@ from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
 from console.last_healthy import recall
+from console.operations.rescue.unread_disks import open_disks, states_of
 from console.operations.survey.acknowledged_losses import refuse_other_cluster
 from console.operations.survey.cluster_health import Configs, HealthSources, cluster_health, topics_of
 from console.operations.survey.disk_evidence import registration_facts
@@ -37,6 +38,13 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import marks
+from recovery.unread_disks import (
+    UnreadDisk,
+    UnreadDiskState,
+    by_broker,
+    still_to_read,
+    without_read,
+)
 
 T = TypeVar("T")
 
@@ -81,6 +89,7 @@ class ClusterRefresh:
             self._offline_times,
             self._fenced_times,
             self._verdicts,
+            self._unread_disks,
             self._disks_to_read,
         )
         for step in steps:
@@ -200,7 +209,7 @@ class ClusterRefresh:
         history, copied = self._metadata_log()
         log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
         old = view.disks
-        if old is not None and old[:3] == (view.partitions, view.configs, log):
+        if old is not None and old[:4] == (view.partitions, view.configs, log, view.journal):
             return view
         states = [state for state in view.partitions.states if away(state)]
         no_config = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
@@ -210,9 +219,22 @@ class ClusterRefresh:
 
         why = self.offline_times.source.unread
         log_or_why = why if isinstance(history, Unknown) and why is not None else history
-        unread = await disks_to_read(states, min_isr, log_or_why, copied=copied)
+        reported = await disks_to_read(states, min_isr, log_or_why, copied=copied)
+        unread = without_read(reported, () if view.journal is None else view.journal.read)
         steps = first_steps(read_first(unread))
-        return replace(view, disks=JudgedDisks(view.partitions, view.configs, log, unread, steps))
+        return replace(
+            view, disks=JudgedDisks(view.partitions, view.configs, log, view.journal, unread, steps)
+        )
+
+    async def _unread_disks(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
+        """What became of the disks that an election left unread, by the journal and by what was read here."""
+        journal = await asyncio.to_thread(open_disks, view.cluster_id, view.journal)
+        found: Mapping[UnreadDisk, UnreadDiskState] = {}
+        if journal.disks and view.cluster is not None and view.partitions is not None:
+            history = self.offline_times.source.history
+            known = None if isinstance(history, Unknown) else history
+            found = states_of(journal.disks, view.cluster, view.partitions.states, known)
+        return replace(view, journal=journal, unread_disks=_old_if_equal(view.unread_disks, found))
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:
         known, now = view.configs, self.clock()
@@ -327,6 +349,7 @@ def _health(view: View) -> ClusterHealth | None:
             view.configs,
             under_min_isr=sum(_under_min_isr(state, view.configs) for state in led),
             unread=DisksToRead() if view.disks is None else view.disks.unread,
+            to_read=tuple(by_broker(still_to_read(view.unread_disks, view.unread_disks))),
         )
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import (
     Capabilities,
@@ -26,6 +26,10 @@ from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.topic_marks import Mark
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+from recovery.unread_disks import UnreadDisk, UnreadDiskState
+
+if TYPE_CHECKING:
+    from console.operations.rescue.unread_disks import OpenDisks
 
 
 class Link(StrEnum):
@@ -52,13 +56,14 @@ class JudgedSurvey(NamedTuple):
 
 
 class JudgedDisks(NamedTuple):
-    """Whose disks are to be read before they start, by these partitions, configurations and metadata log, and what
-    that means for what is done first.
+    """Whose disks are to be read before they start, by these partitions, configurations, metadata log and journal,
+    and what that means for what is done first.
     """
 
     partitions: Partitions
     configs: Mapping[str, Mapping[str, str] | Unknown]
     log: LogRead
+    journal: OpenDisks | None
     unread: DisksToRead
     steps: tuple[FirstStep, ...]
 
@@ -87,7 +92,8 @@ class View:
     that of the whole cluster, None before the partitions were told. ``answered`` is when each broker answered last,
     ``fenced_since`` when each fenced one was fenced, and whether that is exact or the first time it was seen so. A
     look that found a part as it was keeps the very same object. ``disks`` are those of brokers that are down, of
-    partitions with a leader.
+    partitions with a leader. ``unread_disks`` are those that the ``journal`` has as not read before an election,
+    and what became of them.
     """
 
     generation: int = 0
@@ -114,6 +120,8 @@ class View:
     dirs_at: float | None = None
     health: ClusterHealth | None = None
     disks: JudgedDisks | None = None
+    journal: OpenDisks | None = None
+    unread_disks: Mapping[UnreadDisk, UnreadDiskState] = field(default_factory=dict)
 
     def aged(self) -> View:
         """As it is, and nothing of it recent: the next look asks for what seldom changes too."""

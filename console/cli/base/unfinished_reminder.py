@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from console.cli.base.run import Run
 from console.errors import InputError
@@ -11,16 +13,35 @@ from console.journal.state_access import records_access
 from console.paths import cluster_name, records_dir
 from console.provenance import now
 
+if TYPE_CHECKING:
+    from backends.base.answers import ClusterInfo
+    from console.operations.rescue.unread_disks import DiskStates
+    from recovery.acknowledged.disks_to_read import DisksToRead
+    from recovery.model import PartitionState
+    from recovery.unread_disks import UnreadDisk
 
-def remind(run: Run, cluster_id: str) -> bool:
+
+class PresentCluster(NamedTuple):
+    """The cluster as the command read it, to tell what became of disks that an election left unread. ``reported``:
+    what the command said of disks already; ``disks``: what became of those of the journal, where it looked further.
+    """
+
+    cluster: ClusterInfo
+    states: Sequence[PartitionState]
+    reported: DisksToRead | None = None
+    disks: DiskStates | None = None
+
+
+def remind(run: Run, cluster_id: str, present: PresentCluster | None = None) -> bool:
     """Prints what this host's journal shows as unfinished, and the command that finishes it; True if that comes
-    before everything else, as all but a restore of rescued records does.
+    before everything else, as all but a restore of rescued records does. Then the disks that are to be read before
+    their brokers start, as far as ``present`` tells.
 
     A run that is still going on is named; nothing can be finished while it has the lock. A journal that cannot be
     read is named too: what the command read from the cluster was printed already.
     """
     try:
-        return _has_runs(cluster_id) and _remind(run, cluster_id)
+        return _has_runs(cluster_id) and _remind(run, cluster_id, present)
     except (InputError, JournalError) as error:
         from console.output.resume_report import unknown_line  # noqa: PLC0415
 
@@ -40,13 +61,15 @@ def _has_runs(cluster_id: str) -> bool:
         raise JournalError(f"{directory}: cannot be read: {error.strerror}") from None
 
 
-def _remind(run: Run, cluster_id: str) -> bool:
+def _remind(run: Run, cluster_id: str, present: PresentCluster | None) -> bool:
     from console.journal.journal import running  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
     from console.output.resume_report import open_lines  # noqa: PLC0415
 
     found = unfinished(cluster_id)
     found = replace(found, entries=())
+    if found.unread_disks:
+        _say_disks(run, found.unread_disks, present)
     if found.nothing:
         return False
     going_on = running(cluster_id)
@@ -58,3 +81,18 @@ def _remind(run: Run, cluster_id: str) -> bool:
         for restore in found.restores:
             run.next(*restore.command)
     return for_resume
+
+
+def _say_disks(run: Run, disks: Sequence[UnreadDisk], present: PresentCluster | None) -> None:
+    from console.operations.rescue.unread_disks import states_of  # noqa: PLC0415  # few journals have any
+    from recovery.unread_disks import only_in_journal, still_to_read  # noqa: PLC0415
+    from recovery.wording.unread_disk_text import unread_disk_lines  # noqa: PLC0415
+
+    states = None
+    if present is not None:
+        known = present.disks
+        states = states_of(disks, present.cluster, present.states) if known is None else known
+    left = still_to_read(disks, states)
+    if present is not None and present.reported is not None:
+        left = only_in_journal(left, present.reported)
+    run.screen.say(*unread_disk_lines(left, states))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,10 +18,10 @@ from console.cli.commands.options import (
     Reason,
     Rows,
     Yes,
-    bytes_per_second,
     connected,
     stated,
 )
+from console.cli.commands.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
 from console.errors import InputError
 
 First = Annotated[
@@ -72,19 +71,6 @@ Digest = Annotated[
         " refused.",
     ),
 ]
-Rescue = Annotated[
-    Path | None,
-    typer.Option(
-        "--rescue",
-        metavar="DIR",
-        help="Before the elections, read what they cut off into this directory, or finish what ktriage rescue read"
-        " began there. Partitions of which something cannot be read are not elected.",
-    ),
-]
-ElectUnrescued = Annotated[
-    bool,
-    typer.Option("--elect-unrescued", help="With --rescue: elect also where something could not be read."),
-]
 
 
 def apply(
@@ -98,7 +84,8 @@ def apply(
     stop_after: StopAfter = None,
     reviewed_by: ReviewedBy = None,
     digest: Digest = None,
-    rescue: Rescue = None,
+    rescue: RescueInto = None,
+    no_rescue: NoRescue = False,
     rate: RateOption = None,
     elect_unrescued: ElectUnrescued = False,
     keep_log_of: KeepLogOf = None,
@@ -117,8 +104,8 @@ def apply(
     of its topic) and a reason; without a terminal, --yes and --reason are needed. The journal records the reason,
     what was sent and what was read back.
 
-    With --rescue, everything that the elections cut off is read from its brokers first, and the plan is compared
-    once more after that.
+    Everything that the elections cut off is read from its brokers first, so that it can be written back; how many
+    bytes that are, how long it takes and where to is said before the question. --no-rescue declines it.
 
     With --keep-log-of, a broker that is down loses its replicas of the plan's partitions as soon as the others are
     in sync. Its log is then kept when it starts, in a folder that ends in -stray, until it is read (ktriage rescue
@@ -128,7 +115,7 @@ def apply(
     \b
     Examples:
       ktriage apply --bootstrap-server kafka-1:9092 recovery.json
-      ktriage apply --cluster production recovery.json --rescue ./rescue
+      ktriage apply --cluster production recovery.json --rescue /backup/rescue --rate 50MB
       ktriage apply --cluster production recovery.json --keep-log-of 3
       ktriage apply --cluster production recovery.json --first 3 --stop-after 1
       ktriage apply --cluster production recovery.json --reviewed-by ada --digest 3f1c…
@@ -138,16 +125,13 @@ def apply(
         raise InputError("give --reviewed-by and --digest together")
     if ignore_successor_loss and max_loss is None:
         raise InputError("--ignore-successor-loss needs --max-loss")
-    if rescue is None and (rate is not None or elect_unrescued):
-        raise InputError("--rate and --elect-unrescued are for --rescue DIR, which is not given")
+    choice = rescue_choice(rescue, declined=no_rescue, rate=rate, elect_anyway=elect_unrescued)
     why = stated(reason, asked=not yes)
     from console.cli.recovery.plan_files import apply_file  # noqa: PLC0415  # not for --help
     from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415
     from console.operations.elections.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
     from console.operations.elections.preserved_logs import brokers_to_keep  # noqa: PLC0415
-    from console.operations.rescue.rescue_read import RescueRequest  # noqa: PLC0415
 
-    request = None if rescue is None else RescueRequest(rescue, bytes_per_second(rate), elect_unrescued)
     part = PlanPart(first, tuple(only or ()), max_loss, successors=not ignore_successor_loss)
     change = ApplyPlan(
         read_part(plan, part, digest),
@@ -158,7 +142,7 @@ def apply(
         attempts=recovery_election_attempts,
         stop_after=stop_after,
         seconds=recovery_duration_ms / 1000,
-        rescue=request,
+        rescue=choice,
         keep_logs_of=None if keep_log_of is None else brokers_to_keep(keep_log_of),
         reviewed=f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else "",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,13 +16,18 @@ from console.cli.commands.options import (
     Attempts,
     DurationMs,
     PathToJsonFile,
+    RateOption,
     Reason,
     Rows,
     connected,
 )
+from console.cli.commands.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
 from console.errors import InputError
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+
+if TYPE_CHECKING:
+    from console.operations.rescue.rescue_outlook import RescueChoice
 
 
 class ElectionType(StrEnum):
@@ -81,6 +86,10 @@ def elect(
     all_topic_partitions: AllTopicPartitions = False,
     strategy: ElectionStrategyOption = None,
     ranking: ElectionRankingOption = None,
+    rescue: RescueInto = None,
+    no_rescue: NoRescue = False,
+    rate: RateOption = None,
+    elect_unrescued: ElectUnrescued = False,
     yes: Yes = False,
     reason: Reason = None,
     recovery_duration_ms: DurationMs = DURATION_MS,
@@ -94,6 +103,9 @@ def elect(
       unclean      any live replica, where there is no leader
       designated   the replica that the file names ("designatedLeader"), where there is no leader
       longest-log  the replica whose log is best, as ktriage recover chooses it, where there is no leader
+
+    What an election of another type than preferred cuts off is read first into a directory that is named before;
+    --no-rescue declines that.
 
     One of --path-to-json-file, --topic with --partition, and --all-topic-partitions is required; designated
     needs the file, because it names the leaders. A file from ktriage plan is checked against the cluster row
@@ -119,6 +131,15 @@ def elect(
     if (topic is None) != (partition is None):
         raise InputError("give --topic and --partition together")
     _refuse_ignored(election_type, strategy, ranking, (recovery_duration_ms, recovery_election_attempts))
+    if election_type is ElectionType.PREFERRED and (
+        rescue is not None or no_rescue or rate is not None or elect_unrescued
+    ):
+        raise InputError(
+            "a preferred election cuts nothing off: the options of a rescue are for the other types"
+        )
+    choice = rescue_choice(
+        rescue, declined=no_rescue, rate=rate, elect_anyway=elect_unrescued, reason=reason or ""
+    )
     if election_type is ElectionType.DESIGNATED and path_to_json_file is None:
         raise InputError("--election-type designated takes its leaders from --path-to-json-file")
     why, seconds = reason or "", recovery_duration_ms / 1000
@@ -133,6 +154,7 @@ def elect(
             seconds=seconds,
             attempts=recovery_election_attempts,
             ranking=ranking or Ranking.LAST_RECORD,
+            rescue=choice,
             rows=rows,
         )
     topics = [] if topic is None else [topic]
@@ -154,13 +176,13 @@ def elect(
         options = ChoiceOptions(
             chosen, ranking or Ranking.LAST_RECORD, how, seconds, chosen_by, importance=run.target.importance
         )
-        change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts)
+        change = RecoverPartitions(options, why, run.target.title, recovery_election_attempts, rescue=choice)
         return recover(run, change, Report("elect", rows=rows), ask=ask)
     from console.cli.recovery.recover_partitions import run_elections  # noqa: PLC0415
     from console.operations.elections.kafka_elections import KafkaElection  # noqa: PLC0415
 
     preferred = election_type is ElectionType.PREFERRED
-    election = KafkaElection(chosen, preferred, every=all_topic_partitions, reason=why)
+    election = KafkaElection(chosen, preferred, every=all_topic_partitions, reason=why, rescue=choice)
     return run_elections(run, election, ask=ask, rows=rows)
 
 
@@ -188,7 +210,15 @@ def _refuse_ignored(
 
 
 def _designated(
-    run: Run, file: Path, *, reason: str, seconds: float, attempts: int, ranking: Ranking, rows: int
+    run: Run,
+    file: Path,
+    *,
+    reason: str,
+    seconds: float,
+    attempts: int,
+    ranking: Ranking,
+    rescue: RescueChoice | None,
+    rows: int,
 ) -> int:
     from console.cli.recovery.plan_files import apply_file  # noqa: PLC0415  # not for --help
     from console.operations.elections.apply_plan import ApplyPlan  # noqa: PLC0415
@@ -202,6 +232,7 @@ def _designated(
         attempts=attempts,
         seconds=seconds,
         ranking=ranking,
+        rescue=rescue,
     )
     return apply_file(run, change, command="elect", ask=False, rows=rows)
 

@@ -20,10 +20,13 @@ from console.cli.commands.options import (
     MetadataDir,
     PathToJsonFile,
     RankingOption,
+    RateOption,
+    Reason,
     Rows,
     StrategyOption,
     connected,
 )
+from console.cli.commands.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
 from console.errors import InputError
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -62,6 +65,11 @@ def recover(
     manual_recovery_output_file: OutputFile = None,
     automated_recovery: Automated = False,
     dry_run: DryRun = False,
+    rescue: RescueInto = None,
+    no_rescue: NoRescue = False,
+    rate: RateOption = None,
+    elect_unrescued: ElectUnrescued = False,
+    reason: Reason = None,
     recovery_duration_ms: DurationMs = DURATION_MS,
     recovery_election_attempts: Attempts = ATTEMPTS,
     ranking: RankingOption = Ranking.LAST_RECORD,
@@ -74,7 +82,8 @@ def recover(
     """Recovers offline partitions whose ISR and ELR are gone: reads the log of every replica that its broker
     can still show, chooses a leader for each partition, and then shows the logs, writes the choices to a
     file, or elects. A partition that gets a leader meanwhile counts as recovered. After an election the other
-    replicas truncate to the new leader's log: what that destroys is counted first.
+    replicas truncate to the new leader's log: what that destroys is counted first, and --automated-recovery reads
+    it first into a directory that is named before; --no-rescue declines that.
 
     At least one of --show-replica-info, --manual-recovery-output-file, --automated-recovery and --dry-run is
     required, and one of --path-to-json-file and --all-offline-partitions.
@@ -94,6 +103,9 @@ def recover(
         raise InputError(f"give --path-to-json-file or --all-offline-partitions, {problem}")
     if keep_log_of is not None and not automated_recovery:
         raise InputError("--keep-log-of is for --automated-recovery; ktriage apply has it for a plan")
+    choice = rescue_choice(
+        rescue, declined=no_rescue, rate=rate, elect_anyway=elect_unrescued, reason=reason or ""
+    )
     chosen = selection(path=path_to_json_file, offline=all_offline_partitions)
     words = (
         ("--path-to-json-file", str(path_to_json_file))
@@ -120,7 +132,14 @@ def recover(
     report = recover_partitions.Report("recover", show_replica_info, rows)
     if automated_recovery and not dry_run:
         keep = None if keep_log_of is None else brokers_to_keep(keep_log_of)
-        change = RecoverPartitions(options, "", run.target.title, recovery_election_attempts, keep)
+        change = RecoverPartitions(
+            options,
+            reason or "",
+            run.target.title,
+            recovery_election_attempts,
+            keep_logs_of=keep,
+            rescue=choice,
+        )
         return recover_partitions.recover(run, change, report, ask=False)
     return recover_partitions.choose_leaders(
         run, options, report, file=manual_recovery_output_file, dry_run=dry_run

@@ -11,7 +11,7 @@ from backends.base.answers import Depth
 from backends.base.protocol import Backend
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
-from console.cli.base.unfinished_reminder import remind
+from console.cli.base.unfinished_reminder import PresentCluster, remind
 from console.cli.commands.options import (
     DURATION_MS,
     AllOffline,
@@ -100,7 +100,8 @@ def replicas(
     limit = (0 if chosen.named else 20) if rows is None else rows
     lines = picture_lines(picture, limit, run.target.importance, explain=explain)
     run.screen.out(picture_document(picture, explain=explain) if run.json else lines)
-    if not remind(run, picture.cluster.cluster_id) and any(s.state.offline for s in picture.surveys):
+    present = PresentCluster(picture.cluster, [survey.state for survey in picture.surveys])
+    if not remind(run, picture.cluster.cluster_id, present) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
     partly = picture.may_hide_partitions or picture.stale or (under_min_isr and picture.unsure)
     return Status.PARTLY if partly else Status.DONE

@@ -138,8 +138,37 @@ def verify(run: Run, *, directory: RescueDirectory, rows: Rows = 20) -> int:
     return show_rescue(run, directory, records=0, rows=rows, check=True)
 
 
+def waive(
+    run: Run,
+    *,
+    broker_id: Annotated[
+        int, typer.Option("--broker-id", metavar="N", min=0, help="The broker whose disk is not read.")
+    ],
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic", metavar="TOPIC", help="Only this topic of it. May be repeated. Default: all."
+        ),
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why not, for the journal.")],
+) -> int:
+    """Says that the disk of a broker will not be read before the broker starts: after an election without that
+    broker's log, every command names the disk until it is read, or waived so. The cluster is not changed.
+
+    \b
+    Example:
+      ktriage rescue waive --cluster production --broker-id 3 --reason "its disk is destroyed"
+    """
+    if not reason.strip():
+        raise InputError("--reason needs a text: the journal records why the disk is not read")
+    from console.cli.recovery.rescue import waive_disk  # noqa: PLC0415  # not for --help
+
+    return waive_disk(run, broker_id, topic or (), reason.strip())
+
+
 VERBS = (
     Verb("read", "Read what a plan's elections cut off.", connected(read)),
     Verb("show", "Show what a rescue directory holds.", connected(show, needed=False)),
     Verb("verify", "Check a rescue directory's files and batches.", connected(verify, needed=False)),
+    Verb("waive", "Say that a broker's disk will not be read before it starts.", connected(waive)),
 )

@@ -6,7 +6,7 @@ import time
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.base.unfinished_reminder import remind
+from console.cli.base.unfinished_reminder import PresentCluster, remind
 from console.cli.commands.options import DURATION_MS, DurationMs, Rows, connected
 from console.errors import Status
 from console.paths import unused
@@ -47,7 +47,8 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
         run.screen.say(f"unknown: {printable(line)}")
     health = view.health
     quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
-    if not remind(run, view.cluster.cluster_id):
+    present = PresentCluster(view.cluster, view.partitions.states, view.unread, view.disks)
+    if not remind(run, view.cluster.cluster_id, present):
         if health.quorum.state in quorum_first:
             run.next("quorum", "status")
         elif view.totals.offline:

@@ -12,15 +12,18 @@ from console.errors import Status
 from console.journal.state_access import why_unusable
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import WatchReport, watch
+from console.operations.rescue.unread_disks import open_disks
 from console.operations.survey.cluster_health import read_health
 from console.operations.survey.evidence_sources import FurtherSource, evidence_sources
 from console.output.json_document import one_line
 from console.output.survey.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
-from recovery.cluster_changes import ClusterReading
+from recovery.cluster_changes import ClusterChangeKind, ClusterReading
 from recovery.cluster_health import ClusterHealth
 from recovery.metadata_log.timeline_text import time_text
+from recovery.unread_disks import UnreadDiskState, by_broker
 from recovery.wording.quantity_text import counted, printable
+from recovery.wording.unread_disk_text import came_back_text, unread_disk_lines
 
 
 def check_cluster(run: Run) -> int:
@@ -80,7 +83,8 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
         cluster_id = (await backend.open()).cluster_id
         name = run.target.title or cluster_id
         begun = False
-        async for report in watch(backend, interval, stop):
+        async for change in watch(backend, interval, stop):
+            report = _with_disk(change, cluster_id)
             if report.text:
                 _print(run, report)
                 run.screen.ring(f"{name}: {report.text}")
@@ -89,12 +93,29 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
             if report.reading is not None and not begun:
                 begun = True
                 run.screen.say(awaited.outlook(report.reading))
+                disks = open_disks(cluster_id)
+                away = [disk for disk in disks.disks if disk.broker not in report.reading.up]
+                run.screen.say(*unread_disk_lines(away, dict.fromkeys(away, UnreadDiskState.AWAY)))
+                if disks.problem:
+                    run.screen.say(f"which disks are to be read first is not known: {disks.problem}")
             if report.reading is not None and awaited.reached(report.reading):
                 run.screen.say("the wait is over: what was waited for is there")
                 return Status.DONE
         return Status.PARTLY if awaited.brokers or awaited.online else Status.DONE
 
     return run.read(job)
+
+
+def _with_disk(report: WatchReport, cluster_id: str) -> WatchReport:
+    """A broker that is back is another message where its disk was to be read first, and was not until now."""
+    change = report.change
+    if change is None or change.broker is None or change.kind is not ClusterChangeKind.BROKER_BACK:
+        return report
+    partitions = by_broker(open_disks(cluster_id).disks).get(change.broker)
+    if not partitions:
+        return report
+    unread = change._replace(kind=ClusterChangeKind.BROKER_BACK_UNREAD, partitions=partitions)
+    return report._replace(text=came_back_text(change.broker, partitions), change=unread)
 
 
 def _print(run: Run, report: WatchReport) -> None:

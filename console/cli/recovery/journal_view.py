@@ -17,6 +17,7 @@ from console.output.resume_report import open_lines
 from console.paths import records_dir
 from console.provenance import now
 from console.signals import StopRequest
+from recovery.wording.unread_disk_text import unread_disk_lines
 
 
 def show(run: Run, cluster_id: str | None, last: int) -> int:
@@ -32,6 +33,8 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
             ClusterJournal(known, runs[-last:], len(runs), "" if going_on is None else going_on.run_id)
         )
         open_ends = left_open(runs)
+        if open_ends.unread_disks:
+            run.screen.say(f"cluster {known}:", *unread_disk_lines(open_ends.unread_disks))
         if not open_ends.nothing:
             run.screen.say(f"cluster {known}:", *open_lines(open_ends, going_on, now()))
             if run.named is not None and going_on is None:

@@ -20,7 +20,8 @@ from console.operations.elections.apply_plan import ApplyPlan
 from console.operations.elections.election_batches import survey_rows
 from console.operations.elections.plan_comparison import PreparedPlan, prepare, refuse_rows
 from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
-from console.operations.rescue.rescue_first import rescue_notes, rescue_words
+from console.operations.rescue.rescue_first import rescue_words
+from console.operations.rescue.unread_disks import DiskStates, open_disks, read_states
 from console.output.plan.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
 from console.output.plan.review_report import review_document, review_lines, verified_document, verified_lines
 from console.plan_files import read
@@ -30,7 +31,7 @@ from recovery.plan.make import misplaced_leaders
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.verify import Leading, Order, RowState, verify
-from recovery.wording.unread_disk_text import stop_and_read
+from recovery.wording.unread_disk_text import stop_and_read, unread_disk_lines
 
 
 def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: int) -> int:
@@ -45,7 +46,7 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
     def lines(prepared: PreparedPlan) -> Iterable[str]:
         yield from prepared_lines(prepared, rows)
         if not ask:  # whoever is asked reads it with the question
-            yield from rescue_notes(prepared.holding, change.rescue)
+            yield from prepared.notes
 
     applied = run.change(change, TerminalOperator(run, lines, ask=ask))
     if run.json:
@@ -133,7 +134,9 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
     plan = read(path)
     rescue = rescue_of(directory, plan)
 
-    async def job(backend: Backend, _stop: StopRequest) -> tuple[tuple[RowState, ...], ElectionAftermath]:
+    async def job(
+        backend: Backend, _stop: StopRequest
+    ) -> tuple[tuple[RowState, ...], ElectionAftermath, DiskStates]:
         cluster = await backend.open()
         refuse_other_cluster(plan, cluster.cluster_id, path)
         refuse_other_rescue(rescue, cluster.cluster_id)
@@ -142,13 +145,21 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
         if isinstance(plan, BarePlan):
             refuse_rows(path, misplaced_leaders(plan, surveys))
         states = verify(plan, surveys, recorded_keeps(cluster.cluster_id))
-        return states, await read_aftermath(backend, plan, seconds, progress, rescue)
+        disks = open_disks(cluster.cluster_id)
+        if disks.problem:
+            run.screen.say(
+                f"which disks are still to be read before their brokers start is not known: {disks.problem}"
+            )
+        of_plan = disks.of({row.tp for row in plan.rows})
+        disk_states = await read_states(backend, of_plan, cluster, [survey.state for survey in surveys])
+        return states, await read_aftermath(backend, plan, seconds, progress, rescue), disk_states
 
-    states, aftermath = run.read(job)
+    states, aftermath, disk_states = run.read(job)
     if run.json:
-        run.screen.out(verified_document(states, aftermath))
+        run.screen.out(verified_document(states, aftermath, disk_states))
     else:
         run.screen.out(verified_lines(states, rows))
+        run.screen.out(unread_disk_lines(disk_states, disk_states))
         loses = isinstance(plan, BarePlan) or any(not row.loss.none for row in plan.rows)
         run.screen.out(aftermath_lines(aftermath, rows, loses=loses))
     _next_of_states(run, states, path)

@@ -12,7 +12,7 @@ from backends.base.answers import Outcome
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.cli.base.unfinished_reminder import remind
+from console.cli.base.unfinished_reminder import PresentCluster, remind
 from console.errors import InputError, StalePlan, Status
 from console.new_files import write_new
 from console.operations.elections.election_batches import RowFailure
@@ -59,8 +59,13 @@ def run_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> i
     run.screen.out(election_document(kind, elections) if run.json else election_lines(elections, rows))
     for election in elections.failures:
         run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
-    if not change.preferred and elections.counts[Outcome.ELECTED]:
+    if not change.preferred and not elections.logs_read and elections.counts[Outcome.ELECTED]:
         run.screen.say(UNCLEAN_LOSS)
+    for election in elections.unexpected:
+        run.screen.say(
+            f"{election.tp}: Kafka elected {election.leader}, which was not expected: what that cuts off was not"
+            " read"
+        )
     status = run.conclude(change.conclusion(elections))
     if status is Status.STALE:
         raise StalePlan("every partition changed while the question was open; nothing was sent")
@@ -113,7 +118,8 @@ def choose_leaders(
         )
         why = "with this strategy no leader is elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
-    if not remind(run, picture.cluster.cluster_id):
+    present = PresentCluster(picture.cluster, [survey.state for survey in picture.surveys])
+    if not remind(run, picture.cluster.cluster_id, present):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE
 
@@ -174,9 +180,10 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
         run.refuse_unless_interactive("--yes")
 
     def lines(choices: Choices) -> list[str]:
+        notes = () if ask else choices.notes  # whoever is asked reads them with the question
         if run.json:
-            return []
-        return list(chosen_lines(choices, report.show, report.rows, change.options.importance))
+            return list(notes)
+        return [*chosen_lines(choices, report.show, report.rows, change.options.importance), *notes]
 
     recovery = run.change(change, TerminalOperator(run, lines, ask=ask))
     if run.json:

@@ -11,9 +11,17 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, Status
+from console.journal.errors import JournalError
+from console.journal.unread_disks import DiskPartition
 from console.operations.elections.plan_file_checks import PlanPart, read_part, refuse_other_cluster
 from console.operations.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.operations.rescue.restore_records import PreparedRestore, RestoreRecords
+from console.operations.rescue.unread_disks import (
+    RecordedDiskRead,
+    partitions_to_waive,
+    record_read,
+    record_waived,
+)
 from console.output.rescue.rescue_report import rescue_document, rescue_lines
 from console.output.rescue.rescue_show_report import (
     BranchShown,
@@ -29,6 +37,7 @@ from console.rescue.rescued_branch import RescuedBranch, open_rescue
 from console.rescue.rescued_segment import DamagedPart
 from console.signals import Stopped, StopRequest
 from recovery.plan.values import Plan
+from recovery.wording.quantity_text import printable, some_of
 
 
 def read_rescue(run: Run, path: Path, part: PlanPart, request: RescueRequest, rows: int) -> int:
@@ -42,7 +51,10 @@ def read_rescue(run: Run, path: Path, part: PlanPart, request: RescueRequest, ro
         return await read_plan(backend, plan, cluster_id, request, run.screen.progress)
 
     again = ("rescue", "read", str(path), *_words(request))
-    return _rescue(run, read, rows, again, then=("apply", str(path), "--rescue", str(request.directory)))
+    plan_id = plan.header.plan_id
+    return _rescue(
+        run, read, rows, again, plan_id=plan_id, then=("apply", str(path), "--rescue", str(request.directory))
+    )
 
 
 def read_rescue_of_disks(run: Run, request: RescueRequest, topics: Sequence[str], rows: int) -> int:
@@ -52,7 +64,7 @@ def read_rescue_of_disks(run: Run, request: RescueRequest, topics: Sequence[str]
         return await read_disks(backend, cluster_id, request, topics, run.screen.progress)
 
     again = ("rescue", "read", *_words(request), *(word for topic in topics for word in ("--topic", topic)))
-    return _rescue(run, read, rows, again, then=("rescue", "show", str(request.directory)))
+    return _rescue(run, read, rows, again, ("rescue", "show", str(request.directory)))
 
 
 def _words(request: RescueRequest) -> tuple[str, ...]:
@@ -66,12 +78,15 @@ def _rescue(
     rows: int,
     again: tuple[str, ...],
     then: tuple[str, ...],
+    *,
+    plan_id: str = "",
 ) -> int:
-    async def job(backend: Backend, _stop: StopRequest) -> RescueReading:
-        return await read(backend, (await backend.open()).cluster_id)
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[RescueReading, str]:
+        cluster_id = (await backend.open()).cluster_id
+        return await read(backend, cluster_id), cluster_id
 
     try:
-        reading = run.read(job)
+        reading, cluster_id = run.read(job)
     except Stopped:
         run.next(*again)
         raise
@@ -79,6 +94,7 @@ def _rescue(
         run.screen.out(rescue_document(reading))
     elif reading.rescued.results or not reading.leaderless:
         run.screen.out(rescue_lines(reading.rescued, rows))
+    _record(run, reading, cluster_id, plan_id)
     for tp, problem in reading.problems.items():
         run.screen.say(f"not rescued: {tp}: {problem}")
     if reading.leaderless:
@@ -89,6 +105,41 @@ def _rescue(
         run.next(*(again if reading.problems else then))
     useless = any(one.useless for one in reading.rescued.disks)
     return Status.PARTLY if reading.problems or useless else Status.DONE
+
+
+def _record(run: Run, reading: RescueReading, cluster_id: str, plan_id: str) -> None:
+    """The journal has which disks were read: then they need not be read before their brokers start."""
+    where = str(reading.rescued.directory)
+    readings = [
+        RecordedDiskRead(
+            use.broker,
+            (use.log_dir,),
+            where,
+            plan_id,
+            tuple(one for one in use.read if one.tp not in reading.problems),
+        )
+        for use in reading.rescued.disks
+    ]
+    try:
+        record_read(run.program, cluster_id, [one for one in readings if one.partitions])
+    except (InputError, JournalError) as error:
+        run.screen.say(f"the journal does not have that the disk was read: {error}")
+
+
+def waive_disk(run: Run, broker: int, topics: Sequence[str], reason: str) -> int:
+    """Closes the points of a disk that nobody will read; returns the exit status."""
+
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[str, tuple[DiskPartition, ...]]:
+        cluster_id = (await backend.open()).cluster_id
+        return cluster_id, await partitions_to_waive(backend, cluster_id, broker, topics)
+
+    cluster_id, closed = run.read(job)
+    record_waived(run.program, cluster_id, broker, closed, reason)
+    names = printable(some_of([one.tp for one in closed]))
+    run.screen.out(
+        [f"the disk of broker {broker} is not to be read any more, as the journal has it: {names}"]
+    )
+    return Status.DONE
 
 
 def show_rescue(run: Run, directory: Path, *, records: int, rows: int, check: bool) -> int:

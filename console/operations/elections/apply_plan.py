@@ -34,15 +34,21 @@ from console.operations.elections.preserved_logs import (
     only_where_preserved,
     plan_to_keep,
 )
-from console.operations.rescue.rescue_first import note_no_rescue, rescue_first, rescue_notes
-from console.operations.rescue.rescue_read import Rescued, RescueRequest
+from console.operations.rescue.rescue_first import (
+    rescue_first,
+    rescue_notes,
+    rescued_words,
+    restore_words,
+)
+from console.operations.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
+from console.operations.rescue.rescue_read import Rescued
 from console.paths import unused
 from console.provenance import plan_header
 from recovery.plan.judgement import Reason, RowDecision
-from recovery.plan.topic_marks import Mark
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+from recovery.unread_brokers import UnreadBrokers
 
 MOST_TOPICS = 5
 """Beyond so many topics the next command asks for all offline partitions again."""
@@ -60,6 +66,11 @@ class Applied:
     elected: Elected | None
     rescued: Rescued | None = None
     preserved: PreservedLogs | None = None
+
+    @property
+    def unread(self) -> UnreadBrokers:
+        """The brokers that are down and whose disks nobody has read, of the partitions that were elected."""
+        return {} if self.elected is None else self.elected.of_elected(self.prepared.unread)
 
     @property
     def stale(self) -> bool:
@@ -109,7 +120,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     leaders only is surveyed first; ``ranking``, ``seconds`` and ``part`` (the part of it that is applied) are
     used only for such a plan. ``keep_logs_of``: brokers whose logs are to be kept, None: of nobody, empty: of each
     that is down and was not read. ``keep_where_possible``: partitions where that is not possible are elected too.
-    ``compared``: the plan as a screen compared it before it asked.
+    ``compared``: the plan as a screen compared it before it asked. ``rescue`` None: what
+    the elections cut off is not read first.
     """
 
     plan: Plan | BarePlan
@@ -121,7 +133,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     stop_after: int | None = None
     seconds: float = 30.0
     ranking: Ranking = Ranking.LAST_RECORD
-    rescue: RescueRequest | None = None
+    rescue: RescueChoice | None = DEFAULT_RESCUE
     keep_logs_of: frozenset[int] | None = None
     keep_where_possible: bool = False
     compared: PreparedPlan | None = None
@@ -138,14 +150,16 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     ) -> PreparedPlan:
         prepared = self.compared
         if prepared is None:
-            prepared = await self._compared(cluster, cluster_id, operator)
+            prepared = await self._compared_now(cluster, cluster_id, operator)
+            notes = await rescue_notes(cluster, prepared, self.rescue, operator.progress)
+            prepared = replace(prepared, notes=notes)
         if self.keep_logs_of is None:
             return prepared
         keep = await plan_to_keep(cluster, prepared.holding, self.keep_logs_of)
         allowed = prepared if self.keep_where_possible else only_where_preserved(prepared, keep)
         return replace(allowed, keep=keep)
 
-    async def _compared(
+    async def _compared_now(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
     ) -> PreparedPlan:
         if isinstance(self.plan, Plan):
@@ -169,7 +183,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     def question(self, prepared: PreparedPlan) -> Question:
         question = loss_question(prepared.holding, self.title, native=prepared.native)
-        notes = (*rescue_notes(prepared.holding, self.rescue), *keep_notes(prepared.keep))
+        notes = (*prepared.notes, *keep_notes(prepared.keep))
         return question._replace(warnings=(*question.warnings, *notes))
 
     async def compare_again(
@@ -183,16 +197,12 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     ) -> Applied:
         if run.stop:
             return Applied(prepared, None)
-        rescued = None
-        if self.rescue is None:
-            note_no_rescue(prepared, run)
-        else:
-            rescued, prepared = await rescue_first(cluster, prepared, self.rescue, run)
-            if run.stop or not prepared.holding.rows:
-                return Applied(prepared, None, rescued)
+        rescued, prepared = await rescue_first(cluster, prepared, self.rescue, run)
+        if run.stop or not prepared.holding.rows:
+            return Applied(prepared, None, rescued)
         keep = prepared.keep and prepared.keep.of(row.tp for row in prepared.holding.rows)
         keeping = note_keeping(run.journal, keep, prepared.holding) if keep and keep.moves else ""
-        entry = note_plan(run.journal, prepared.holding, self.file)
+        entry = note_plan(run.journal, prepared.holding, self.file, prepared.unread)
         elected = await carry_out(
             cluster,
             prepared.holding,
@@ -230,8 +240,9 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         if _away(result):
             return _choose_again(result, file)
         if unsent and RowDecision.TRY_AGAIN in decisions:
-            return "apply", file
-        return _restore(result) or ("verify", file)
+            return "apply", file, *rescued_words(result.rescued)
+        rescued = None if result.elected is None else result.rescued
+        return restore_words(rescued, result.prepared.plan) or ("verify", file)
 
 
 def _keeps_on(applied: Applied) -> bool:
@@ -253,19 +264,6 @@ def _choose_again(applied: Applied, file: str) -> tuple[str, ...]:
     if all(check.reason is Reason.PARTITION for check in applied.prepared.checks):
         return ("status",)  # the topics were deleted, or may not be seen: no plan can name them
     return "plan", *_same_choice(applied.prepared.plan), unused(file)
-
-
-def _restore(applied: Applied) -> tuple[str, ...]:
-    """The command that writes back what was rescued; nothing where nothing was."""
-    rescued = applied.rescued
-    if rescued is None or not rescued.offsets or applied.elected is None:
-        return ()
-    topics = sorted({one.branch.tp.topic for one in rescued.results})
-    marks = {row.tp.topic: row.marks for row in applied.prepared.plan.rows}
-    apart = next((topic for topic in topics if {Mark.COMPACTED, Mark.INTERNAL} & set(marks[topic])), None)
-    # An old value that is written back to a compacted topic would take the place of a newer one.
-    where = ("--to-source",) if apart is None else ("--topic", apart, "--to-topic", f"{apart}-rescued")
-    return "restore", str(rescued.directory), *where, "--dry-run"
 
 
 def _same_choice(plan: Plan) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from recovery.plan.election_requests import election_parts
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import Leading, RowState, verify
 from recovery.ranking import Ranking
+from recovery.unread_brokers import UnreadBrokers
 
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 SETTLE_SECONDS = 10.0
@@ -79,6 +80,11 @@ class Elected:
     @property
     def failures(self) -> tuple[Result, ...]:
         return tuple(result for result in self.results if not result.succeeded)
+
+    def of_elected(self, unread: UnreadBrokers) -> UnreadBrokers:
+        """Of the partitions that were elected."""
+        elected = (one.row.tp for one in self.results if one.election.outcome is Outcome.ELECTED)
+        return {tp: unread[tp] for tp in elected if tp in unread}
 
     @property
     def all_stale(self) -> bool:

@@ -8,19 +8,20 @@ from pathlib import Path
 from backends.base.answers import Election
 from backends.base.protocol import Recorder
 from console.journal.planned_elections import PLANNED, ElectionResult, planned_detail, results_detail
-from console.journal.unread_disks import unread_detail
+from console.journal.unread_disks import UnreadDisksDetail, unread_detail
 from console.operations.elections.election_batches import Elected
 from recovery.assignment_order import WrittenOrder
 from recovery.model import NO_LEADER, PartitionState, TopicPartition
 from recovery.plan.values import Plan
+from recovery.unread_brokers import UnreadBrokers
 
 
-def note_plan(recorder: Recorder, plan: Plan, file: Path | None) -> str:
-    """Records which leaders are about to be elected, and which disks nobody has read; returns the entry's id.
-    Raises JournalError.
+def note_plan(recorder: Recorder, plan: Plan, file: Path | None, silent: UnreadBrokers) -> str:
+    """Records which leaders are about to be elected, and which disks nobody has read of the ``silent`` brokers;
+    returns the entry's id. Raises JournalError.
     """
     detail = planned_detail(plan, "" if file is None else str(file))
-    unread = unread_detail(plan)
+    unread = unread_detail(plan.rows, silent)
     return recorder.before(PLANNED, {**detail, "unread": unread} if unread else detail)
 
 
@@ -30,10 +31,13 @@ def note_elected(recorder: Recorder, entry: str, elected: Elected) -> None:
 
 
 def note_kafka_elections(
-    recorder: Recorder, elections: Iterable[Election], leaders: Mapping[TopicPartition, int]
+    recorder: Recorder,
+    elections: Iterable[Election],
+    leaders: Mapping[TopicPartition, int],
+    unread: UnreadDisksDetail,
 ) -> None:
-    """Records who led before Kafka's own elections (``leaders``) and who leads now."""
-    entry = recorder.before(PLANNED, {})
+    """Records who led before Kafka's own elections (``leaders``), who leads now, and which disks nobody read."""
+    entry = recorder.before(PLANNED, {"unread": unread} if unread else {})
     recorder.after(entry, results_detail(_results(elections, leaders)))
 
 

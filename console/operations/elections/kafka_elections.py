@@ -13,22 +13,31 @@ from backends.base.answers import Election, Outcome
 from backends.base.errors import ElectionInDoubt
 from backends.base.protocol import Backend
 from console.errors import Status
+from console.journal.unread_disks import UnreadDisksDetail, unread_detail
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.elections.election_batches import SUCCESS, described
 from console.operations.elections.election_notes import KafkaElectionRecorder, note_kafka_elections
 from console.operations.elections.partition_selection import Selected, Selection, select
+from console.operations.rescue.kafka_rescue import ExpectedElections, expected_elections
+from console.operations.rescue.rescue_first import note_declined, rescue_first, rescue_notes
+from console.operations.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
+from console.operations.rescue.rescue_read import Rescued
 from recovery.model import PartitionState
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaElectionResults:
     """The results of elections, refused ones included. ``sent``: something was sent. For an election of all
-    partitions Kafka's answer has only the partitions that needed one.
+    partitions Kafka's answer has only the partitions that needed one. ``rescued`` is what was read before, None
+    where nothing was; ``logs_read``: unless that was declined. ``unexpected`` elected another leader than expected.
     """
 
     elections: tuple[Election, ...]
     sent: bool = True
+    rescued: Rescued | None = None
+    logs_read: bool = False
+    unexpected: tuple[Election, ...] = ()
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -41,28 +50,42 @@ class KafkaElectionResults:
 
 class Electable(NamedTuple):
     """The partitions to elect. ``asked``: the operator was asked; ``refused`` are partitions that changed
-    before the answer.
+    before the answer. ``expected`` are the elections of which is read first what they cut off; ``notes`` belong to
+    the question, one line each.
     """
 
     selected: Selected
     refused: tuple[Election, ...] = ()
     asked: bool = False
+    expected: ExpectedElections | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
-    """A ``preferred`` or an unclean election of the partitions selected, or of ``every`` one of the cluster."""
+    """A ``preferred`` or an unclean election of the partitions selected, or of ``every`` one of the cluster.
+    ``rescue`` None: what an unclean election cuts off is not read first.
+    """
 
     selection: Selection
     preferred: bool
     every: bool
     reason: str = ""
+    rescue: RescueChoice | None = DEFAULT_RESCUE
 
     async def settle(self, access: Access[Backend], run: ChangeRun[Electable]) -> None:
         await settle_orders(access, run)
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Electable]) -> Electable:
-        return Electable(await select(cluster, self.selection))
+        selected = await select(cluster, self.selection)
+        if self.preferred or self.rescue is None:
+            return Electable(selected)
+        progress = operator.progress
+        expected = await expected_elections(cluster, cluster_id, selected.states, progress)
+        notes = await rescue_notes(cluster, expected.prepared, self.rescue, progress)
+        if not operator.asks:
+            operator.says(*notes)
+        return Electable(selected, expected=expected, notes=notes)
 
     def unsent(self, prepared: Electable) -> KafkaElectionResults | None:
         nothing = prepared.asked and not prepared.selected.states
@@ -82,7 +105,7 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
             f" partitions{unseen}, however short its log; ktriage plan chooses by the logs. To go on, type the"
             " number of partitions:"
         )
-        return Question.number(text, number)
+        return Question.number(text, number, prepared.notes)
 
     async def compare_again(
         self, cluster: Backend, prepared: Electable, answer: str, operator: Operator[Electable]
@@ -95,13 +118,17 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         now = {} if found is None else {state.tp: state for state in found.states}
         moved = {state.tp: refused for state in states if (refused := _moved(state, now.get(state.tp)))}
         selected = prepared.selected.without(moved)
-        return Electable(selected, tuple(moved.values()), asked=True)
+        return prepared._replace(selected=selected, refused=tuple(moved.values()), asked=True)
 
     async def carry_out(
         self, cluster: Backend, prepared: Electable, run: ChangeRun[Electable]
     ) -> KafkaElectionResults:
-        states = prepared.selected.states
-        partitions = None if self.every and not prepared.asked else [state.tp for state in states]
+        rescued, left_out, unread = await self._rescue_first(cluster, prepared, run)
+        states = prepared.selected.without({one.tp for one in left_out}).states
+        if left_out and not states:
+            return KafkaElectionResults((*prepared.refused, *left_out), False, rescued, True)
+        whole = self.every and not prepared.asked and not left_out
+        partitions = None if whole else [state.tp for state in states]
         with run.stop.in_flight():
             recorder = KafkaElectionRecorder(
                 run.journal, states, preferred=self.preferred, every=partitions is None
@@ -111,15 +138,52 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
             except ElectionInDoubt as error:
                 what = "waits for it, and says who leads then"
                 raise ElectionInDoubt(f"{error}. {run.resume_command} {what}") from error
-            note_kafka_elections(run.journal, elections, {state.tp: state.leader for state in states})
-        return KafkaElectionResults((*prepared.refused, *elections))
+            leaders = {state.tp: state.leader for state in states}
+            note_kafka_elections(run.journal, elections, leaders, unread)
+        expected = prepared.expected
+        return KafkaElectionResults(
+            (*prepared.refused, *left_out, *elections),
+            rescued=rescued,
+            logs_read=expected is not None,
+            unexpected=() if expected is None else tuple(expected.unexpected(elections)),
+        )
+
+    async def _rescue_first(
+        self, cluster: Backend, prepared: Electable, run: ChangeRun[Electable]
+    ) -> tuple[Rescued | None, tuple[Election, ...], UnreadDisksDetail]:
+        """What was read, the partitions that are not elected because something was not, and the disks that nobody
+        read.
+        """
+        states = prepared.selected.states
+        if self.preferred:
+            return None, (), []
+        if prepared.expected is None:
+            note_declined(run.journal, "", sum(state.offline for state in states))
+            down = {state.tp: state.offline_replicas for state in states if state.offline}
+            return None, (), unread_detail(states, down)
+        expected = prepared.expected.only({state.tp for state in states})
+        rescued, checked = await rescue_first(cluster, expected.prepared, self.rescue, run)
+        problems = {one.tp: f"{one.decision}: {one.detail}" for one in checked.refused}
+        if self.rescue is not None and not self.rescue.elect_anyway:
+            problems |= {
+                tp: f"what it cuts off cannot be read first: {why}" for tp, why in expected.unread.items()
+            }
+        wanted = {state.tp for state in states}
+        left_out = [
+            Election(tp, Outcome.NOT_ATTEMPTED, -1, -1, why) for tp, why in problems.items() if tp in wanted
+        ]
+        return rescued, tuple(left_out), unread_detail(states, checked.unread)
 
     def conclusion(self, result: KafkaElectionResults) -> Conclusion:
         stale = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)
         status = Status.STALE if stale else Status.PARTLY if result.failures else Status.DONE
         counts = {str(outcome): n for outcome, n in result.counts.items()}
         in_doubt = any(election.in_doubt for election in result.elections)
-        return Conclusion(status, counts, unfinished=in_doubt, next=("resume" if in_doubt else "status",))
+        rescued = result.rescued is not None and result.rescued.offsets > 0
+        shown = (
+            ("rescue", "show", str(result.rescued.directory)) if result.rescued and rescued else ("status",)
+        )
+        return Conclusion(status, counts, unfinished=in_doubt, next=("resume",) if in_doubt else shown)
 
 
 def _moved(before: PartitionState, now: PartitionState | None) -> Election | None:

@@ -48,7 +48,8 @@ class Choices:
     """A picture with the choice for each of its partitions, the most important first, and the plan made of them.
 
     ``steps`` are what to do first, whatever strategy the plan was made by. ``native``: the cluster elects
-    designated leaders itself; asked only where a row has a successor.
+    designated leaders itself; asked only where a row has a successor. ``notes`` belong to the question, one line
+    each.
     """
 
     picture: Picture
@@ -56,6 +57,7 @@ class Choices:
     plan: Plan
     steps: tuple[FirstStep, ...]
     native: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[DecisionKind, int]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backends.base.answers import ClusterInfo, Partitions
@@ -17,19 +17,24 @@ from console.operations.elections.election_batches import described, elects_nati
 from console.operations.elections.partition_selection import Selection
 from console.operations.survey.partition_picture import Depths, examine
 from recovery.log_preservation import KeepPlan
-from recovery.model import TopicPartition, Why
+from recovery.model import Survey, TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.make import misplaced_leaders, plan_of_bare
 from recovery.plan.values import BarePlan, Header, Plan
+from recovery.rescue_branches import cuts_off
 from recovery.strategy import DecisionKind
+from recovery.unread_brokers import UnreadBrokers, unread_brokers
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedPlan:
     """A plan compared with the cluster as it is now. ``plan`` is the given plan, ``checks`` the judgement of
     its rows, ``holding`` the part that may be applied. ``native``: the cluster elects designated leaders itself;
-    asked only where a row has a successor. ``keep``: which silent logs are to be kept, None where nobody asked.
+    asked only where a row has a successor. ``cut_off`` are the rows of ``holding`` whose elections cut off what can
+    be read, or could when the plan was made, ``unread`` the brokers that are down and whose logs nobody read.
+    ``notes`` belong to the question, one line each.
+    ``keep``: which silent logs are to be kept, None where nobody asked.
     """
 
     plan: Plan
@@ -37,6 +42,9 @@ class PreparedPlan:
     holding: Plan
     native: bool = False
     keep: KeepPlan | None = None
+    cut_off: frozenset[TopicPartition] = frozenset()
+    unread: UnreadBrokers = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[RowDecision, int]:
@@ -67,7 +75,9 @@ async def prepare(
     checks = _with_missing_permissions(found, compare(plan, surveys, cluster_id))
     holds = {check.tp for check in checks if check.holds}
     holding = replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds))
-    return PreparedPlan(plan, checks, holding, await elects_natively(backend, holding))
+    cut_off, unread = _at_risk(holding, surveys)
+    native = await elects_natively(backend, holding)
+    return PreparedPlan(plan, checks, holding, native, cut_off=cut_off, unread=unread)
 
 
 async def still_holding(
@@ -79,7 +89,23 @@ async def still_holding(
     now = await prepare(backend, prepared.holding, prepared.plan.header.cluster_id, progress)
     later = {check.tp: check for check in now.checks}
     checks = tuple(later.get(check.tp, check) for check in prepared.checks)
-    return replace(prepared, checks=checks, holding=now.holding)
+    return replace(prepared, checks=checks, holding=now.holding, cut_off=now.cut_off, unread=now.unread)
+
+
+def _at_risk(plan: Plan, surveys: Sequence[Survey]) -> tuple[frozenset[TopicPartition], UnreadBrokers]:
+    """What the elections cut off at once, and what they cut off when brokers start that are down. Without a survey
+    as the plan says, which was just made then.
+    """
+    now = {survey.tp: survey for survey in surveys}
+    cut_off = set()
+    unread: dict[TopicPartition, tuple[int, ...]] = {}
+    for row in plan.rows:
+        survey = now.get(row.tp)
+        if row.loss.tail or row.loss.head or (survey is not None and cuts_off(survey, row.leader)):
+            cut_off.add(row.tp)
+        if brokers := unread_brokers(row, survey):
+            unread[row.tp] = brokers
+    return frozenset(cut_off), unread
 
 
 def _with_missing_permissions(found: Partitions, checks: tuple[Judgement, ...]) -> tuple[Judgement, ...]:
@@ -154,7 +180,8 @@ def checked_just_now(plan: Plan, bare: BarePlan = BarePlan(())) -> PreparedPlan:
             checks.append(Judgement(row.tp, online, Reason.DESIGNATED_LEADER, row.reason, notes))
         else:
             checks.append(Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ELECTABLE, row.reason))
-    return PreparedPlan(plan, tuple(checks), plan)
+    cut_off, unread = _at_risk(plan, ())
+    return PreparedPlan(plan, tuple(checks), plan, cut_off=cut_off, unread=unread)
 
 
 def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:

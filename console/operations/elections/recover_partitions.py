@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backends.base.answers import Depth, Outcome
@@ -21,7 +21,16 @@ from console.operations.elections.election_notes import note_elected, note_plan
 from console.operations.elections.leader_choice import Choices, choose
 from console.operations.elections.loss_consent import loss_question
 from console.operations.elections.partition_selection import Selection
+from console.operations.elections.plan_comparison import checked_just_now
 from console.operations.elections.preserved_logs import PreservedLogs, keep_logs, note_keeping, plan_to_keep
+from console.operations.rescue.rescue_first import (
+    rescue_first,
+    rescue_notes,
+    rescued_words,
+    restore_words,
+)
+from console.operations.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
+from console.operations.rescue.rescue_read import Rescued
 from console.operations.survey.partition_picture import Depths, examine, tasks
 from console.paths import unused
 from console.plan_files import save_plan
@@ -29,16 +38,20 @@ from console.provenance import plan_header
 from recovery.disk_evidence import DiskReading
 from recovery.log_preservation import KeepPlan
 from recovery.plan.importance import NO_TIERS, Importance
+from recovery.plan.judgement import Judgement
 from recovery.plan.values import NotElected
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
+from recovery.unread_brokers import UnreadBrokers
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """The choices and their results; ``elected`` is None if there was nothing to send. ``file`` is where the plan
     was saved before it was carried out. ``preserved``: the silent logs that were to be kept, None where nobody
-    asked; ``keep`` names the partitions that were not elected, because theirs cannot be kept.
+    asked; ``keep`` names the partitions that were not elected, because theirs cannot be kept. ``rescued`` is what
+    was read before, None where nothing was; ``refused`` are the rows that were not elected after that. ``unread``
+    are the brokers that are down and whose disks nobody has read, of the partitions that were elected.
     """
 
     choices: Choices
@@ -46,6 +59,9 @@ class Recovery:
     file: Path | None = None
     preserved: PreservedLogs | None = None
     keep: KeepPlan | None = None
+    rescued: Rescued | None = None
+    refused: tuple[Judgement, ...] = ()
+    unread: UnreadBrokers = field(default_factory=dict)
 
     @property
     def left_over(self) -> tuple[NotElected, ...]:
@@ -63,12 +79,14 @@ class Recovery:
     def failures(self) -> tuple[RowFailure, ...]:
         """Every partition that is not recovered, or not finished."""
         left = (RowFailure(row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
+        refused = (RowFailure(one.tp, f"{one.decision}: {one.detail}") for one in self.refused)
         failed = self.elected.failures if self.elected is not None else ()
         unpreserved = self.preserved.failures if self.preserved is not None else ()
-        refused = self.keep.not_preserved if self.keep is not None else ()
+        not_kept = self.keep.not_preserved if self.keep is not None else ()
         return (
             *left,
-            *(RowFailure(one.tp, f"not elected: {one.why}") for one in refused),
+            *(RowFailure(one.tp, f"not elected: {one.why}") for one in not_kept),
+            *refused,
             *map(row_failure, failed),
             *unpreserved,
         )
@@ -77,6 +95,7 @@ class Recovery:
     def counts(self) -> Mapping[str, int]:
         """The number of partitions by outcome, those for which nothing was sent included."""
         found = Counter(str(row.verdict) for row in self.choices.plan.not_elected)
+        found.update(str(one.decision) for one in self.refused)
         elected = self.elected.counts if self.elected is not None else {}
         found.update({str(outcome): count for outcome, count in elected.items()})
         return found
@@ -136,6 +155,7 @@ async def survey_and_choose(
 class RecoverPartitions(Change[Backend, Choices, Recovery]):
     """Chooses leaders and elects them; the plan is saved first. ``title`` names the cluster in the question.
     ``keep_logs_of`` as in :class:`console.operations.elections.apply_plan.ApplyPlan`.
+    ``rescue`` None: what the elections cut off is not read first.
     """
 
     options: ChoiceOptions
@@ -143,18 +163,22 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
     title: str
     attempts: int = 3
     keep_logs_of: frozenset[int] | None = None
+    rescue: RescueChoice | None = DEFAULT_RESCUE
 
     async def settle(self, access: Access[Backend], run: ChangeRun[Choices]) -> None:
         await settle_orders(access, run)
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Choices]) -> Choices:
-        return await survey_and_choose(cluster, self.options, operator.progress)
+        choices = await survey_and_choose(cluster, self.options, operator.progress)
+        prepared = checked_just_now(choices.plan)
+        return replace(choices, notes=await rescue_notes(cluster, prepared, self.rescue, operator.progress))
 
     def unsent(self, prepared: Choices) -> Recovery | None:
         return None if prepared.plan.rows else Recovery(prepared, None)
 
     def question(self, prepared: Choices) -> Question:
-        return loss_question(prepared.plan, self.title, native=prepared.native)
+        question = loss_question(prepared.plan, self.title, native=prepared.native)
+        return question._replace(warnings=(*question.warnings, *prepared.notes))
 
     async def compare_again(
         self, cluster: Backend, prepared: Choices, answer: str, operator: Operator[Choices]
@@ -169,23 +193,28 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         keep = None
         if self.keep_logs_of is not None:
             keep = await plan_to_keep(cluster, plan, self.keep_logs_of)
-            refused = {one.tp for one in keep.not_preserved}
-            plan = replace(plan, rows=tuple(row for row in plan.rows if row.tp not in refused))
+            not_kept = {one.tp for one in keep.not_preserved}
+            plan = replace(plan, rows=tuple(row for row in plan.rows if row.tp not in not_kept))
             if not plan.rows:
-                return Recovery(prepared, None, file, None, keep)
-        keeping = note_keeping(run.journal, keep, plan) if keep and keep.moves else ""
-        entry = note_plan(run.journal, plan, file)
+                return Recovery(prepared, None, file, keep=keep)
+        rescued, checked = await rescue_first(cluster, checked_just_now(plan), self.rescue, run)
+        if run.stop or not checked.holding.rows:
+            return Recovery(prepared, None, file, None, keep, rescued, checked.refused)
+        moved = keep and keep.of(row.tp for row in checked.holding.rows)
+        keeping = note_keeping(run.journal, moved, checked.holding) if moved and moved.moves else ""
+        entry = note_plan(run.journal, checked.holding, file, checked.unread)
         elected = await carry_out(
             cluster,
-            plan,
+            checked.holding,
             run.journal,
             attempts=self.attempts,
             stop=run.stop,
             progress=run.operator.progress,
         )
         note_elected(run.journal, entry, elected)
-        preserved = await keep_logs(cluster, keep, keeping, elected, run) if keep and keeping else None
-        return Recovery(prepared, elected, file, preserved, keep)
+        preserved = await keep_logs(cluster, moved, keeping, elected, run) if moved and keeping else None
+        unread = elected.of_elected(checked.unread)
+        return Recovery(prepared, elected, file, preserved, keep, rescued, checked.refused, unread)
 
     def conclusion(self, result: Recovery) -> Conclusion:
         unfinished = _unfinished(result)
@@ -195,13 +224,17 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
 
     def _next(self, result: Recovery) -> tuple[str, ...]:
         elected, file = result.elected, result.file
+        if elected is None and file is not None and result.refused:
+            return ("apply", str(file), *rescued_words(result.rescued))
         if elected is not None and file is not None:
             if _unfinished(result):
                 return ("resume",)
             again = {one.election.outcome for one in elected.failures}
             if again == {Outcome.STALE}:
                 return self.options.plan_again(unused())
-            return "apply" if again else "verify", str(file)
+            if again:
+                return "apply", str(file), *rescued_words(result.rescued)
+            return restore_words(result.rescued, result.choices.plan) or ("verify", str(file))
         way = result.choices.next_choice
         return () if way is None else self.options.plan_again(unused(), strategy=way.strategy)
 

@@ -154,7 +154,7 @@ async def settle_first(
     see :func:`refuse_open`.
     """
     if found.nothing:
-        if not found.unread_disks:
+        if not (found.unread_disks or found.read_disks):
             remember_settled(journal.path)
         return SettledOrders()
     # Nothing of these can be undone; what they did is seen in the state of the partitions.

@@ -16,6 +16,7 @@ from console.journal.planned_elections import PLANNED, PlannedElection, planned_
 from console.journal.recorded_restores import RecordedRestore, recorded_restores
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinished, left_open
+from console.journal.unread_disks import DISK_READ
 from console.operations.consumers.hanging_transactions import PartitionsTransactions
 from console.operations.history.timeline import TimelineSource
 from console.operations.survey.overview import Overview
@@ -282,7 +283,7 @@ def _rescue_directories(runs: Iterable[RunRecord], named: Iterable[Path]) -> lis
         for run in runs
         for event in run.events
         if isinstance(event, EntryBegun)
-        and event.action in (RESCUE, RESTORE_RECORDS)
+        and event.action in (RESCUE, RESTORE_RECORDS, DISK_READ)
         and "directory" in event.detail
     ]
     return list({path.absolute(): path for path in (*found, *named)}.values())

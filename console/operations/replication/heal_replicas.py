@@ -15,7 +15,7 @@ from console.errors import InputError, NotDone, Status
 from console.journal.recorded_keeps import recorded_keeps
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import HEAL, OpenEntry, unfinished
-from console.journal.unread_disks import DISK_WAIVED, waived_detail
+from console.journal.unread_disks import DISK_WAIVED, DiskPartition, waived_detail
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.replication.heal_survey import (
@@ -199,12 +199,12 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         """The disks that will not be read before their replicas are assigned again."""
         if not (self.again and self.unread):
             return
-        topics: dict[int, set[str]] = {}
+        waived: dict[int, list[DiskPartition]] = {}
         for disk in unfinished(run.cluster_id).unread_disks:
             if any(move.tp == disk.tp and disk.broker in move.added for move in prepared.moves):
-                topics.setdefault(disk.broker, set()).add(disk.tp.topic)
-        for broker, names in topics.items():
-            run.journal.after(run.journal.before(DISK_WAIVED, waived_detail(broker, sorted(names))), {})
+                waived.setdefault(disk.broker, []).append(DiskPartition(disk.tp, disk.topic_id))
+        for broker, partitions in waived.items():
+            run.journal.after(run.journal.before(DISK_WAIVED, waived_detail(broker, partitions)), {})
 
     def conclusion(self, result: HealedReplicas) -> Conclusion:
         counts = Counter(str(one.end) for one in result.ended)

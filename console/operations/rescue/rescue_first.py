@@ -5,67 +5,104 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
-from backends.base.protocol import Backend
+from backends.base.protocol import Backend, Progress
 from console.errors import InputError
+from console.journal.journal import Journal
 from console.journal.unfinished_entries import NO_RESCUE, RESCUE
 from console.operations.change import ChangeRun
 from console.operations.elections.plan_comparison import PreparedPlan, still_holding
-from console.operations.rescue.rescue_read import Rescued, RescueRequest, rescue_plan
-from console.paths import unused
+from console.operations.rescue.rescue_outlook import RescueChoice, rescue_outlook
+from console.operations.rescue.rescue_read import Rescued, rescue_plan
 from console.rescue.manifest import INDEX, read_index
 from recovery.model import TopicPartition
 from recovery.plan.judgement import Judgement, Reason, RowDecision
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Plan
+from recovery.wording.quantity_text import counted
+from recovery.wording.unread_disk_text import unread_broker_lines
+
+P = TypeVar("P")
 
 
 async def rescue_first(
-    cluster: Backend, prepared: PreparedPlan, request: RescueRequest, run: ChangeRun[PreparedPlan]
-) -> tuple[Rescued, PreparedPlan]:
-    """Reads what the elections cut off, and compares the plan again: the reading takes long.
+    cluster: Backend, prepared: PreparedPlan, choice: RescueChoice | None, run: ChangeRun[P]
+) -> tuple[Rescued | None, PreparedPlan]:
+    """Reads what the elections cut off, and compares the plan again: the reading takes long. Where nothing is to be
+    read, or ``choice`` is None (it was declined), nothing is; the journal has what was declined.
 
-    Rows whose rescue is not whole are refused unless the request says otherwise. Raises InputError, BackendError.
+    Rows whose rescue is not whole are refused unless the choice says otherwise. Raises InputError, BackendError.
     """
     header = prepared.plan.header
+    part = replace(
+        prepared.holding, rows=tuple(row for row in prepared.holding.rows if row.tp in prepared.cut_off)
+    )
+    if not part.rows:
+        return None, prepared
+    if choice is None:
+        note_declined(run.journal, header.plan_id, len(part.rows))
+        return None, prepared
+    request = choice.request(prepared.plan)
     entry = run.journal.before(RESCUE, {"directory": str(request.directory), "planId": header.plan_id})
-    rescued = await rescue_plan(cluster, prepared.holding, request, run.operator.progress)
+    rescued = await rescue_plan(cluster, part, request, run.operator.progress)
     result = {"branches": len(rescued.results), "offsets": rescued.offsets, "bytes": rescued.size}
     run.journal.after(entry, {**result, "refused": rescued.problems})
     now = await still_holding(cluster, prepared, run.operator.progress)
-    return rescued, now if request.elect_anyway else _without_unrescued(now, rescued)
+    return rescued, now if choice.elect_anyway else _without_unrescued(now, rescued)
 
 
-def rescue_notes(plan: Plan, request: RescueRequest | None) -> tuple[str, ...]:
-    """For the question: whether what may be lost is read first. Nothing where nothing can be lost."""
-    if all(row.loss.none for row in plan.rows):
-        return ()
-    if request is not None:
-        return (f"what the elections cut off is read into {request.directory} first",)
-    return (
-        "what the elections cut off is not read first, and cannot be had afterwards (--rescue DIR reads it)",
-    )
+def note_declined(journal: Journal, plan_id: str, partitions: int) -> None:
+    """The journal says that what elections cut off was not read first."""
+    if partitions:
+        entry = journal.before(NO_RESCUE, {"planId": plan_id, "partitions": partitions})
+        journal.after(entry, {})
+
+
+async def rescue_notes(
+    cluster: Backend, prepared: PreparedPlan, choice: RescueChoice | None, progress: Progress | None = None
+) -> tuple[str, ...]:
+    """For the question, one line each: what is read first, with its bytes and time, or is not, and which disks stay
+    unread. Nothing where nothing can be lost. Raises BackendError, and InputError where there is no room for it.
+    """
+    notes = []
+    if choice is not None:
+        outlook = await rescue_outlook(cluster, prepared.holding, prepared.cut_off, choice, progress)
+        notes += [] if outlook is None else [outlook.line]
+    elif prepared.cut_off:
+        many = counted(len(prepared.cut_off), "partition")
+        notes.append(
+            f"what the elections cut off of {many} is not read first (--no-rescue): it is gone for good"
+        )
+    return (*notes, *unread_broker_lines(prepared.unread))
 
 
 def rescue_words(plan: Plan) -> tuple[str, ...]:
-    """The options of ``ktriage apply`` that read first what the elections cut off; empty where nothing can be lost.
-
-    The directory ``rescue``, where it holds a rescue of this plan or is not there; else one with a number.
+    """The options of ``ktriage apply`` with which a rescue of this plan in the directory ``rescue`` is not read
+    again; empty where there is none, because the rescue has a place of its own.
     """
-    if all(row.loss.none for row in plan.rows):
-        return ()
     try:
         ours = read_index(Path("rescue", INDEX)).header.plan_id == plan.header.plan_id
     except InputError:
         ours = False
-    return "--rescue", "rescue" if ours else unused("rescue")
+    return ("--rescue", "rescue") if ours else ()
 
 
-def note_no_rescue(prepared: PreparedPlan, run: ChangeRun[PreparedPlan]) -> None:
-    """The journal says that what may be lost was not read first."""
-    lossy = sum(not row.loss.none for row in prepared.holding.rows)
-    if lossy:
-        entry = run.journal.before(NO_RESCUE, {"planId": prepared.plan.header.plan_id, "partitions": lossy})
-        run.journal.after(entry, {})
+def rescued_words(rescued: Rescued | None) -> tuple[str, ...]:
+    """The options of ``ktriage apply`` with which it goes on with a rescue."""
+    return () if rescued is None else ("--rescue", str(rescued.directory))
+
+
+def restore_words(rescued: Rescued | None, plan: Plan) -> tuple[str, ...]:
+    """The command that writes back what was rescued; nothing where nothing was."""
+    if rescued is None or not rescued.offsets:
+        return ()
+    topics = sorted({one.branch.tp.topic for one in rescued.results})
+    marks = {row.tp.topic: row.marks for row in plan.rows}
+    apart = next((topic for topic in topics if {Mark.COMPACTED, Mark.INTERNAL} & set(marks[topic])), None)
+    # An old value that is written back to a compacted topic would take the place of a newer one.
+    where = ("--to-source",) if apart is None else ("--topic", apart, "--to-topic", f"{apart}-rescued")
+    return "restore", str(rescued.directory), *where, "--dry-run"
 
 
 def _without_unrescued(prepared: PreparedPlan, rescued: Rescued) -> PreparedPlan:
@@ -83,5 +120,5 @@ def _without_unrescued(prepared: PreparedPlan, rescued: Rescued) -> PreparedPlan
 
 
 def _detail(problems: Mapping[TopicPartition, str], tp: TopicPartition) -> str:
-    anyway = "--elect-unrescued, in the console Ctrl+R, elects it anyway"
-    return f"its rescue is not whole ({problems[tp]}); {anyway}"
+    anyway = "--elect-unrescued, in the console Ctrl+R, elects it anyway; --no-rescue reads nothing first"
+    return f"its rescue is not whole ({problems[tp]}); applying the plan again reads it again; {anyway}"

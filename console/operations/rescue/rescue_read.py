@@ -13,6 +13,7 @@ from backends.base.answers import Depth, SurveyRequest
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, StalePlan
 from console.journal.journal_lines import moment
+from console.journal.unread_disks import DiskPartition
 from console.operations.elections.election_batches import described
 from console.operations.elections.plan_comparison import prepare
 from console.operations.rescue.rescue_disks import RescueDisks, read_rescue_disks
@@ -26,7 +27,13 @@ from recovery.model import NO_EPOCH, PartitionState, Survey, TopicPartition, Unk
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.write import digest
-from recovery.rescue_branches import RescueBranch, UnreadReplica, branches_with_disks, unread_replicas
+from recovery.rescue_branches import (
+    RescueBranch,
+    UnreadReplica,
+    branches_with_disks,
+    rescue_branches,
+    unread_replicas,
+)
 
 SURVEY_SECONDS = 30.0
 
@@ -50,6 +57,7 @@ class DiskUse(NamedTuple):
 
     ``partitions`` of those that were asked for are on them; ``strays`` of the logs the broker has set aside.
     ``answers``: the broker itself told its logs too.
+    ``read`` are those of the partitions whose logs were compared, and whose branches are whole.
     """
 
     broker: int
@@ -58,6 +66,7 @@ class DiskUse(NamedTuple):
     offsets: int
     answers: bool
     strays: int = 0
+    read: tuple[DiskPartition, ...] = ()
 
     @property
     def useless(self) -> bool:
@@ -157,8 +166,25 @@ async def rescue_plan(
         plan.header.cluster_id, plan.header.plan_id, digest(plan), moment(now()), made_by(), version()
     )
     rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
-    uses = _disk_uses(disks, {one.tp for one in surveys}, surveys, rescued.results)
+    uses = _disk_uses(disks, {one.tp for one in surveys}, surveys, rescued.results, offline)
     return replace(rescued, gone=_answered_for_plan(plan, rescued.unread), disks=uses)
+
+
+async def planned_branches(
+    backend: Backend, plan: Plan, progress: Progress | None = None
+) -> tuple[RescueBranch, ...]:
+    """What :func:`rescue_plan` would read now from the brokers, with the sizes as far as they are told. Raises
+    BackendError.
+    """
+    leaders = {row.tp: row.leader for row in plan.rows}
+    found = await described(backend, list(leaders))
+    surveys = await _surveys(backend, found.states, RescueDisks(()), progress)
+    return tuple(
+        branch
+        for survey in surveys
+        if survey.state.offline
+        for branch in rescue_branches(survey, leaders[survey.tp])
+    )
 
 
 async def read_disks(
@@ -187,7 +213,7 @@ async def read_disks(
     lost = [_cut_off(_leader_alone(one), one.state.leader, disks) for one in surveys]
     header = RescueHeader(cluster_id, "", "", moment(now()), made_by(), version())
     rescued = await _read(backend, lost, disks, header=header, request=request, progress=progress)
-    rescued = replace(rescued, disks=_disk_uses(disks, set(wanted), (), rescued.results))
+    rescued = replace(rescued, disks=_disk_uses(disks, set(wanted), (), rescued.results, surveys))
     for survey in surveys:
         log = survey.log(survey.state.leader)
         if log is not None and not isinstance(log.lineage, Unknown):
@@ -258,8 +284,11 @@ def _disk_uses(
     asked: Collection[TopicPartition],
     surveys: Sequence[Survey],
     results: Sequence[BranchResult],
+    compared: Sequence[Survey],
 ) -> tuple[DiskUse, ...]:
-    """Without ``surveys``, of the brokers only the leaders' logs are asked for."""
+    """Without ``surveys``, of the brokers only the leaders' logs are asked for. ``compared`` are the partitions
+    whose chosen log, or leader's, the disks were compared with.
+    """
     return tuple(
         DiskUse(
             reading.broker,
@@ -272,6 +301,7 @@ def _disk_uses(
             ),
             any(one.log(reading.broker) is not None for one in surveys),
             sum(stray.tp in asked for stray in reading.strays),
+            _read_of(disks, reading.broker, results, compared),
         )
         for reading in disks.readings
     )
@@ -279,6 +309,18 @@ def _disk_uses(
 
 def _on_disk(reading: DiskReading) -> set[TopicPartition]:
     return {*reading.logs, *(stray.tp for stray in reading.strays)}
+
+
+def _read_of(
+    disks: RescueDisks, broker: int, results: Sequence[BranchResult], compared: Sequence[Survey]
+) -> tuple[DiskPartition, ...]:
+    """A log that lost its tail counts: nothing more can be read of it."""
+    broken = {one.branch.tp for one in results if one.problem is not None and one.branch.broker == broker}
+    return tuple(
+        DiskPartition(survey.tp, survey.state.topic_id)
+        for survey in compared
+        if survey.tp not in broken and any(copy.broker == broker for copy in disks.copies(survey.state))
+    )
 
 
 def _by_broker(branches: Iterable[RescueBranch]) -> Mapping[int, tuple[RescueBranch, ...]]:

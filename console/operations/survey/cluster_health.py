@@ -29,6 +29,7 @@ LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
 class HealthSources(NamedTuple):
     """``quorum`` None: it was not asked. ``partitions`` are all of the cluster, ``configs`` those of topics with an
     offline partition. ``under_min_isr`` None: not known. ``unread``: disks that may hold what a leader lacks.
+    ``to_read``: brokers whose disks are to be read before they start, by the journal.
     """
 
     cluster: ClusterInfo
@@ -39,6 +40,7 @@ class HealthSources(NamedTuple):
     configs: Configs
     under_min_isr: int | None = None
     unread: DisksToRead = DisksToRead()
+    to_read: tuple[int, ...] = ()
 
 
 def cluster_health(reported: HealthSources) -> ClusterHealth:
@@ -60,7 +62,7 @@ def cluster_health(reported: HealthSources) -> ClusterHealth:
         unreachable_leaders=len(found.unreachable_leaders),
         unseen=bool(found.hidden) or found.not_compared is not None,
         cut_off=cut_off(reported.quorum, found.asked),
-        disks_to_read=reported.unread.brokers,
+        disks_to_read=tuple(sorted({*reported.unread.brokers, *reported.to_read})),
     )
 
 

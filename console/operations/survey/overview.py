@@ -21,6 +21,7 @@ from backends.base.answers import (
 from backends.base.disks_to_read import disks_to_read
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
+from console.operations.rescue.unread_disks import DiskStates, open_disks, states_of
 from console.operations.survey.cluster_health import (
     Configs,
     HealthSources,
@@ -44,6 +45,7 @@ from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMe
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import NO_LEADER, Broker, PartitionState, Survey, Unknown
 from recovery.survey_columns import MergedSurveys, SurveyTotals, columns_of, totals, unknown_values
+from recovery.unread_disks import by_broker, still_to_read, without_read
 from recovery.wording.unread_disk_text import not_judged_text
 
 LAGGING_MS = 3_000
@@ -73,7 +75,8 @@ class Overview:
 
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
     ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
-    ``steps`` are what to do first; ``unread`` is whose disks may hold what a leader lacks. ``lost``: what the
+    ``steps`` are what to do first; ``unread`` is whose disks may hold what a leader lacks, ``disks``
+    what became of those that the journal has as not read before an election. ``lost``: what the
     controllers tell where no leader described the quorum. ``began`` is when the reading began, in seconds since
     1970.
     """
@@ -90,6 +93,7 @@ class Overview:
     lost: QuorumWithoutLeader | None = None
     began: float = 0.0
     unread: DisksToRead = field(default_factory=DisksToRead)
+    disks: DiskStates = field(default_factory=dict)
 
     @cached_property
     def totals(self) -> SurveyTotals:
@@ -109,6 +113,7 @@ class Overview:
                 self.configs,
                 under_min_isr=self.totals.led_under_min_isr,
                 unread=self.unread,
+                to_read=tuple(by_broker(still_to_read(self.disks, self.disks))),
             )
         )
 
@@ -144,7 +149,10 @@ async def overview(
         source = MetadataLogSource()
         times = group.create_task(OfflineTimesReader(source).read(backend, found.states, now))
         result = await _survey(backend, found.states, duration, progress)
-    unread = await _unread_disks(result.surveys, source)
+    journal = open_disks(cluster.cluster_id)
+    unread = without_read(await _unread_disks(result.surveys, source), journal.read)
+    history = None if isinstance(source.history, Unknown) else source.history
+    disks = states_of(journal.disks, cluster, found.states, history)
     return Overview(
         cluster,
         found,
@@ -158,6 +166,7 @@ async def overview(
         quorum.result().lost,
         now,
         unread,
+        disks,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from console.journal.planned_elections import planned_entries
 from console.journal.run_records import RunRecord
 from console.operations.history.incident import Incident
-from console.output.incident.incident_open import gap_lines, next_commands, open_items
+from console.output.incident.incident_open import disks_lost, gap_lines, next_commands, open_items
 from console.output.incident.report_blocks import (
     ReportBlock,
     ReportCommands,
@@ -29,6 +29,9 @@ def handover_blocks(incident: Incident, made: str, arguments: Sequence[str]) -> 
     yield ReportHeading(2, "Open, the worst first")
     items = tuple(open_items(incident))
     yield ReportList(items) if items else ReportText("Nothing, as far as the sources below tell.")
+    if back := tuple(disks_lost(incident)):
+        yield ReportText("Brokers that came back, and whose disks were not read before:")
+        yield ReportList(back)
     yield ReportHeading(2, "Next commands")
     commands = tuple(next_commands(incident, *arguments))
     yield ReportCommands(commands) if commands else ReportText("None.")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from console.operations.history.affected_groups import IncidentGroup, affected_groups, groups_unread
 from console.operations.history.incident import ElectionRound, Incident, RescueState
 from console.output.incident.incident_fixes import repeated_offsets, repeated_text
-from console.output.incident.incident_open import gap_lines, next_commands, open_items
+from console.output.incident.incident_open import disk_states, gap_lines, next_commands, open_items
 from console.output.journal_report import run_json
 from console.output.json_document import document
 from console.output.timeline_report import event_fields
+from console.output.unread_disks_json import unread_disks_json
 from recovery.metadata_log.outages import Outage
 from recovery.model import NO_EPOCH
 
@@ -29,6 +30,7 @@ def report_document(incident: Incident) -> Iterator[str]:
             "gaps": list(gap_lines(incident)),
             "open": list(open_items(incident)),
             "next": list(next_commands(incident)),
+            "unreadDisks": unread_disks_json(incident.unfinished.unread_disks, disk_states(incident)),
             "outages": [_outage_json(outage) for outage in incident.outages],
             "elections": [row for one in incident.rounds for row in _elections_json(one)],
             "plans": [

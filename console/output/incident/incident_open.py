@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -22,11 +22,12 @@ from recovery.metadata_log.timeline_text import time_text
 from recovery.model import TopicPartition, Unknown
 from recovery.old_leaders import OldLeader
 from recovery.plan.values import NotElected
+from recovery.unread_disks import UnreadDisk, UnreadDiskState, only_in_journal, still_to_read, with_outcome
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of
 from recovery.wording.replica_text import still_writes_text
-from recovery.wording.unread_disk_text import not_judged_text, stop_and_read
+from recovery.wording.unread_disk_text import not_judged_text, stop_and_read, unread_disk_lines
 
 MOST_TOPICS = 5
 """More are not named in a command: it is about all of the cluster then."""
@@ -51,6 +52,7 @@ def open_items(incident: Incident) -> Iterator[str]:
         yield from offline_lines(now.offline_times, now.totals.offline, _offline_until(incident, now))
     yield from _unaware_leaders(incident)
     yield from _without_leader(incident)
+    yield from disks_to_read(incident)
     yield from _brokers_away(incident)
     yield from _waits(incident)
     yield from _not_elected(incident)
@@ -168,6 +170,34 @@ def _unaware_leaders(incident: Incident) -> Iterator[str]:
         yield f"{text[0].upper()}{text[1:]}: {some_of(tps)}. To save them, {do}."
 
 
+def disk_states(incident: Incident) -> Mapping[UnreadDisk, UnreadDiskState] | None:
+    """What became of the disks that nobody read before an election; None: the cluster was not asked."""
+    now = incident.sources.now
+    if now is None:
+        return None
+    return {disk: now.disks[disk] for disk in incident.unfinished.unread_disks if disk in now.disks}
+
+
+def disks_to_read(incident: Incident) -> Iterator[str]:
+    """The disks that can still be read before their brokers start, one line for each broker."""
+    states = disk_states(incident)
+    disks = still_to_read(incident.unfinished.unread_disks, states)
+    if (now := incident.sources.now) is not None:
+        disks = only_in_journal(disks, now.unread)
+    yield from map(sentence, unread_disk_lines(disks, states))
+
+
+def disks_lost(incident: Incident) -> Iterator[str]:
+    """The brokers that came back and whose disks were not read before."""
+    states = disk_states(incident) or {}
+    back = with_outcome(states, UnreadDiskState.CAME_BACK)
+    yield from map(sentence, unread_disk_lines(back, states))
+
+
+def sentence(line: str) -> str:
+    return f"{line[:1].upper()}{line[1:]}."
+
+
 def _without_leader(incident: Incident) -> Iterator[str]:
     offline = _offline_now(incident)
     still = [one for one in incident.outages if one.until_ms is None and one.tp in (offline or ())]
@@ -218,13 +248,16 @@ def _groups(incident: Incident) -> Iterator[str]:
 
 
 def _rescues(incident: Incident) -> Iterator[str]:
+    # What these could not read is followed by broker, until it is read or waived.
+    followed = {one.begun.detail.get("planId") for one in incident.rounds if "unread" in one.begun.detail}
     for rescue in incident.rescues:
         if rescue.problem:
             yield f"The rescue in {rescue.directory} cannot be read: {rescue.problem}"
         for branch in rescue.branches:
             if not branch.whole:
                 yield f"Rescue {rescue.directory}: {branch.name} was not read as a whole"
-        yield from (f"Rescue {rescue.directory}: not read: {line}" for line in rescue.unread)
+        if rescue.header is None or rescue.header.plan_id not in followed:
+            yield from (f"Rescue {rescue.directory}: not read: {line}" for line in rescue.unread)
         if rescue.branches and not rescue.restored:
             yield f"The rescue in {rescue.directory} was not restored to a topic."
 

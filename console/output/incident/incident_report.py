@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from backends.base.answers import Outcome
 from console.journal.planned_elections import PlannedElection, planned_entries
-from console.journal.run_records import RunRecord
+from console.journal.run_records import EntryBegun, RunRecord
+from console.journal.unread_disks import DISK_READ, DISK_WAIVED
 from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import ElectionRound, Incident
 from console.operations.history.timeline import VIRTUAL
@@ -23,7 +24,7 @@ from console.output.incident.incident_fixes import (
     saved_offsets,
     saved_text,
 )
-from console.output.incident.incident_open import gap_lines, next_commands, open_items
+from console.output.incident.incident_open import disks_lost, gap_lines, next_commands, open_items, sentence
 from console.output.incident.journal_outcomes import election_text, plan_name, worst_elections
 from console.output.incident.report_blocks import (
     ReportBlock,
@@ -34,7 +35,13 @@ from console.output.incident.report_blocks import (
     ReportTable,
     ReportText,
 )
-from console.output.journal_report import end_text, event_text, journal_time, shown_events
+from console.output.journal_report import (
+    disk_entry_text,
+    end_text,
+    event_text,
+    journal_time,
+    shown_events,
+)
 from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
@@ -43,7 +50,7 @@ from recovery.metadata_log.timeline_text import time_text
 from recovery.model import NO_LEADER
 from recovery.plan.plan_review import review_row
 from recovery.wording.loss_text import range_text
-from recovery.wording.quantity_text import age, counted, human_bytes
+from recovery.wording.quantity_text import age, counted, human_bytes, printable
 
 MOST_ROWS = 200
 """Rows of the longest tables; what is left out is counted."""
@@ -308,6 +315,8 @@ def _evidence(one: ElectionRound, election: PlannedElection) -> str:
 
 
 def _rescued(incident: Incident) -> Iterator[ReportBlock]:
+    if disks := (*_disk_lines(incident), *disks_lost(incident)):
+        yield ReportList(disks)
     if not incident.rescues:
         yield ReportText("No rescue is known (a directory that no run of apply names: --rescue DIR).")
         return
@@ -333,6 +342,18 @@ def _rescued(incident: Incident) -> Iterator[ReportBlock]:
         yield ReportText("Restores of this journal:")
         header = ("last begun", "from", "to", "records there after it")
         yield ReportTable(header, tuple(restore_rows(incident)))
+
+
+def _disk_lines(incident: Incident) -> Iterator[str]:
+    """What was done about disks that an election left unread."""
+    for run in incident.runs:
+        for event in run.events:
+            if isinstance(event, EntryBegun) and event.action in (DISK_READ, DISK_WAIVED):
+                reason = str(run.header.get("reason") or "")
+                why = f": {reason}" if event.action == DISK_WAIVED and reason else ""
+                yield sentence(
+                    printable(f"{disk_entry_text(event)}, {run.operator}, {journal_time(event.at)}{why}")
+                )
 
 
 def _sources(incident: Incident) -> Iterator[str]:

@@ -24,11 +24,13 @@ from console.output.plan.plan_table import elected_lines, plan_lines
 from console.output.rescue.rescue_report import rescue_lines, rescued_fields
 from console.output.text_table import TextColumn, table
 from console.output.transactions_report import endings_text, transaction_json, transaction_table
+from console.output.unread_disks_json import unread_brokers_json
 from recovery.model import Unknown
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.plan_review import summarise
 from recovery.wording.producer_text import refused_producer_lines
 from recovery.wording.quantity_text import counted, printable
+from recovery.wording.unread_disk_text import unread_broker_lines
 
 
 def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
@@ -93,6 +95,7 @@ def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
     yield from elected_lines(applied.elected, limit)
     if applied.preserved is not None:
         yield from map(printable, preserved_lines(applied.preserved))
+    yield from unread_broker_lines(applied.unread)
 
 
 def applied_document(command: str, applied: Applied) -> Iterator[str]:
@@ -112,6 +115,7 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
             "failures": failures_json(applied.failures),
             "rescue": rescued_fields(applied.rescued) if applied.rescued is not None else None,
             "keptLogs": preserved_json(applied.preserved) if applied.preserved is not None else None,
+            "unreadDisks": unread_brokers_json(applied.unread),
         },
     )
 

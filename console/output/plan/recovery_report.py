@@ -23,6 +23,7 @@ from console.output.plan.plan_json import (
     tp_json,
 )
 from console.output.plan.plan_table import elected_lines, outcome_counts, plan_lines
+from console.output.rescue.rescue_report import rescue_lines, rescued_fields
 from console.output.survey.copied_log_report import copied_log_json
 from console.output.survey.survey_json import cluster_json, contact_json, survey_json, unknown_json
 from console.output.survey.survey_report import (
@@ -33,14 +34,19 @@ from console.output.survey.survey_report import (
     unreachable_leaders_json,
 )
 from console.output.text_table import TextColumn, table
+from console.output.unread_disks_json import unread_brokers_json
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.plan_review import summarise
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.quantity_text import printable
+from recovery.wording.unread_disk_text import unread_broker_lines
 
 
 def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
-    """Counts, then failed elections, then the rest."""
+    """What was read first, counts, then failed elections, then the rest."""
+    if results.rescued is not None:
+        yield from rescue_lines(results.rescued, limit)
+        yield ""
     yield outcome_counts(results.counts)
     failed = set(results.failures)
     ordered = sorted(results.elections, key=lambda election: election not in failed)
@@ -80,6 +86,7 @@ def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]
             "counts": {outcome.value: count for outcome, count in results.counts.items()},
             "elections": [_json(election) for election in results.elections],
             "failures": [{**tp_json(e.tp), "reason": e.detail} for e in results.failures],
+            "rescue": None if results.rescued is None else rescued_fields(results.rescued),
         },
     )
 
@@ -111,12 +118,18 @@ def chosen_lines(choices: Choices, show: bool, rows: int, importance: Importance
 
 
 def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
-    """The results of the elections."""
+    """The results of the elections, and before them what was read first."""
+    if recovery.rescued is not None:
+        yield ""
+        yield from rescue_lines(recovery.rescued, rows)
+    if recovery.elected is None and recovery.file is not None:
+        yield "nothing was sent"
     if recovery.elected is not None:
         yield ""
         yield from elected_lines(recovery.elected, rows)
     if recovery.preserved is not None:
         yield from map(printable, preserved_lines(recovery.preserved))
+        yield from unread_broker_lines(recovery.unread)
 
 
 def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
@@ -143,9 +156,12 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         fields["replicas"] = [
             survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
         ]
+    if recovery.rescued is not None:
+        fields["rescue"] = rescued_fields(recovery.rescued)
     if elected is not None:
         fields["elected"] = elected_json(elected)
         fields["elections"] = [result_json(result) for result in elected.results]
+        fields["unreadDisks"] = unread_brokers_json(recovery.unread)
     if recovery.preserved is not None:
         fields["keptLogs"] = preserved_json(recovery.preserved)
     fields["failures"] = failures_json(recovery.failures)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from console.operations.consumers.election_aftermath import ElectionAftermath
 from console.operations.elections.plan_comparison import PreparedPlan
@@ -25,11 +25,13 @@ from console.output.plan.plan_json import (
 )
 from console.output.plan.plan_table import plan_lines, shown_rows, state_counts, state_table
 from console.output.text_table import TextColumn, table
+from console.output.unread_disks_json import unread_disks_json
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.verify import Leading, RowState
 from recovery.plan.write import digest, utc_text
+from recovery.unread_disks import UnreadDisk, UnreadDiskState
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import counted, offset, printable
 from recovery.wording.replica_text import disk_text
@@ -203,7 +205,11 @@ def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
         yield f"… and {len(missing) - len(shown):,} more (--rows 0, or --output json, shows all)"
 
 
-def verified_document(states: Sequence[RowState], aftermath: ElectionAftermath) -> Iterator[str]:
+def verified_document(
+    states: Sequence[RowState],
+    aftermath: ElectionAftermath,
+    disks: Mapping[UnreadDisk, UnreadDiskState],
+) -> Iterator[str]:
     """``ktriage.verify/1``."""
     return document(
         "verify",
@@ -217,5 +223,6 @@ def verified_document(states: Sequence[RowState], aftermath: ElectionAftermath) 
             },
             "partitions": [state_json(state) for state in states],
             **aftermath_json(aftermath),
+            "unreadDisks": unread_disks_json(disks, disks),
         },
     )

@@ -32,8 +32,9 @@ REQUESTS = {"body", "detail"}
 COUNTED = {"ktriage.elect/1", "ktriage.resume/1", "ktriage.journal/1", "ktriage.report/1"}
 """Documents whose counts are by such words."""
 AS = {
-    "ktriage.elect/1": ("ktriage.apply/1", "ktriage.recover/1"),
+    "ktriage.elect/1": ("ktriage.apply/1", "ktriage.recover/1", "ktriage.rescue-read/1"),
     "ktriage.apply/1": ("ktriage.rescue-read/1",),
+    "ktriage.recover/1": ("ktriage.rescue-read/1",),
     "ktriage.report/1": ("ktriage.journal/1", "ktriage.timeline/1"),
 }
 """What the row says of itself: "as", then another command."""

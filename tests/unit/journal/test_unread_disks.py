@@ -61,9 +61,9 @@ def test_an_election_leaves_each_silent_replica_open_until_its_disk_is_read(tmp_
 def test_an_operator_who_waives_a_disk_says_which_topics(tmp_path: Path) -> None:
     with journal(tmp_path) as run:
         ended(run, planned(run), ORDERS, PAYMENTS)
-        run.after(run.before(DISK_WAIVED, waived_detail(4, ["orders"])), {})
+        run.after(run.before(DISK_WAIVED, waived_detail(4, [DiskPartition(ORDERS, "")])), {})
         assert left(tmp_path) == [(3, ORDERS), (4, PAYMENTS)]
-        run.after(run.before(DISK_WAIVED, waived_detail(4, [])), {})
+        run.after(run.before(DISK_WAIVED, waived_detail(4, [DiskPartition(PAYMENTS, "")])), {})
     assert left(tmp_path) == [(3, ORDERS)]
 
 
@@ -92,7 +92,7 @@ def test_a_killed_runs_disk_can_be_read_and_waived_too(tmp_path: Path) -> None:
         planned(run)
     with journal(tmp_path, "later") as run:
         read(run, 3, ORDERS)
-        run.after(run.before(DISK_WAIVED, waived_detail(4, [])), {})
+        run.after(run.before(DISK_WAIVED, waived_detail(4, [DiskPartition(PAYMENTS, "")])), {})
     assert left(tmp_path) == []
 
 

@@ -1,0 +1,97 @@
+"""On the stale long tail broker 3 is silent at the election: its disk is a point until it is read or waived."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from backends.base.answers import ClusterInfo
+from backends.simulator.adapter import SimulatorBackend
+from tests.unit.cli.command_process import Caller
+from tests.unit.cli.stale_long_tail import AGREED, TAIL
+
+FIRST = "before broker 3 is started, read its disk (ktriage rescue read"
+PAGE = ("--since", "1h")
+
+
+def points(planned: Caller) -> list[dict[str, Any]]:
+    ended = planned("ktriage", "verify", "plan.json", *TAIL, "--output", "json")
+    return list(json.loads(ended.out)["unreadDisks"])
+
+
+def test_a_disk_that_was_read_is_no_point_any_more(elected: Caller) -> None:
+    assert points(elected) == [
+        {"broker": 3, "topic": "payments", "partition": 0, "state": "not started since"}
+    ]
+    for command in (
+        ("verify", "plan.json"),
+        ("journal",),
+        ("status",),
+        ("report", *PAGE),
+        ("handover", *PAGE),
+    ):
+        ended = elected("ktriage", *command, *TAIL)
+        assert "before broker 3 is started, read its disk" in (ended.out + ended.err).lower(), command
+    assert elected("ktriage", "simulate", "disk", "stale-long-tail", "3", "--to", "disk-3").status == 0
+    ended = elected("ktriage", "rescue", "read", "--to", "saved-3", "--from-disk", "disk-3/log-dir-0", *TAIL)
+    assert ended.status == 0, ended
+    assert points(elected) == []
+    for command in (("verify", "plan.json"), ("journal",), ("status",), ("handover", *PAGE)):
+        assert FIRST not in elected("ktriage", *command, *TAIL).out, command
+    report = elected("ktriage", "report", *PAGE, *TAIL).out
+    assert "The disk of broker 3 was read into saved-3: 1 partition" in report and FIRST not in report
+
+
+def test_a_disk_read_for_the_plan_before_the_election_is_no_point(planned: Caller) -> None:
+    assert planned("ktriage", "simulate", "disk", "stale-long-tail", "3", "--to", "disk-3").status == 0
+    words = ("rescue", "read", "plan.json", "--to", "saved", "--from-disk", "disk-3/log-dir-0")
+    assert planned("ktriage", *words, *TAIL).status == 0
+    assert planned("ktriage", "apply", "plan.json", "--rescue", "saved", *AGREED, *TAIL).status == 0
+    assert points(planned) == []
+
+
+def test_a_disk_that_nobody_will_read_is_waived_with_a_reason(elected: Caller) -> None:
+    refused = elected("ktriage", "rescue", "waive", "--broker-id", "2", "--reason", "x", *TAIL)
+    assert refused.status == 2 and "there is nothing to waive" in refused.err, refused
+    words = ("rescue", "waive", "--broker-id", "3", "--reason", "its disk burned")
+    ended = elected("ktriage", *words, *TAIL)
+    assert ended.status == 0 and "the disk of broker 3 is not to be read any more" in ended.out, ended
+    assert points(elected) == []
+    report = elected("ktriage", "report", *PAGE, *TAIL).out
+    assert "The disk of broker 3 is not to be read any more: 1 partition" in report
+    assert "its disk burned" in report
+
+
+@pytest.mark.parametrize("away_again", [False, True], ids=["up", "killed again"])
+def test_a_broker_that_came_back_unread_is_told_as_such(
+    elected: Caller, monkeypatch: pytest.MonkeyPatch, away_again: bool
+) -> None:
+    """Also where it is down again: the metadata log shows that it registered in between."""
+    opened = SimulatorBackend.open
+
+    async def after_its_return(cluster: SimulatorBackend) -> ClusterInfo:
+        await opened(cluster)
+        world = cluster.simulation.world
+        world.start_broker(3)
+        await cluster.advance(30)
+        if away_again:
+            world.kill_broker(3)
+            await cluster.advance(30)
+        return await cluster.cluster()
+
+    monkeypatch.setattr(SimulatorBackend, "open", after_its_return)
+    (state,) = (elected.home / "state" / "ktriage" / "simulations").glob("*.json")
+    before = state.read_bytes()
+
+    def asked(*words: str) -> str:
+        state.write_bytes(before)  # the return is no event that a run replays
+        ended = elected("ktriage", *words, *TAIL)
+        return ended.out + ended.err
+
+    assert '"state":"came back unread"' in asked("verify", "plan.json", "--output", "json")
+    gone = "roker 3 came back unread: what it alone held of payments-0 is gone"
+    assert gone in asked("verify", "plan.json")
+    assert gone in asked("report", *PAGE) and gone in asked("handover", *PAGE)
+    assert "before broker 3" not in asked("status")
