@@ -284,7 +284,7 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
     assert reviewed.status == 0
     assert f"now: 2 partitions of the plan: 2 {RowDecision.SEND}" in reviewed.out
     assert "ElectLeaders: elect the first live replica, 2 partitions" in reviewed.out
-    assert f"next: ktriage apply p.json --rescue rescue {' '.join(console.connection)}" in reviewed.err
+    assert f"next: ktriage apply p.json {' '.join(console.connection)}" in reviewed.err
     status, told = console.json("review", "p.json")
     assert status == 0
     digest = told["plan"]["digest"]
