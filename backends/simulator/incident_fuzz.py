@@ -22,7 +22,7 @@ from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
 
 INCIDENT_SECONDS = 45
-BROKERS_DIFFER = False
+BROKERS_DIFFER = True
 
 
 def fuzz_incident(
