@@ -118,6 +118,8 @@ class VerdictSoundness:
         self._read_committed = ReadCommittedRecords(world)
         self._folder = HistoryFolder(world.committed_records)
         self.counts = VerdictCounts()
+        # Of its own, so that what is drawn for the verdicts stays the same.
+        self._looks = Random(f"looks {world.loop.seed}")  # noqa: S311  # seeded: the same numbers again
         self._file_answers: dict[int, list[FileAnswer]] = {}
         self._standing: list[_Standing] = []
         self._late: dict[tuple[TopicPartition, int, int], tuple[str, str]] = {}
@@ -217,7 +219,7 @@ class VerdictSoundness:
         """Somebody looked at the cluster before, and asked whoever answered for its file."""
         now = self._world.loop.now // MILLISECOND
         for process in self._answering(frozenset()):
-            if self._random.random() < 0.3:
+            if self._looks.random() < 0.3:
                 answer = FileAnswer(process.id, process.state.min_isr.file, now)
                 self._file_answers.setdefault(process.id, []).append(answer)
 
