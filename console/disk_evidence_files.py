@@ -25,6 +25,7 @@ class _DirRow(NamedTuple):
     cluster_id: str
     node_id: int
     directory_id: str
+    stopped_cleanly: bool = False
 
 
 class _LogRow(NamedTuple):
@@ -98,10 +99,13 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
             f"{path}: which broker the disk belongs to is not known: meta.properties has no cluster and node id"
         )
     directories = {one.path: one.directory_id for one in dirs}
+    clean = {one.path for one in dirs if one.stopped_cleanly}
     found: dict[TopicPartition, DiskLog] = {}
     strays: list[StrayLog] = []
     for row in logs:
-        disk = row.disk._replace(directory_id=directories.get(row.log_dir, ""))
+        disk = row.disk._replace(
+            directory_id=directories.get(row.log_dir, ""), stopped_cleanly=row.log_dir in clean
+        )
         if row.kind == STRAY:
             strays.append(StrayLog(row.tp, str(Path(row.log_dir, row.folder)), disk))
         if row.kind != LIVE:
@@ -127,7 +131,8 @@ def _dir_row(fields: Object) -> _DirRow:
         return _DirRow(text(fields, "path"), False, "", -1, "")
     cluster_id, directory_id = text(fields, "clusterId"), text(fields, "directoryId")
     node_id = integer(fields, "nodeId", -1, MAX_INT32)
-    return _DirRow(text(fields, "path"), True, cluster_id, node_id, directory_id)
+    clean = fields.get("cleanShutdown") is True
+    return _DirRow(text(fields, "path"), True, cluster_id, node_id, directory_id, clean)
 
 
 _OFFSETS = (

@@ -43,8 +43,8 @@ def made_by() -> str:
     return f"{user()}@{platform.node()}"
 
 
-def plan_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header:
-    """The header of a plan of elections that is made here and now."""
+def plan_header(cluster_id: str, ranking: Ranking, strategy: Strategy, accepted: str = "") -> Header:
+    """The header of a plan of elections that is made here and now. ``accepted`` as in :class:`Header`."""
     from recovery.plan.values import Header  # noqa: PLC0415  # most commands make no plan
 
     return Header(
@@ -55,4 +55,5 @@ def plan_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Header
         tool_version=version(),
         ranking=ranking,
         strategy=strategy,
+        accepted=accepted,
     )

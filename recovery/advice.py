@@ -14,12 +14,13 @@ from typing import NamedTuple
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.acknowledged.verdict import (
     Decider,
+    DeciderKind,
     PartitionVerdicts,
     SelfElection,
     SelfElectionKind,
     Verdict,
 )
-from recovery.model import Survey, TopicPartition
+from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import CLEAN, Decision, DecisionKind, Strategy, WhyNot, decide, likely_leaders
 
@@ -31,10 +32,11 @@ class AdviceKind(StrEnum):
     - READ_FIRST: a partition is online, and ``brokers`` that are down may hold acknowledged records which its
       leader lacks: read their disks before they start.
     - STOP_OR_MEND: a broker that does not know that it was replaced still takes writes, which an election cuts off.
-    - ELECT: one replica that can be elected now holds every acknowledged record.
+    - ELECT: one replica that can be elected now holds every record that was acknowledged with acks=all.
     - UNFENCE: a broker that answers and is still fenced has a better log than those that can be elected.
     - BRING_BACK: Kafka elects a broker that is away as soon as it returns, without an unclean election.
     - ASK: a broker that is away is not elected by itself, and its log, or its disk, would decide.
+    - GIVE_LOG: the metadata log would decide who holds every acknowledged record.
     - READ_DISK: the disks of ``brokers`` failed, and no other replica is left.
     - COMPARE: the log that ranks best lacks records that were committed: a person compares the branches.
     - CHOOSE: nobody is proved to hold every acknowledged record, and nobody's return is expected to help.
@@ -46,6 +48,7 @@ class AdviceKind(StrEnum):
     UNFENCE = "unfence"
     BRING_BACK = "bring back"
     ASK = "ask"
+    GIVE_LOG = "give the metadata log"
     READ_DISK = "read the failed disk"
     COMPARE = "compare"
     CHOOSE = "choose"
@@ -56,9 +59,12 @@ class Advice(NamedTuple):
 
     ``keep_down``: brokers that Kafka would elect by itself when they return, although their logs are not known to
     hold every acknowledged record: do the step before they are started. ``check_disk``: those of ``brokers`` that
-    Kafka elects whatever their logs lost. ``verdict`` is that of the broker to elect. ``by_elr``: Kafka elects one
-    of ``brokers`` because it is in the ELR or is the last known leader. A change of min.insync.replicas, of the
-    topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then nobody is elected.
+    Kafka elects whatever their logs lost. ``verdict`` is that of the broker to elect, or of those that could be
+    elected ``instead`` (--accept-unchecked). ``start_if_whole``: brokers that are away, and that may hold what was
+    acknowledged with acks=1 alone: with their logs whole their return loses nothing at all.
+    ``by_elr``: Kafka elects one of ``brokers`` because it is in the ELR or is the last known leader. A change of
+    min.insync.replicas, of the topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then
+    nobody is elected.
     ``was_shut_down``: each of ``brokers`` was in a controlled shutdown when it was last seen (metadata log).
     ``reassigning``: a reassignment is in progress, so that nobody can be designated. ``missed``, of READ_FIRST
     alone: the election after which the leader lacks what their disks may hold. ``leads_again``, of STOP_OR_MEND
@@ -77,6 +83,8 @@ class Advice(NamedTuple):
     reassigning: bool = False
     missed: MissedElection | None = None
     leads_again: bool = False
+    instead: tuple[int, ...] = ()
+    start_if_whole: tuple[SelfElection, ...] = ()
 
 
 def read_first(unread: DisksToRead) -> Iterator[tuple[TopicPartition, Advice]]:
@@ -91,10 +99,18 @@ def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -
 
 
 def advise_decided(
-    survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None, strategy: Strategy, decision: Decision
+    survey: Survey,
+    ranking: Ranking,
+    judged: PartitionVerdicts | None,
+    strategy: Strategy,
+    decision: Decision,
+    *,
+    accept_unchecked: bool = False,
 ) -> Advice | None:
     """As :func:`advise`, where ``strategy`` came to ``decision``: balanced does not decide twice."""
-    return advice(decision) if strategy is Strategy.BALANCED else advise(survey, ranking, judged)
+    if strategy is Strategy.BALANCED and not accept_unchecked:
+        return advice(decision)
+    return advise(survey, ranking, judged)
 
 
 def advice(decision: Decision) -> Advice | None:
@@ -109,9 +125,9 @@ def advice(decision: Decision) -> Advice | None:
         case DecisionKind.ELECT:
             return _elect(decision, judged, unsafe)
         case DecisionKind.WAIT | DecisionKind.NO_CANDIDATE:
-            return _wait(decision, judged, unsafe)
+            return _or_instead(_wait(decision, judged, unsafe), decision, judged)
         case DecisionKind.REFUSED:
-            return _refused(decision.why_not, judged, unsafe)
+            return _or_instead(_refused(decision.why_not, judged, unsafe), decision, judged)
         case _:
             return None
 
@@ -131,14 +147,18 @@ def _stop_or_mend(judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -
 
 def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
     # Who cuts off what the elected log lacks too takes nothing away by its return.
+    verdict = judged.candidates.get(decision.leader)
+    holds = verdict is not None and verdict.none and not verdict.empty
+    first = tuple(one for one in judged.self_elections if holds and _may_be_whole(one))
     down = tuple(
         one
         for one in unsafe
-        if one.broker != decision.leader and (decision.leader in one.cuts_off or not _own_log_safe(one))
+        if one.broker != decision.leader
+        and one not in first
+        and (decision.leader in one.cuts_off or not _own_log_safe(one))
     )
-    verdict = judged.candidates.get(decision.leader)
-    if verdict is not None and verdict.none and not verdict.empty:
-        return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict)
+    if holds:
+        return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict, start_if_whole=first)
     return Advice(AdviceKind.CHOOSE, (), down, (), None, () if verdict is None else verdict.decided_by)
 
 
@@ -168,6 +188,21 @@ def _refused(
     return None
 
 
+_LED_LAST = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER, SelfElectionKind.LAST_KNOWN_LEADER)
+
+
+def _may_be_whole(one: SelfElection) -> bool:
+    """Whether its log, which nobody knows, may hold more than any other: it may have led last."""
+    return one.verdict is None and one.kind in _LED_LAST and not (one.failed_disk or one.cuts_off)
+
+
+def _or_instead(found: Advice | None, decision: Decision, judged: PartitionVerdicts) -> Advice | None:
+    """The advice with whom to elect instead."""
+    if found is None or decision.instead == NO_LEADER:
+        return found
+    return found._replace(instead=(decision.instead,), verdict=judged.candidates[decision.instead])
+
+
 def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
     returning = {one.broker: one for one in judged.self_elections}
     failed = {broker for broker, one in returning.items() if one.failed_disk}
@@ -176,13 +211,14 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     cutting = {broker for broker, one in returning.items() if one.cuts_off}
     awaited = [broker for broker in decision.waits_for if broker not in failed | cutting]
     members = likely_leaders((b for b in awaited if b in returning and returning[b].kind in CLEAN), judged)
-    best = judged.best(decision.waits_for) or judged.best(tuple(judged.candidates))
+    best = judged.candidates.get(decision.instead) or judged.best(decision.waits_for)
+    best = best or judged.best(tuple(judged.candidates))
     deciders = () if best is None else best.decided_by
     if members:
         down = tuple(one for one in unsafe if one.broker not in members)
         check = tuple(broker for broker in members if not returning[broker].checks_records)
         elr = _by_elr(judged, members)
-        shut_down = all(returning[b].shut_down and returning[b].checks_records for b in members)
+        shut_down = all(returning[b].shut_down for b in members)
         return Advice(
             AdviceKind.BRING_BACK, members, down, check, None, deciders, elr, was_shut_down=shut_down
         )
@@ -190,6 +226,8 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
         return Advice(AdviceKind.UNFENCE, decision.waits_for, unsafe, (), None, deciders)
     if awaited and decision.verdict is DecisionKind.WAIT:
         return Advice(AdviceKind.ASK, tuple(awaited), unsafe, (), None, deciders, _by_elr(judged, awaited))
+    if decision.why_not is WhyNot.UNCHECKED and any(one.kind is DeciderKind.METADATA_LOG for one in deciders):
+        return Advice(AdviceKind.GIVE_LOG, (), unsafe, (), None, deciders)
     return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, deciders)
 
 
@@ -246,11 +284,9 @@ def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstSt
 
 def _group(one: Advice) -> tuple[object, ...]:
     """Elections stand together whoever is elected, and disks whoever has them; returns by the broker."""
-    return (
-        (one.kind,)
-        if one.kind in (AdviceKind.ELECT, AdviceKind.READ_FIRST)
-        else (one.kind, one.brokers, one.reassigning)
-    )
+    if one.kind in (AdviceKind.ELECT, AdviceKind.READ_FIRST):
+        return (one.kind,)
+    return (one.kind, one.brokers, one.reassigning, bool(one.instead))
 
 
 def _merged(group: list[Advice]) -> Advice:
@@ -264,7 +300,8 @@ def _merged(group: list[Advice]) -> Advice:
     check = tuple(sorted({broker for one in group for broker in one.check_disk}))
     verdicts = [one.verdict for one in group if one.verdict is not None]
     conditions = tuple(dict.fromkeys(condition for one in verdicts for condition in one.conditions))
-    verdict = verdicts[0]._replace(conditions=conditions) if verdicts else None
+    evidence = tuple(dict.fromkeys(found for one in verdicts for found in one.evidence))
+    verdict = verdicts[0]._replace(conditions=conditions, evidence=evidence) if verdicts else None
     deciders = tuple(dict.fromkeys(decider for one in group for decider in one.decided_by))
     elr = any(one.by_elr for one in group)
     shut = all(one.was_shut_down for one in group)
@@ -280,4 +317,6 @@ def _merged(group: list[Advice]) -> Advice:
         group[0].reassigning,
         group[0].missed,
         all(one.leads_again for one in group),
+        tuple(sorted({broker for one in group for broker in one.instead})),
+        tuple({one.broker: one for found in group for one in found.start_if_whole}.values()),
     )

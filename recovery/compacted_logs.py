@@ -64,8 +64,3 @@ def lacking(
         offsets = max(batch.last for batch in several) + 1 - base
         found += min(offsets - (own.records if own else 0), sum(batch.records for batch in several))
     return found
-
-
-def record_count(batches: Sequence[CompactedBatch]) -> int:
-    """How many records are still there, transaction markers among them."""
-    return sum(batch.records for batch in batches)

@@ -15,13 +15,15 @@ from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
 
 class DiskLog(NamedTuple):
     """One replica's log on a disk. ``directory_id`` is "" where it is not known; ``lost_tail`` is why records are
-    known to be missing at its end, None where nothing shows that.
+    known to be missing at its end, None where nothing shows that. ``stopped_cleanly``: its log dir has the file of
+    a clean stop.
     """
 
     topic_id: str
     directory_id: str
     log: ReplicaLog
     lost_tail: str | None
+    stopped_cleanly: bool = False
 
 
 class StrayLog(NamedTuple):
@@ -113,7 +115,9 @@ def with_disks(
 
 def _with_disk(survey: Survey, reading: DiskReading, disk: DiskLog) -> Survey:
     replicas = tuple(
-        replica._replace(log=disk.log, disk_read_ms=reading.read_ms)
+        replica._replace(
+            log=disk.log, disk_read_ms=reading.read_ms, disk_stopped_cleanly=disk.stopped_cleanly
+        )
         if replica.broker == reading.broker
         else replica
         for replica in survey.replicas

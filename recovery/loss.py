@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from recovery.compacted_logs import lacking, record_count
+from recovery.compacted_logs import lacking
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Survey, Unknown
 from recovery.old_leaders import growing_logs
 
@@ -231,19 +231,6 @@ def _same_size(one: ReplicaLog | None, other: ReplicaLog | None) -> bool:
         and one.log_start_offset == other.log_start_offset
         and one.lineage == other.lineage
     )
-
-
-def fullness(survey: Survey) -> Mapping[int, int]:
-    """What each log holds, to choose among logs that end alike: records where all were read, else bytes; empty for
-    a topic that is not compacted.
-    """
-    if survey.compacted is None:
-        return {}
-    reported = {r.broker: r.log for r in survey.replicas if isinstance(r.log, ReplicaLog)}
-    if reported.keys() <= survey.compacted.batches.keys():
-        return {broker: record_count(survey.compacted.batches[broker]) for broker in reported}
-    sizes = {broker: log.size for broker, log in reported.items()}
-    return {} if min(sizes.values(), default=-1) < 0 else sizes
 
 
 def _clip(spans: Iterable[EpochSpan], low: int, high: int) -> list[EpochSpan]:

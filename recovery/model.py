@@ -140,13 +140,15 @@ class Replica(NamedTuple):
     """One replica: the controller's view of it (``standing``), and its broker's own answer (``log``).
 
     ``disk_read_ms``: the broker did not answer, and ``log`` was read from its disk at that time (ms since 1970);
-    None: it is the broker's answer.
+    None: it is the broker's answer. ``disk_stopped_cleanly``: the disk has the file of a clean stop
+    (.kafka_cleanshutdown), which a broker writes when all its logs are on the disk.
     """
 
     broker: int
     standing: Standing
     log: ReplicaLog | Unknown
     disk_read_ms: int | None = None
+    disk_stopped_cleanly: bool = False
 
     @property
     def electable(self) -> bool:

@@ -8,11 +8,11 @@ truncation, and the only one that keeps acknowledged records when a stale replic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
 
-from recovery.loss import fullness
 from recovery.model import Lineage, Replica, ReplicaLog, Standing, Survey, Unknown, Why
 
 
@@ -50,10 +50,12 @@ def answered(replica: Replica, ranking: Ranking) -> bool:
     return log.lineage.why is not Why.NOT_ANSWERED
 
 
-def rank(survey: Survey, ranking: Ranking) -> tuple[Candidate, ...] | Unknown:
+def rank(survey: Survey, ranking: Ranking, steady: Sequence[int] = ()) -> tuple[Candidate, ...] | Unknown:
     """Every replica that answered, best first. Fenced ones are among them.
 
-    Of logs that end alike the one that compaction has left the most comes first, then the assignment order decides.
+    Of logs that end alike the first of ``steady`` comes first (``PartitionVerdicts.steady``), then the assignment
+    order decides. A compacted log that holds more than another is no better: it may have missed deletions that were
+    cleaned away elsewhere since.
 
     Unknown where ``last-record`` was asked for and a replica that answered has no lineage (no READ
     permission, say): the ranking refuses the partition and never falls back to length.
@@ -76,7 +78,7 @@ def rank(survey: Survey, ranking: Ranking) -> tuple[Candidate, ...] | Unknown:
                 " last-record needs it, and length alone can destroy acknowledged records",
             )
         candidates.append(Candidate(replica.broker, replica.standing, log, (epoch, log.log_end_offset)))
-    if fullness_by_broker := fullness(survey):
-        candidates.sort(key=lambda candidate: fullness_by_broker.get(candidate.broker, 0), reverse=True)
+    places = {broker: place for place, broker in enumerate(steady)}
+    candidates.sort(key=lambda candidate: places.get(candidate.broker, len(places)))
     candidates.sort(key=attrgetter("key"), reverse=True)
     return tuple(candidates)

@@ -10,9 +10,10 @@ from recovery.acknowledged.verdict import (
     DeciderKind,
     PartitionVerdicts,
     SelfElectionKind,
+    Verdict,
     VerdictKind,
 )
-from recovery.model import Survey, Unknown
+from recovery.model import NO_LEADER, Survey, Unknown
 from recovery.old_leaders import old_leaders
 from recovery.ranking import Candidate, Ranking, answered, rank
 from recovery.wording.decision_text import (
@@ -58,6 +59,10 @@ class WhyNot(StrEnum):
       it cuts off what others hold from before.
     - REASSIGNING: a reassignment is in progress.
     - OLD_LEADER: a broker that does not know that it was replaced still takes writes, which an election cuts off.
+    - UNCHECKED: what the best loses of the acknowledged records rests on what was not checked, or what there are
+      signs against, and something can still check it.
+    - WHOLE_MEMBER: the best loses no record that was acknowledged with acks=all, and a broker is away whose log is
+      likely whole, that Kafka elects when it returns: with it nothing at all is lost.
     """
 
     BRANCHES = "branches"
@@ -66,6 +71,8 @@ class WhyNot(StrEnum):
     UNCLEAN_MEMBER = "unclean member"
     REASSIGNING = "reassigning"
     OLD_LEADER = "old leader"
+    UNCHECKED = "unchecked"
+    WHOLE_MEMBER = "whole member"
 
 
 class Decision(NamedTuple):
@@ -75,7 +82,8 @@ class Decision(NamedTuple):
     every replica: the chosen one first, then by rank, those that did not answer last, in assignment order.
     ``waits_for`` are the brokers to wait for. ``other_ranking_leader`` is set where the other ranking would
     choose somebody else. ``judged`` are the verdicts it rests on; None: nobody judged. ``why_not`` is the evidence
-    against an election, where that is the reason.
+    against an election, where that is the reason. ``instead``: whom ``--accept-unchecked`` elects instead of
+    waiting; -1: nobody.
     """
 
     verdict: DecisionKind
@@ -86,33 +94,66 @@ class Decision(NamedTuple):
     other_ranking_leader: int | None
     judged: PartitionVerdicts | None = None
     why_not: WhyNot | None = None
+    instead: int = NO_LEADER
 
 
 def decide(
-    survey: Survey, ranking: Ranking, strategy: Strategy, judged: PartitionVerdicts | None = None
+    survey: Survey,
+    ranking: Ranking,
+    strategy: Strategy,
+    judged: PartitionVerdicts | None = None,
+    *,
+    accept_unchecked: bool = False,
 ) -> Decision:
     """The choice that ``strategy`` makes among the candidates as ``ranking`` orders them.
 
     With ``judged``, ``balanced`` goes by the verdict of the best candidate. Without it, as in a snapshot of many
-    clusters, it goes by who answered.
+    clusters, it goes by who answered. ``accept_unchecked``: somebody takes it that the conditions of a verdict hold
+    under which no acknowledged record is lost.
     """
-    decision = _decide(survey, ranking, strategy, judged)
+    decision = _decide(survey, ranking, strategy, judged, accept_unchecked=accept_unchecked)
     return decision if judged is None else decision._replace(judged=judged)
 
 
+_MAY_ELECT = (WhyNot.UNCHECKED, WhyNot.WHOLE_MEMBER, WhyNot.FAILED_DISK)
+
+
+def _acceptable(verdict: Verdict | None) -> bool:
+    """Whether it loses no acknowledged record if its conditions hold. An empty log is not called complete."""
+    return verdict is not None and verdict.none and not verdict.empty
+
+
+def _or_elect(decision: Decision | None, chosen: Candidate, verdict: Verdict | None) -> Decision | None:
+    """``decision`` with whom somebody may elect all the same who takes it that the conditions hold."""
+    waits = decision is not None and decision.why_not in _MAY_ELECT
+    if decision is None or not waits or not _acceptable(verdict):
+        return decision
+    return decision._replace(instead=chosen.broker)
+
+
 def _decide(
-    survey: Survey, ranking: Ranking, strategy: Strategy, judged: PartitionVerdicts | None
+    survey: Survey,
+    ranking: Ranking,
+    strategy: Strategy,
+    judged: PartitionVerdicts | None,
+    *,
+    accept_unchecked: bool,
 ) -> Decision:
     early = _nothing_to_decide(survey, strategy, detailed=judged is not None)
     if early is not None:
         return early
-    ranked = rank(survey, ranking)
+    steady = () if judged is None else judged.steady
+    ranked = rank(survey, ranking, steady)
     if isinstance(ranked, Unknown):
         return _no_election(DecisionKind.REFUSED, str(ranked))
     chosen = next((candidate for candidate in ranked if candidate.electable), None)
     failed = _failed_disks(judged)
     if judged is not None and strategy is Strategy.BALANCED and chosen is not None:
-        against = _by_verdict(survey, chosen, ranked, judged)
+        verdict = judged.candidates.get(chosen.broker)
+        accepted = accept_unchecked and _acceptable(verdict)
+        against = (
+            None if accepted else _or_elect(_by_verdict(survey, chosen, ranked, judged), chosen, verdict)
+        )
         if against is not None:
             return against
     else:
@@ -124,6 +165,7 @@ def _decide(
     if chosen is None:
         return _nobody(survey, ranked, failed)
     order = election_order(survey, ranked, chosen.broker)
+    unproved = _unproved(judged, chosen.broker) if strategy is Strategy.BALANCED else ""
     other = best_electable(
         survey, Ranking.SPECIFICATION if ranking is Ranking.LAST_RECORD else Ranking.LAST_RECORD
     )
@@ -132,7 +174,7 @@ def _decide(
         chosen.broker,
         order,
         (),
-        best_text(survey, chosen, ranked, ranking),
+        "; ".join(filter(None, (best_text(survey, chosen, ranked, ranking, steady), unproved))),
         other if other != chosen.broker else None,
     )
 
@@ -140,38 +182,62 @@ def _decide(
 def _by_verdict(
     survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], judged: PartitionVerdicts
 ) -> Decision | None:
-    """Why ``balanced`` does not elect the best candidate; None: it does."""
+    """Why ``balanced`` does not elect the best candidate; None: it does.
+
+    It does where it is proved that no acknowledged record is lost, and where nothing can tell more any more.
+    """
     verdict = judged.candidates.get(chosen.broker)
-    returning = tuple(one.broker for one in judged.self_elections if one.checks_records and not one.cuts_off)
-    # Where Kafka checks the log of who returns, a doubt is reason to wait; elsewhere waiting is as doubtful.
-    if verdict is not None and verdict.none and not (verdict.doubtful and returning):
-        return None
     reported = "" if verdict is None else f"broker {chosen.broker} {verdict_text(verdict)}"
-    waits_for, why = _better_but_fenced(survey, ranked)
+    waits_for, why = _better_but_fenced(survey, ranked, judged)
     if waits_for:
         why = "; ".join(filter(None, (why, reported)))
         return _no_election(DecisionKind.WAIT, why, waits_for=waits_for, why_not=WhyNot.BETTER_FENCED)
     if verdict is not None and verdict.kind is VerdictKind.SOME:
         why = both_branches_text(chosen, ranked, verdict)
         return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.BRANCHES)
-    failed = _failed_disks(judged)
-    if verdict is not None and verdict.none:
-        silent = tuple(
-            r.broker for r in survey.replicas if isinstance(r.log, Unknown) and r.broker not in failed
-        )
-        members = likely_leaders(
-            (one.broker for one in judged.self_elections if one.broker in silent and not one.cuts_off), judged
-        )
-        if members:
-            why = f"bring back {either(members)} (ISR or ELR) with its disk intact"
-            return _no_election(DecisionKind.WAIT, f"{why}; {reported}", waits_for=members)
-    else:
-        answers = [] if verdict is None else verdict.decided_by
-        deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
-        silent = _awaited([broker for broker in survey.state.replicas if broker in deciders], judged)
-    if not silent:
-        return _unclean_member(chosen, judged, reported) or _failed_disk(chosen, judged, reported)
-    return _no_election(DecisionKind.WAIT, f"{reported}; wait for {either(silent)}", waits_for=silent)
+    if verdict is not None and verdict.proved_none:
+        return _whole_member(survey, judged, reported)
+    answers = () if verdict is None else verdict.decided_by
+    deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
+    silent = _awaited([broker for broker in survey.state.replicas if broker in deciders], judged)
+    if silent:
+        members = {one.broker for one in judged.self_elections if one.kind in CLEAN}
+        unchecked = verdict is not None and verdict.none
+        why = f"{reported}; wait for {either(silent)}"
+        if unchecked and members.issuperset(silent):
+            why = f"bring back {either(silent)} (ISR or ELR) with its disk intact, or read that disk; {reported}"
+        why_not = WhyNot.UNCHECKED if unchecked else None
+        return _no_election(DecisionKind.WAIT, why, waits_for=silent, why_not=why_not)
+    by_log = any(one.kind is DeciderKind.METADATA_LOG for one in answers)
+    against = _unclean_member(chosen, judged, reported) or _failed_disk(chosen, judged, reported)
+    if (against is None and answers) or (by_log and verdict is not None and verdict.none):
+        return _no_election(DecisionKind.WAIT, reported, why_not=WhyNot.UNCHECKED)
+    return against
+
+
+def _whole_member(survey: Survey, judged: PartitionVerdicts, reported: str) -> Decision | None:
+    """Waits for a broker that was shut down, whose return elects a leader that lacks nothing."""
+    silent = {r.broker for r in survey.replicas if isinstance(r.log, Unknown)}
+    whole = tuple(
+        one.broker
+        for one in judged.self_elections
+        if one.broker in silent
+        and one.kind in CLEAN
+        and one.shut_down
+        and not (one.failed_disk or one.cuts_off)
+    )
+    if not whole:
+        return None
+    why = f"bring back {either(whole)}, which was shut down: then nothing at all is lost; {reported}"
+    return _no_election(DecisionKind.WAIT, why, waits_for=whole, why_not=WhyNot.WHOLE_MEMBER)
+
+
+def _unproved(judged: PartitionVerdicts | None, broker: int) -> str:
+    """What an election rests on that was not checked; "" where it is proved, or unknown."""
+    verdict = None if judged is None else judged.candidates.get(broker)
+    if verdict is None or not verdict.none or verdict.proved_none:
+        return ""
+    return verdict_text(verdict)
 
 
 def _awaited(deciders: Sequence[int], judged: PartitionVerdicts) -> tuple[int, ...]:
@@ -318,12 +384,19 @@ def _must_wait(
     return _better_but_fenced(survey, ranked)
 
 
-def _better_but_fenced(survey: Survey, ranked: tuple[Candidate, ...]) -> tuple[tuple[int, ...], str]:
-    """A better log on a fenced broker is waited for: waiting is free here, and truncation is final."""
+def _better_but_fenced(
+    survey: Survey, ranked: tuple[Candidate, ...], judged: PartitionVerdicts | None = None
+) -> tuple[tuple[int, ...], str]:
+    """A better log on a fenced broker is waited for: waiting is free here, and truncation is final. Not one whose
+    return cuts off what others hold.
+    """
     best = next((candidate for candidate in ranked if candidate.electable), None)
     if best is None:
         return (), ""
-    better = tuple(c.broker for c in ranked if not c.electable and c.key > best.key)
+    cutting = () if judged is None else tuple(one.broker for one in judged.self_elections if one.cuts_off)
+    better = tuple(
+        c.broker for c in ranked if not c.electable and c.key > best.key and c.broker not in cutting
+    )
     if not better:
         return (), ""
     disks = {replica.broker for replica in survey.replicas if replica.disk_read_ms is not None}

@@ -66,6 +66,7 @@ def planned_detail(plan: Plan, file: str) -> dict[str, object]:
         "file": file,
         "ranking": str(plan.header.ranking),
         "strategy": str(plan.header.strategy),
+        "uncheckedAccepted": plan.header.accepted,
         "acknowledged": list(texts),
         "elections": _by_topic(topics),
     }

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject
-from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject, HistoryRow
+from recovery.metadata_log.records import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+
+
+class LastStop(StrEnum):
+    """How the process before a restart ended, as far as the metadata log tells.
+
+    - CLEAN: its log dirs had the file of a clean stop, with its broker epoch: every log was written to disk. No
+      record has that epoch, only the request to register (PreviousBrokerEpoch, KIP-966), but its effect: with the
+      ELR on, the controller takes a broker that does not send it out of every ELR.
+    - SHUT_DOWN: it began a controlled shutdown, which writes the logs to disk unless it is interrupted.
+    - UNTOLD: no record tells. A broker that leads nothing is granted its shutdown at once, and only fenced
+      (BrokerHeartbeatManager.calculateNextBrokerState), as a killed one is.
+    - UNCLEAN: it led, or was not even fenced, and began no controlled shutdown; or the controller took it out of an
+      ELR when it registered.
+    """
+
+    CLEAN = "clean"
+    SHUT_DOWN = "shut down"
+    UNTOLD = "untold"
+    UNCLEAN = "unclean"
 
 
 class BrokerRestart(NamedTuple):
     """A new process of the broker registered at ``offset``.
 
-    ``after_shutdown``: the previous process was in a controlled shutdown, which flushes the logs unless it is
-    interrupted. ``lost_dirs`` are the ids of log dirs that the previous process registered and this one did not.
+    ``stop`` is the end of the process before. ``lost_dirs`` are the ids of log dirs that the previous process
+    registered and this one did not.
     """
 
     offset: int
     time_ms: int
-    after_shutdown: bool
+    stop: LastStop
     lost_dirs: frozenset[str]
     dirs: frozenset[str]
 
@@ -29,24 +53,43 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
     before: RegisterBrokerRecord | None = None
     dirs: frozenset[str] = frozenset()
     shutting_down = False
+    fenced: HistoryRow | None = None
     for row in history.of(BrokerSubject(broker)):
         change = row.change
         if isinstance(change, BrokerRegistrationChangeRecord):
             shutting_down = shutting_down or change.in_controlled_shutdown is True
+            if change.fenced is not None:
+                fenced = row if change.fenced else None
         if not isinstance(change, RegisterBrokerRecord):
             continue
         mine = frozenset(change.directories)
         # A request that is repeated because its response was lost comes from the same process.
         again = before is not None and before.incarnation == change.incarnation
         if row.batch != IN_SNAPSHOT and not again:
-            lost = dirs - mine
-            found.append(BrokerRestart(row.offset, row.time_ms, shutting_down, lost, mine))
+            stop = LastStop.SHUT_DOWN if shutting_down else _stop_without_record(history, before, fenced)
+            found.append(BrokerRestart(row.offset, row.time_ms, stop, dirs - mine, mine))
         before, dirs, shutting_down = change, mine, change.in_controlled_shutdown
+        fenced = row if change.fenced else None
     return tuple(found)
 
 
+def _stop_without_record(
+    history: MetadataHistory, before: RegisterBrokerRecord | None, fenced: HistoryRow | None
+) -> LastStop:
+    """What the absence of a controlled shutdown means."""
+    if before is None or (fenced is not None and fenced.batch == IN_SNAPSHOT):
+        return LastStop.UNTOLD
+    if fenced is None:
+        return LastStop.UNCLEAN
+    moved = any(
+        isinstance(row.change, PartitionChangeRecord) and row.change.change.leader is not None
+        for row in history.same_batch(fenced)
+    )
+    return LastStop.UNCLEAN if moved else LastStop.UNTOLD
+
+
 def shut_down(history: MetadataHistory, broker: int) -> bool:
-    """Whether the newest process of the broker began a controlled shutdown."""
+    """Whether the newest process of the broker began a controlled shutdown. Without a record nothing is known."""
     began = False
     for row in history.of(BrokerSubject(broker)):
         if isinstance(row.change, RegisterBrokerRecord):
@@ -58,4 +101,4 @@ def shut_down(history: MetadataHistory, broker: int) -> bool:
 
 def restart_after_copy(history: MetadataHistory) -> BrokerRestart:
     """A copied log cannot show later restarts: any broker may have started again after its end."""
-    return BrokerRestart(history.end_offset, history.end_ms or 0, True, frozenset(), frozenset())
+    return BrokerRestart(history.end_offset, history.end_ms or 0, LastStop.UNTOLD, frozenset(), frozenset())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from recovery.acknowledged.compaction_holes import compaction_condition
@@ -13,6 +13,7 @@ from recovery.acknowledged.complete_logs import (
     key,
     proofs_without_history,
 )
+from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.lacking_spans import LackingSpans, joined, lacking
 from recovery.acknowledged.metadata_log_proofs import proofs_from_history, records_lost
 from recovery.acknowledged.partition_facts import PartitionFacts
@@ -37,7 +38,9 @@ def partition_verdicts(facts: PartitionFacts) -> PartitionVerdicts:
     """The verdict of each replica that reported its log and epochs, and which replicas Kafka elects by itself."""
     judge = _Partition(facts)
     found = {broker: judge.verdict(broker) for broker in judge.logs}
-    return PartitionVerdicts(found, self_elections(facts, found), facts, old_leaders(facts.survey))
+    return PartitionVerdicts(
+        found, self_elections(facts, found), facts, old_leaders(facts.survey), judge.steady()
+    )
 
 
 class _Bound(NamedTuple):
@@ -58,6 +61,7 @@ class _Partition:
         self.silent = tuple(r.broker for r in facts.survey.replicas if r.broker not in self.logs)
         self.growing = growing_logs(facts.survey)
         self.history = None if isinstance(facts.in_sync, Unknown) else facts.in_sync
+        self._alone = () if self.history is None or not self.silent else _led_alone(self.history, self.logs)
         self._lost = () if self.history is None else tuple(records_lost(facts, self.logs, self.history))
         self.proofs: Sequence[CompleteLog] = (
             proofs_without_history(facts, self.logs)
@@ -97,7 +101,7 @@ class _Partition:
             count(spans) - count(touched),
             max((pair.expired for pair in pairs.values()), default=0),
             since,
-            (*marks, *self._reached(broker, since), *self._lost, *bound.evidence),
+            (*marks, *self._reached(broker, since), *self._lost, *bound.evidence, *self._alone),
             conditions,
             self._checked_by(conditions) if none else self._decided_by(),
         )
@@ -114,6 +118,13 @@ class _Partition:
         never_lower = Condition(ConditionKind.MIN_ISR_NEVER_LOWER)
         conditions = tuple(dict.fromkeys((*bound.conditions, never_lower)))
         return bound._replace(evidence=(*bound.evidence, writing), conditions=conditions)
+
+    def steady(self) -> tuple[int, ...]:
+        """As :attr:`PartitionVerdicts.steady`; empty where the topic is not compacted or there is no history."""
+        history = self.history
+        if history is None or self.facts.compacted is False:
+            return ()
+        return tuple(sorted(self.logs, key=history.in_sync_from))
 
     def _emptied(self, broker: int) -> Condition | None:
         """The condition that the disk was not replaced: the log is empty, and the partition had leaders before."""
@@ -200,6 +211,14 @@ class _Partition:
             return mute, True
         complete = tuple(broker for broker in mute if self.history.whole(broker) is not None)
         return (complete, False) if complete else (mute, True)
+
+
+def _led_alone(history: InSyncHistory, known: Collection[int]) -> tuple[Evidence, ...]:
+    """When leaders wrote that no broker whose log is known followed."""
+    return tuple(
+        Evidence(EvidenceKind.LED_ALONE, one.isr, since_ms=one.since_ms, until_ms=one.until_ms)
+        for one in history.led_alone(known)
+    )
 
 
 def _with_branch(bound: _Bound, branch: EarlierBranch, pairs: Mapping[int, LackingSpans]) -> _Bound:

@@ -8,12 +8,12 @@ it reached the lowest min ISR of the leader's epoch (:mod:`recovery.acknowledged
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from recovery.acknowledged.broker_restarts import BrokerRestart
+from recovery.acknowledged.broker_restarts import BrokerRestart, LastStop
 from recovery.acknowledged.min_isr_over_time import LowestMinIsr, MinIsrOverTime
 from recovery.controller.registration import (
     LOST_DIRECTORY,
@@ -58,6 +58,14 @@ class DoubtfulElection(NamedTuple):
         return not self.restarts
 
 
+class LedAlone(NamedTuple):
+    """A leader had the ISR ``isr`` from ``since_ms`` to ``until_ms``."""
+
+    isr: tuple[int, ...]
+    since_ms: int
+    until_ms: int
+
+
 class InSyncHistory:
     """The states of one partition, the oldest first.
 
@@ -98,6 +106,7 @@ class InSyncHistory:
         self._reached_without: dict[int, int | None] = {}
         self._without_replica: dict[int, list[int]] = {}
         self._lowest_in: dict[int, LowestMinIsr] = {}
+        self._led_alone: dict[frozenset[int], tuple[LedAlone, ...]] = {}
 
     @property
     def newest(self) -> int:
@@ -169,6 +178,23 @@ class InSyncHistory:
             self._reached_without[broker] = next(since, None)
         return self._reached_without[broker]
 
+    def led_alone(self, without: Collection[int]) -> tuple[LedAlone, ...]:
+        """The times since a broker of ``without`` was last in the ISR in which a leader wrote, by its ISR."""
+        key = frozenset(without)
+        if key not in self._led_alone:
+            last = max((i for b in key if (i := self.last_in_sync(b, self.newest)) is not None), default=-1)
+            found: list[LedAlone] = []
+            for one in self.intervals[last + 1 :]:
+                if not one.registration.has_leader or one.until_ms is None:
+                    continue
+                isr = tuple(sorted(one.registration.isr))
+                if found and (found[-1].isr, found[-1].until_ms) == (isr, one.since_ms):
+                    found[-1] = found[-1]._replace(until_ms=one.until_ms)
+                else:
+                    found.append(LedAlone(isr, one.since_ms, one.until_ms))
+            self._led_alone[key] = tuple(found)
+        return self._led_alone[key]
+
     # Membership of the ISR
 
     def last_in_sync(self, broker: int, until: int) -> int | None:
@@ -178,6 +204,11 @@ class InSyncHistory:
             found = (i for i in range(until, -1, -1) if broker in self.intervals[i].registration.isr)
             self._last_in_sync[key] = next(found, None)
         return self._last_in_sync[key]
+
+    def in_sync_from(self, broker: int) -> int:
+        """The interval in which the broker came into the ISR for the last time; beyond the newest: it never did."""
+        last = self.last_in_sync(broker, self.newest)
+        return self.newest + 1 if last is None else self._entry(broker, last)[0]
 
     def joined_after(self, broker: int, index: int) -> bool:
         """Whether the broker joined the ISR of a leader after that interval: it follows that leader's log since."""
@@ -230,7 +261,22 @@ class InSyncHistory:
         proved_at = self._proved_at(broker, last)
         if proved_at is None or not self._same_log(broker, proved_at, until):
             return None
-        return Whole(last, self._restarts_between(broker, proved_at, until), proved_at)
+        restarts = (
+            self._with_elr_evidence(broker, one) for one in self._restarts_between(broker, proved_at, until)
+        )
+        return Whole(last, tuple(one for one in restarts if one.stop is not LastStop.CLEAN), proved_at)
+
+    def _with_elr_evidence(self, broker: int, restart: BrokerRestart) -> BrokerRestart:
+        """The restart with what became of the broker's place in this partition's ELR when it registered."""
+        after = bisect_right(self.intervals, restart.offset, key=_offset) - 1
+        if after < 1:
+            return restart
+        now, before = self.intervals[after].registration, self.intervals[after - 1].registration
+        if broker in now.elr:
+            return restart._replace(stop=LastStop.CLEAN)
+        with_it = self.intervals[after].since_ms == restart.time_ms
+        left = broker in before.elr and now.isr == before.isr and set(before.elr) == {*now.elr, broker}
+        return restart._replace(stop=LastStop.UNCLEAN) if with_it and left else restart
 
     def _proved_at(self, broker: int, last: int) -> int | None:
         """The last interval at which the broker is known to have held everything, up to ``last``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from recovery.acknowledged.broker_restarts import LastStop
 from recovery.acknowledged.complete_logs import CompleteLog, EarlierBranch
 from recovery.acknowledged.in_sync_history import DoubtfulElection, InSyncHistory, Whole
 from recovery.acknowledged.lacking_spans import lacking
@@ -76,12 +77,16 @@ def _evidence(history: InSyncHistory, broker: int, whole: Whole) -> Evidence:
 def _log_not_shortened(facts: PartitionFacts, broker: int, whole: Whole) -> tuple[Condition, ...]:
     """The condition that this log was not shortened; none where it certainly was not.
 
-    A log that was read from a disk may lack what its host had not written to it when it lost power.
+    A log that was read from a disk may lack what its host had not written to it when it lost power, unless the disk
+    has the file of a clean stop.
     """
-    read = any(one.broker == broker and one.disk_read_ms is not None for one in facts.survey.replicas)
+    read = any(
+        one.broker == broker and one.disk_read_ms is not None and not one.disk_stopped_cleanly
+        for one in facts.survey.replicas
+    )
     if not whole.restarts and not read:
         return ()
-    doubtful = any(not restart.after_shutdown for restart in whole.restarts)
+    doubtful = any(restart.stop is LastStop.UNCLEAN for restart in whole.restarts)
     return (Condition(ConditionKind.RECORDS_KEPT, (broker,), doubtful=doubtful),)
 
 
@@ -105,5 +110,5 @@ def _earlier_branches(
 
 
 def _leader_log_not_shortened(election: DoubtfulElection) -> Condition:
-    doubtful = any(not restart.after_shutdown for restart in election.restarts)
+    doubtful = any(restart.stop is LastStop.UNCLEAN for restart in election.restarts)
     return Condition(ConditionKind.RECORDS_KEPT, (election.leader,), doubtful=doubtful)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from recovery.acknowledged.complete_logs import key
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import SelfElection, SelfElectionKind, Verdict
-from recovery.model import Lineage, ReplicaLog, Unknown
+from recovery.model import Lineage, Replica, ReplicaLog, Unknown
 
 
 def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tuple[SelfElection, ...]:
@@ -22,7 +22,7 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
             checks = _checks_records(facts, kind)
             failed = replica.broker in facts.failed_disks
             verdict = verdicts.get(replica.broker)
-            shut_down, cuts_off = _shut_down(facts, replica.broker), _cuts_off(facts, replica.broker)
+            shut_down, cuts_off = _shut_down(facts, replica), _cuts_off(facts, replica.broker)
             found.append(
                 SelfElection(replica.broker, kind, checks, failed, verdict, shut_down, cuts_off=cuts_off)
             )
@@ -78,8 +78,11 @@ def _branch_start(logs: Iterable[ReplicaLog], epoch: int) -> int:
     return min(starts, default=0)
 
 
-def _shut_down(facts: PartitionFacts, broker: int) -> bool | None:
-    return None if isinstance(facts.in_sync, Unknown) else broker in facts.in_sync.shut_down
+def _shut_down(facts: PartitionFacts, replica: Replica) -> bool | None:
+    """True where it is known that its logs were written to disk when it stopped. No record proves nothing."""
+    history = facts.in_sync
+    recorded = not isinstance(history, Unknown) and replica.broker in history.shut_down
+    return True if recorded or replica.disk_stopped_cleanly else None
 
 
 def _kind(facts: PartitionFacts, broker: int) -> SelfElectionKind | None:

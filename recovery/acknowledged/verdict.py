@@ -66,6 +66,8 @@ class EvidenceKind(StrEnum):
       partition's, or may follow such a leader (:mod:`recovery.old_leaders`).
     - RECORDS_LOST: ``brokers`` were in the ISR when ``offset`` was committed, restarted since, and lack records
       below it (metadata log): a host lost power, or a disk was replaced.
+    - LED_ALONE: from ``since_ms`` to ``until_ms`` a leader wrote, and ``brokers`` were its whole ISR, whose logs
+      are not known (metadata log): what it took then with acks=1 is only on their logs.
     """
 
     HIGH_WATERMARK = "high watermark"
@@ -77,15 +79,17 @@ class EvidenceKind(StrEnum):
     UNCLEAN_ELECTION = "unclean election"
     RECORDS_LOST = "lost records that it had"
     STILL_WRITING = "may still take writes"
+    LED_ALONE = "led alone"
 
 
 class Evidence(NamedTuple):
-    """One known fact. ``offset`` is -1 and ``since_ms`` None if this kind of evidence has none."""
+    """One known fact. What this kind of evidence does not have is -1 (``offset``) or None."""
 
     kind: EvidenceKind
     brokers: tuple[int, ...] = ()
     offset: int = -1
     since_ms: int | None = None
+    until_ms: int | None = None
 
 
 class ConditionKind(StrEnum):
@@ -110,8 +114,8 @@ class ConditionKind(StrEnum):
 
 
 class Condition(NamedTuple):
-    """``doubtful``: there are signs against it: these brokers started again after the time in
-    question without a controlled shutdown (RECORDS_KEPT), or the compacted logs differ in size.
+    """``doubtful``: there are signs against it: these brokers started again after the time in question, and a clean
+    stop would have left a record that is not there (RECORDS_KEPT), or the compacted logs differ in size.
     """
 
     kind: ConditionKind
@@ -219,7 +223,8 @@ class SelfElection(NamedTuple):
 
     ``checks_records``: Kafka does so only after a clean shutdown (an ELR member; an ISR member with the ELR on;
     not where the topic elects uncleanly by itself). Otherwise it is elected whatever its log lost. ``shut_down``:
-    it was in a controlled shutdown when it was last seen (metadata log); None: not known. ``failed_disk``: its
+    it was in a controlled shutdown when it was last seen (metadata log), or its disk, which was read, shows a clean
+    stop; None: not known. A clean stop of a broker that leads nothing leaves no record. ``failed_disk``: its
     disk is known to have failed, so that it returns with an empty log or cannot be elected. ``verdict``: what its
     election loses; None where its log is not known. ``cuts_off``: it is in the ISR since an unclean election
     (metadata log), and the logs of these brokers hold records from before that its return may cut off.
@@ -237,13 +242,16 @@ class SelfElection(NamedTuple):
 class PartitionVerdicts(NamedTuple):
     """The verdicts of one partition: of each replica that answered and could be judged, by broker, and who is
     elected without anybody's decision, in assignment order. ``facts`` is what they rest on; of partitions that are
-    in the same state, those of the first. ``old_leaders`` still take writes.
+    in the same state, those of the first. ``old_leaders`` still take writes. ``steady``: of a topic that may be
+    compacted, the replicas with known logs, those first that are in the ISR, or were until they left it last, for
+    the longest (metadata log): such a replica has seen each deletion before the log cleaner removed it elsewhere.
     """
 
     candidates: dict[int, Verdict]
     self_elections: tuple[SelfElection, ...] = ()
     facts: PartitionFacts | None = None
     old_leaders: tuple[OldLeader, ...] = ()
+    steady: tuple[int, ...] = ()
 
     def best(self, order: tuple[int, ...]) -> Verdict | None:
         """The verdict of the first of ``order`` that has one."""

@@ -7,6 +7,7 @@ when they are requested, so a million records do not take the memory of a millio
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -106,6 +107,18 @@ class MetadataHistory:
         for at in self._by_subject.get(subject, ()):
             yield HistoryRow(
                 self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at]
+            )
+
+    def same_batch(self, row: HistoryRow) -> Iterator[HistoryRow]:
+        """The changes in the record batch of ``row``, itself included. Not for a row of a snapshot."""
+        first = last = bisect_left(self._offsets, row.offset)
+        while first > 0 and self._batches[first - 1] == row.batch:
+            first -= 1
+        while last < len(self._batches) and self._batches[last] == row.batch:
+            last += 1
+        for at in range(first, last):
+            yield HistoryRow(
+                self._offsets[at], self._times[at], self._batches[at], self._subjects[at], self._changes[at]
             )
 
     def likeness(self, subject: PartitionSubject) -> int:

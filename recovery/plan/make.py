@@ -97,7 +97,7 @@ def designate(
     decision = decide(survey, ranking, Strategy.AGGRESSIVE, judged)
     if decision.leader == leader or decision.verdict is not DecisionKind.ELECT:
         return decision
-    ranked = rank(survey, ranking)
+    ranked = rank(survey, ranking, () if judged is None else judged.steady)
     problem = str(ranked) if isinstance(ranked, Unknown) else _cannot_lead(survey, ranked, leader)
     if isinstance(ranked, Unknown) or problem:
         return Decision(DecisionKind.REFUSED, NO_LEADER, (), (), problem, None)
@@ -149,7 +149,7 @@ def plan_row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[
 
     Raises PlanError where that leader did not report its log.
     """
-    ranked = rank(survey, ranking)
+    ranked = rank(survey, ranking, () if decision.judged is None else decision.judged.steady)
     reported = set() if isinstance(ranked, Unknown) else {candidate.broker for candidate in ranked}
     if isinstance(ranked, Unknown) or decision.leader not in reported:
         raise PlanError(f"{survey.tp}: broker {decision.leader} did not report its log")

@@ -41,6 +41,7 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
         f"- Cluster: `{_code(header.cluster_id)}`",
         f"- Made: {utc_text(header.made_at)} by {_plain(header.made_by)}, ktriage {_plain(header.tool_version)}"
         f", ranking `{header.ranking}`, strategy `{header.strategy}`",
+        *([f"- What was not checked is accepted: {_plain(header.accepted)}"] if header.accepted else []),
         *_counts(summary, at_risk(plan), native),
         *(f"- {_plain(line)}" for line in _clients(plan)),
         *(f"  - {_plain(line)}" for line in offsets),

@@ -138,6 +138,7 @@ def _header(fields: Object) -> Header:
         text(fields, "toolVersion"),
         choice(fields, "ranking", Ranking),
         choice(fields, "strategy", Strategy),
+        text(fields, "uncheckedAccepted") if "uncheckedAccepted" in fields else "",
     )
 
 

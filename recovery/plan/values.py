@@ -35,7 +35,7 @@ _UNKNOWN = Loss(0, None, (), (), ())
 @dataclass(frozen=True, slots=True)
 class Header:
     """Who made a plan, when, and for which cluster. ``made_at`` is aware, in UTC; identifiers and time are
-    handed in.
+    handed in. ``accepted``: why somebody takes it that conditions hold which were not checked; "": nobody does.
     """
 
     plan_id: str
@@ -45,6 +45,7 @@ class Header:
     tool_version: str
     ranking: Ranking
     strategy: Strategy
+    accepted: str = ""
 
 
 class PlanCandidate(NamedTuple):

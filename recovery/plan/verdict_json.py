@@ -74,6 +74,8 @@ def _evidence(one: Evidence) -> dict[str, object]:
         found["offset"] = one.offset
     if one.since_ms is not None:
         found["sinceMs"] = one.since_ms
+    if one.until_ms is not None:
+        found["untilMs"] = one.until_ms
     return found
 
 
@@ -117,6 +119,7 @@ def _read_evidence(fields: Object) -> Evidence:
         brokers(fields, "brokers"),
         integer(fields, "offset") if "offset" in fields else -1,
         integer(fields, "sinceMs") if "sinceMs" in fields else None,
+        integer(fields, "untilMs") if "untilMs" in fields else None,
     )
 
 

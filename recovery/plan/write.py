@@ -85,6 +85,8 @@ def _header(header: Header) -> str:
         "ranking": header.ranking.value,
         "strategy": header.strategy.value,
     }
+    if header.accepted:
+        fields["uncheckedAccepted"] = header.accepted
     return ",\n".join(f"{_text(key)}: {json.dumps(value)}" for key, value in fields.items())
 
 

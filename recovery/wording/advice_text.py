@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from recovery.acknowledged.verdict import ConditionKind, DeciderKind, SelfElection, SelfElectionKind
+from recovery.acknowledged.verdict import (
+    ConditionKind,
+    DeciderKind,
+    EvidenceKind,
+    SelfElection,
+    SelfElectionKind,
+)
 from recovery.advice import Advice, AdviceKind, FirstStep
+from recovery.metadata_log.timeline_text import time_text
 from recovery.strategy import Decision, WhyNot
-from recovery.wording.quantity_text import both, either
+from recovery.wording.quantity_text import both, counted, either, exact_age
 from recovery.wording.unread_disk_text import may_hold_text, read_before_start
 from recovery.wording.verdict_text import conditions_text, decider_text
 
+ACKED = "every record that was acknowledged with acks=all"
 ACCEPT_LOSS = "only if what stands above can never be done, accept the loss:"
 """Before a command that elects by the aggressive strategy."""
+ACCEPT_UNCHECKED = "only if what stands above cannot be done, elect by what was not checked, and say why:"
+"""Before a command with --accept-unchecked."""
 
 
 def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
@@ -46,7 +56,7 @@ def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
     action, failed, warnings = _action(advice, count), tuple(_failed(advice)), tuple(_warnings(advice))
     match advice.kind:
         case AdviceKind.ELECT:
-            return (action, *failed, *warnings)
+            return (action, *_start_if_whole(advice), *failed, *warnings)
         case AdviceKind.CHOOSE:
             return (*failed, *warnings, action)
         case _:
@@ -83,9 +93,9 @@ def _ask(advice: Advice, count: int) -> str:
         disks = f"the disk{'' if len(also) == 1 else 's'} of broker {both(also)}"
         return (
             f"{start}, and read {disks} too: for {_partitions(count)} only all of these logs together decide who"
-            " holds every acknowledged record."
+            f" holds {ACKED}.{_instead(advice)}"
         )
-    return f"{start}: for {_partitions(count)} its log decides who holds every acknowledged record."
+    return f"{start}: for {_partitions(count)} its log decides who holds {ACKED}.{_instead(advice)}"
 
 
 def _also_read(advice: Advice) -> tuple[int, ...]:
@@ -107,7 +117,7 @@ def _choose(advice: Advice, count: int) -> str:
             " what an unclean election loses before you hold one (ktriage replicas): it elects the first live"
             " replica of the assignment, whatever its log lacks."
         )
-    return f"No replica of {_partitions(count)} is proved to hold every acknowledged record.{_decide(advice)}"
+    return f"No replica of {_partitions(count)} is proved to hold {ACKED}.{_decide(advice)}{_instead(advice)}"
 
 
 def _read_disk(advice: Advice, count: int) -> str:
@@ -151,7 +161,70 @@ def _elect(advice: Advice, count: int) -> str:
     holds = "it holds" if count == 1 else f"{count:,} partitions have a replica that holds"
     if count > 1 and one is not None:
         holds = f"for {count:,} partitions it holds"
-    return f"{who}: {holds} every acknowledged record{_unless(advice)}{_unchecked(advice)}."
+    return f"{who}: {holds} {ACKED}{_unless(advice)}{_unchecked(advice)}."
+
+
+def _start_if_whole(advice: Advice) -> Iterator[str]:
+    """What the elected log may lack that nobody acknowledged with acks=all, and how to keep it too."""
+    if not advice.start_if_whole:
+        return
+    brokers = sorted(one.broker for one in advice.start_if_whole)
+    alone = tuple(_led_alone(advice))
+    yield from alone
+    one = len(brokers) == 1
+    its, it, was = ("its host", "it", "its disk") if one else ("their hosts", "them", "their disks")
+    if not alone:
+        yield f"What broker {both(brokers)} may have taken alone with acks=1 is on no other log."
+    yield f"If {its} kept power, start {it} first: then nothing at all is lost."
+    at_once = any(not one.checks_records for one in advice.start_if_whole)
+    why = (
+        f": Kafka elects {it} at once, whatever {'its log' if one else 'their logs'} lost" if at_once else ""
+    )
+    yield f"If not, or if nobody knows, read {was} before {it} is started (ktriage disk scan){why}."
+
+
+def _led_alone(advice: Advice) -> Iterator[str]:
+    """``Broker 1 led alone from … to … (99 s): what it took then with acks=1 is on no other log.``"""
+    found = () if advice.verdict is None else advice.verdict.evidence
+    stints = [one for one in found if one.kind is EvidenceKind.LED_ALONE]
+    for brokers in dict.fromkeys(one.brokers for one in stints):
+        times = [(one.since_ms or 0, one.until_ms or 0) for one in stints if one.brokers == brokers]
+        since, until = times[-1]
+        more = f", and {counted(len(times) - 1, 'time')} before" if len(times) > 1 else ""
+        who = (
+            f"Broker {brokers[0]} led alone"
+            if len(brokers) == 1
+            else f"Brokers {both(brokers)} went on alone"
+        )
+        yield (
+            f"{who} from {time_text(since)} to {time_text(until)} ({exact_age((until - since) / 1000)}){more}: what"
+            f" {'it' if len(brokers) == 1 else 'they'} took then with acks=1 is on no other log."
+        )
+
+
+def _instead(advice: Advice) -> str:
+    """Whom to elect all the same, and on what that rests."""
+    log = (
+        " The metadata log may decide it at once: give this user CLUSTER_ACTION and a way to the active controller,"
+        " or a copy of that log (--metadata-dir)."
+        if any(one.kind is DeciderKind.METADATA_LOG for one in advice.decided_by)
+        and advice.kind is not AdviceKind.GIVE_LOG
+        else ""
+    )
+    if not advice.instead:
+        return log
+    one = len(advice.instead) == 1
+    who, holds = (str(advice.instead[0]), "it holds") if one else ("one that answered", "each of these holds")
+    lacks = "" if advice.verdict is None or not advice.verdict.proved_none else ", and may lack others"
+    rests = f"{_unless(advice)}{_unchecked(advice)}{lacks}"
+    return f"{log} Or elect {who} now (--accept-unchecked): {holds} {ACKED}{rests}."
+
+
+def _give_log(advice: Advice, count: int) -> str:
+    return (
+        "Give the metadata log (CLUSTER_ACTION for this user and a way to the active controller, or a copy of that"
+        f" log with --metadata-dir): for {_partitions(count)} it decides who holds {ACKED}.{_instead(advice)}"
+    )
 
 
 def _bring(advice: Advice) -> str:
@@ -165,11 +238,14 @@ def _bring_back(advice: Advice, count: int) -> str:
         text += ", which a reassignment in progress needs"
     if advice.was_shut_down:
         one = len(advice.brokers) == 1
-        return f"{text} ({'it was' if one else 'they were'} in a controlled shutdown when last seen)."
+        stopped = f"{'it was' if one else 'they were'} shut down when last seen"
+        if advice.instead:
+            return f"{text}, and nothing at all is lost ({stopped}).{_instead(advice)}"
+        return f"{text} ({stopped})."
     if not advice.check_disk:
-        return f"{text} (for certain only after a clean shutdown)."
+        return f"{text} (for certain only after a clean shutdown).{_instead(advice)}"
     unchecked = "read its disk first (ktriage disk scan): Kafka elects it whatever it lost"
-    return f"{text}. If its host lost power, {unchecked}."
+    return f"{text}. If its host lost power, or nobody knows, {unchecked}.{_instead(advice)}"
 
 
 def _read_first(advice: Advice, count: int) -> str:
@@ -202,6 +278,7 @@ _ACTIONS: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
     AdviceKind.UNFENCE: _unfence,
     AdviceKind.BRING_BACK: _bring_back,
     AdviceKind.ASK: _ask,
+    AdviceKind.GIVE_LOG: _give_log,
     AdviceKind.READ_DISK: _read_disk,
     AdviceKind.COMPARE: _compare,
     AdviceKind.CHOOSE: _choose,

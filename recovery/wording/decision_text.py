@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from recovery.acknowledged.verdict import EvidenceKind, Verdict
-from recovery.loss import fullness
 from recovery.model import Survey, Unknown
 from recovery.old_leaders import OldLeader
 from recovery.ranking import Candidate, Ranking
@@ -18,21 +19,22 @@ REASSIGNING = (
 )
 
 
-def best_text(survey: Survey, chosen: Candidate, ranked: tuple[Candidate, ...], ranking: Ranking) -> str:
-    """Why ``chosen`` is the best of those that answered."""
+def best_text(
+    survey: Survey,
+    chosen: Candidate,
+    ranked: tuple[Candidate, ...],
+    ranking: Ranking,
+    steady: Sequence[int] = (),
+) -> str:
+    """Why ``chosen`` is the best of those that answered; ``steady`` as in :func:`recovery.ranking.rank`."""
     what = "last record's epoch" if ranking is Ranking.LAST_RECORD else "leader epoch"
     epoch, end = chosen.key
     best = f"best of {len(ranked)} of {len(survey.replicas)} that answered: {what} {epoch}, log end {end:,}"
-    fullness_by_broker = fullness(survey)
-    if not fullness_by_broker:
+    alike = [c.broker for c in ranked if c.key == chosen.key and c.broker in steady]
+    if survey.compacted is None or chosen.broker not in alike or len(alike) < 2:
         return best
-    emptier = [
-        c.broker
-        for c in ranked
-        if c.key == chosen.key
-        and fullness_by_broker.get(c.broker, 0) < fullness_by_broker.get(chosen.broker, 0)
-    ]
-    return f"{best}; compaction left more in its log than on {both(tuple(emptier))}" if emptier else best
+    others = both(tuple(broker for broker in alike if broker != chosen.broker))
+    return f"{best}; of the logs that end alike {chosen.broker} was in the ISR for the longest, {others} not longer"
 
 
 def both_branches_text(chosen: Candidate, ranked: tuple[Candidate, ...], verdict: Verdict) -> str:

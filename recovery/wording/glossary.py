@@ -114,9 +114,10 @@ GLOSSARY = (
     ),
     GlossaryEntry(
         VERDICT,
-        ("none", "some", "open", "evidence", "in doubt"),
-        "What a choice loses of the acknowledged records: none, some (committed ones, by a high watermark), or"
-        " open where neither is proved. It names its evidence and what would decide it.",
+        ("none", "some", "open", "evidence", "in doubt", "unchecked", "none, unchecked", "none, in doubt"),
+        "What a choice loses of the records acknowledged with acks=all: none (proved; unchecked: if conditions"
+        " hold that were not checked; in doubt: there are signs against one), some (committed ones, by a high"
+        " watermark), or open where neither is proved. It names its evidence and what would decide it.",
     ),
     GlossaryEntry(
         ACKNOWLEDGED,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from recovery.acknowledged.beliefs import Belief
+from recovery.acknowledged.broker_restarts import LastStop
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.lacking_spans import lacking
 from recovery.acknowledged.partition_facts import PartitionFacts, has_epochs
@@ -292,15 +293,19 @@ def _membership_steps(history: InSyncHistory, broker: int) -> Iterator[ProofStep
         )
         return
     for restart in whole.restarts:
-        how = (
-            "after a controlled shutdown" if restart.after_shutdown else "no controlled shutdown is recorded"
-        )
+        how = _STOPS[restart.stop]
         yield ProofStep(
             f"Broker {broker} started again at {time_text(restart.time_ms)} ({how}).",
             (Belief.RESTART_IS_REGISTERED, Belief.CLEAN_STOP_WRITES_THE_LOGS),
         )
 
 
+_STOPS = {
+    LastStop.CLEAN: "after a clean stop: the controller kept it in the ELR",
+    LastStop.SHUT_DOWN: "after a controlled shutdown",
+    LastStop.UNTOLD: "nothing tells how it stopped",
+    LastStop.UNCLEAN: "no controlled shutdown is recorded, as a clean stop would be",
+}
 _SENTENCES = {
     EvidenceKind.HIGH_WATERMARK: (
         "Broker {brokers} knew a high watermark of {offset}: what lies below was committed."
@@ -328,6 +333,10 @@ _SENTENCES = {
         "Broker {brokers} may still take writes and confirm them, after the election too: it is behind the"
         " controllers, and leads, or may follow who leads, in an older epoch."
     ),
+    EvidenceKind.LED_ALONE: (
+        "From {since} to {until} the ISR was broker {brokers} alone: what was taken then with acks=1 is on no other"
+        " log."
+    ),
 }
 _BELIEFS = {
     EvidenceKind.HIGH_WATERMARK: (Belief.HIGH_WATERMARK_WAS_COMMITTED,),
@@ -337,6 +346,7 @@ _BELIEFS = {
     EvidenceKind.UNCLEAN_ELECTION: (Belief.CLEAN_LEADERS,),
     EvidenceKind.RECORDS_LOST: (Belief.ISR_IS_IN_THE_METADATA_LOG, Belief.HIGH_WATERMARK_WAS_COMMITTED),
     EvidenceKind.STILL_WRITING: (Belief.FENCED_LEADER_GOES_ON,),
+    EvidenceKind.LED_ALONE: (Belief.ISR_IS_IN_THE_METADATA_LOG,),
 }
 
 
@@ -346,5 +356,6 @@ def evidence_step(evidence: Evidence) -> ProofStep:
         brokers=both(evidence.brokers) if evidence.brokers else "the replicas",
         offset=offset(evidence.offset),
         since="an unknown time" if evidence.since_ms is None else time_text(evidence.since_ms),
+        until="now" if evidence.until_ms is None else time_text(evidence.until_ms),
     )
     return ProofStep(text, _BELIEFS.get(evidence.kind, ()))

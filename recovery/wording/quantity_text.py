@@ -109,6 +109,13 @@ def lasting_at_least(seconds: float, *, exact: bool) -> str:
     return "?" if seconds < 60 else f"≥{lasting(seconds)}"
 
 
+def exact_age(seconds: float) -> str:
+    """A duration that has ended: to the second below an hour, to 10 ms below ten seconds."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    return f"{seconds:,.0f} s" if seconds < 3600 else lasting(seconds)
+
+
 def age(seconds: float) -> str:
     """An age: in seconds below one minute."""
     return f"{int(seconds)} s" if seconds < 60 else lasting(seconds)

@@ -68,7 +68,7 @@ def short_verdict(verdict: Verdict | None) -> str:
 def loss_text(verdict: Verdict) -> str:
     """What is lost of the acknowledged records, as a verb: without conditions and evidence."""
     if verdict.kind is VerdictKind.NONE:
-        return "loses no acknowledged record"
+        return "loses no record that was acknowledged with acks=all"
     if verdict.kind is VerdictKind.SOME:
         return _some(verdict)
     if verdict.at_most is None:

@@ -81,7 +81,7 @@ async def test_a_word_is_searched_and_means_something_now() -> None:
         await robot.asked(GlossaryScreen)
         await robot.sees("now for payments-0", "the ISR is 2 of replicas 0,1,2; of these 2 did not answer")
         await robot.types("verdict")
-        await robot.sees("at most 320 acknowledged offsets are lost. Electing 1 loses no acknowledged")
+        await robot.sees("at most 320 acknowledged offsets are lost. Electing 1 loses no record")
         assert "unclean.leader.election.enable" not in robot.screen
         await robot.press("escape")
         await robot.press("question_mark")

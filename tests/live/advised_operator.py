@@ -44,7 +44,9 @@ class Operator:
     def advised(self, topic: str, *words: str) -> Advised:
         (self.home / f"{topic}.json").unlink(missing_ok=True)
         _, plan = self.run.json("plan", "--topic", topic, *words, f"{topic}.json")
-        return Advised(plan["steps"][0], plan)
+        # A step for other partitions may stand before.
+        step = next(one for one in plan["steps"] if one["kind"] != "read before start")
+        return Advised(step, plan)
 
     def scan(self, cluster: KafkaCluster, broker: int) -> str:
         """The file of what stands on the disks of a dead broker."""

@@ -93,9 +93,14 @@ def power_cut(cluster: KafkaCluster, operator: Operator) -> Night:
     start(cluster, 3)
     wait_offline(cluster, three)
 
-    advice |= {topic: operator.advised(topic) for topic in (STANDING[0], LOWERED[0], POWER[1])}
+    advice |= {topic: operator.advised(topic) for topic in (STANDING[1], LOWERED[0])}
     advice[POWER[0]] = operator.advised(POWER[0], "--evidence", operator.scan(cluster, 2))
+    # Its disk lacks records that it had, so that it is no evidence: nothing else can check what 1 has kept.
+    advice[STANDING[0]] = operator.advised(
+        STANDING[0], "--evidence", "disk.json", "--accept-unchecked", "--reason", "1's host kept power"
+    )
     operator.elect(STANDING[0])
+    advice[POWER[1]] = operator.advised(POWER[1], "--accept-unchecked", "--reason", "no host lost power")
     operator.elect(POWER[1])
     advice[LOWERED[1]] = operator.advised(LOWERED[1], *AGGRESSIVE)
     operator.elect(LOWERED[1])
@@ -104,11 +109,18 @@ def power_cut(cluster: KafkaCluster, operator: Operator) -> Night:
     return Night(advice, {topic: left(cluster, topic) for topic in every})
 
 
-def test_the_last_isr_member_that_lost_its_tail_is_not_waited_for(power_cut: Night) -> None:
+def test_the_last_isr_member_that_lost_its_tail_is_not_started_before_its_disk_was_read(
+    power_cut: Night,
+) -> None:
+    """1 was killed and started again, so it holds everything only unless its host lost power."""
+    unread = power_cut.advice[STANDING[1]]
+    assert (unread.step["kind"], unread.step["brokers"], unread.step["instead"]) == ("bring back", [2], [1])
+    assert unread.step["checkDisk"] == [2] and "read its disk first" in unread.step["text"]
     advice = power_cut.advice[STANDING[0]]
-    assert (advice.step["kind"], advice.step["brokers"]) == ("elect", [1])
-    assert advice.down[2]["electedAs"] == "ISR member" and not advice.down[2]["checksRecords"]
-    assert advice.acknowledged(1)["verdict"] == "none"
+    assert [one["topic"] for one in advice.plan["evidence"]["refused"]] == [STANDING[0]], advice.plan[
+        "evidence"
+    ]
+    assert advice.acknowledged(1)["verdict"] == "none, in doubt"
     assert advice.acknowledged(3)["atMost"] == LATE
     assert power_cut.left[STANDING[0]] == {"early": EARLY, "late": LATE}
     assert power_cut.left[STANDING[1]] == {"early": EARLY}, "broker 2 was started first"
@@ -124,12 +136,16 @@ def test_records_acknowledged_under_a_lower_min_isr_are_waited_for(power_cut: Ni
     assert power_cut.left[LOWERED[1]] == {"early": EARLY, "late": LATE}, "broker 1 was elected"
 
 
-def test_a_follower_that_lost_its_tail_is_elected_on_the_named_condition_only(power_cut: Night) -> None:
+def test_a_follower_that_lost_its_tail_is_elected_only_by_somebody_who_takes_it_that_it_did_not(
+    power_cut: Night,
+) -> None:
     """Nothing that a broker answers shows that its host lost power: that it did not is a condition."""
     advice = power_cut.advice[POWER[1]]
     verdict = advice.acknowledged(1)
     kept = {"kind": "no unflushed records lost", "brokers": [1], "doubtful": True}
-    assert (verdict["verdict"], verdict["conditions"]) == ("none", [kept])
+    assert (verdict["verdict"], verdict["conditions"]) == ("none, in doubt", [kept])
+    assert (advice.step["kind"], advice.step["brokers"], advice.step["instead"]) == ("bring back", [2], [1])
+    assert advice.plan["plan"]["uncheckedAccepted"] == "no host lost power"
     assert "unless the host of broker 1 lost power before it restarted" in advice.step["text"]
     read = power_cut.advice[POWER[0]]
     assert (read.step["kind"], read.step["brokers"]) == ("bring back", [2]), "its disk was read"
@@ -184,17 +200,19 @@ def two_branches(cluster: KafkaCluster, operator: Operator) -> Night:
     start(cluster, 1, 2)
     wait_offline(cluster, every)
 
-    advice = {topic: operator.advised(topic) for topic in (TAILS[0], MARKS[0])}
+    advice = {MARKS[0]: operator.advised(MARKS[0])}
+    advice["unread"] = operator.advised(TAILS[0])
+    advice[TAILS[0]] = operator.advised(TAILS[0], "--evidence", operator.scan(cluster, 3))
     operator.elect(TAILS[0])
     advice[TAILS[1]] = operator.advised(TAILS[1], *AGGRESSIVE, "--ranking", "specification")
     operator.elect(TAILS[1])
     operator.advised(MARKS[0], *AGGRESSIVE)
-    operator.elect(MARKS[0], "--rescue", "saved")
+    operator.elect(MARKS[0], "--rescue", "branch")
     advice[MARKS[1]] = operator.advised(MARKS[1], *AGGRESSIVE)
     operator.elect(MARKS[1])
     start(cluster, 3)
     wait_all(cluster, every, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
-    ended = operator.run("restore", "saved", "--to-source", *AGREED)
+    ended = operator.run("restore", "branch", "--to-source", *AGREED)
     assert ended.status == 0, str(ended)
     return Night(advice, {topic: left(cluster, topic) for topic in every})
 
@@ -210,8 +228,11 @@ def mark(node: Node, topic: str, offset: int) -> bool:
 
 def test_a_stale_long_tail_is_not_elected(two_branches: Night) -> None:
     advice, longest = (two_branches.advice[topic] for topic in TAILS)
-    assert (advice.step["kind"], advice.step["brokers"]) == ("elect", [2])
-    assert advice.acknowledged(2)["verdict"] == "none", "the tail was never acknowledged with acks=all"
+    unread = two_branches.advice["unread"].step
+    assert (unread["kind"], unread["brokers"], unread["instead"]) == ("bring back", [3], [2])
+    assert (advice.step["kind"], advice.step["brokers"]) == ("elect", [2]), "the disk of 3 was read"
+    verdict = advice.acknowledged(2)["verdict"]
+    assert verdict == "none, unchecked", "the tail was never acknowledged with acks=all; 3 was killed"
     assert (longest.acknowledged(1)["verdict"], longest.acknowledged(1)["atLeast"]) == ("some", KEPT)
     assert two_branches.left[TAILS[0]] == {"common": COMMON, "kept": KEPT}, "nothing acknowledged is lost"
     assert two_branches.left[TAILS[1]] == {"common": COMMON, "tail": TAIL}, "the longest log was elected"

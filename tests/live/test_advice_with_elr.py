@@ -57,6 +57,7 @@ def clean_stop(cluster: KafkaCluster, operator: Operator) -> Night:
     wait_offline(cluster, every)
 
     advice = {topic: operator.advised(topic) for topic in (CLEAN[0], HANGING[0])}
+    advice["disk"] = operator.advised(CLEAN[0], "--evidence", operator.scan(cluster, 2))
     advice[CLEAN[1]] = operator.advised(CLEAN[1], *AGGRESSIVE)
     operator.elect(CLEAN[1])
     set_min_isr(cluster, HANGING[1], 1)
@@ -65,6 +66,9 @@ def clean_stop(cluster: KafkaCluster, operator: Operator) -> Night:
     cluster.metadata.wait_caught_up()
     changed = cluster.metadata.partition(HANGING[1], 0).leader
     advice[HANGING[1]] = operator.advised(HANGING[1])
+    advice["accepted"] = operator.advised(
+        HANGING[1], "--accept-unchecked", "--reason", "2 was stopped cleanly"
+    )
     operator.elect(HANGING[1])
     start(cluster, 1)
     wait_all(cluster, every, lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
@@ -86,9 +90,19 @@ def test_a_change_of_min_isr_is_warned_of_while_partitions_wait_for_the_elr(clea
     before, after = (clean_stop.advice[topic] for topic in HANGING)
     assert "Do not change min.insync.replicas before" in before.step["text"]
     assert clean_stop.left[HANGING[0]] == {"early": EARLY, "late": LATE}
-    assert (after.step["kind"], after.step["brokers"], after.step["byElr"]) == ("elect", [2], False)
-    assert after.acknowledged(2)["verdict"] == "none"
+    assert (after.step["kind"], after.step["brokers"], after.step["instead"]) == ("ask", [1], [2])
+    assert not after.step["byElr"]
     assert clean_stop.left[HANGING[1]] == {"early": EARLY, "late": LATE}
+
+
+def test_the_clean_stop_of_a_broker_that_led_nothing_leaves_no_record_but_a_file(clean_stop: Night) -> None:
+    """Without a record nothing speaks against it; its disk shows it while it is down."""
+    verdict = clean_stop.advice["accepted"].acknowledged(2)
+    kept = {"kind": "no unflushed records lost", "brokers": [2]}
+    assert (verdict["verdict"], verdict["conditions"]) == ("none, unchecked", [kept])
+    read = clean_stop.advice["disk"].step
+    assert (read["kind"], read["brokers"]) == ("bring back", [2])
+    assert "(it was shut down when last seen)" in read["text"]
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ def _decided(decision: Decision) -> str:
         case DecisionKind.ELECT:
             return f"elect {decision.leader}"
         case DecisionKind.WAIT:
-            return f"wait for {either(decision.waits_for)}"
+            return f"wait for {either(decision.waits_for)}" if decision.waits_for else "wait"
         case DecisionKind.REFUSED:
             return "refused"
         case DecisionKind.NO_CANDIDATE:

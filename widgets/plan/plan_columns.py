@@ -140,7 +140,8 @@ def _afterwards_tone(row: PlannedRow) -> Tone:
 def note(row: PlannedRow) -> str:
     """What a person has to know of the row beside its figures."""
     if isinstance(row.row, NotElected):
-        waits = f"wait for {ids(row.row.waits_for)}: " if row.row.verdict is DecisionKind.WAIT else ""
+        named = row.row.verdict is DecisionKind.WAIT and row.row.waits_for
+        waits = f"wait for {ids(row.row.waits_for)}: " if named else ""
         return printable(waits + row.row.reason)
     if row.outcome is not None and row.outcome.detail:
         return printable(row.outcome.detail)

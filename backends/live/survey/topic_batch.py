@@ -162,7 +162,7 @@ class TopicBatch:
         if not self.states:
             return ()
         standings = self._standings(broker, brokers)
-        rows: Iterable[Any] = zip(repeat(broker), standings, self._logs(sizes), repeat(None))
+        rows: Iterable[Any] = zip(repeat(broker), standings, self._logs(sizes), repeat(None), repeat(False))
         return zip(self.indices, map(_made, repeat(Replica), rows), strict=True)
 
     def replica(

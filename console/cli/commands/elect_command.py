@@ -69,8 +69,8 @@ ElectionStrategyOption = Annotated[
     typer.Option(
         "--strategy",
         help="For longest-log: when to elect. aggressive: at once, the best of the replicas that answered."
-        " balanced: where the best of them is proved to hold every acknowledged record, or nobody's answer could"
-        " prove it. Default: balanced.",
+        " balanced: where the best of them is proved to hold every record that was acknowledged with acks=all, or"
+        " nothing can prove it any more. Default: balanced.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]

@@ -140,9 +140,18 @@ StrategyOption = Annotated[
     typer.Option(
         "--strategy",
         help="When to elect. aggressive: at once, the best of the replicas that answered. balanced: where the"
-        " best of them is proved to hold every acknowledged record, or nobody's answer could prove it; it refuses"
-        " where a high watermark contradicts the ranking, and waits otherwise. complete: only when every replica"
-        " answered. none: never, report only.",
+        " best of them is proved to hold every record that was acknowledged with acks=all, or nothing can prove it"
+        " any more; it refuses where a high watermark contradicts the ranking, and waits otherwise. complete: only"
+        " when every replica answered. none: never, report only.",
+    ),
+]
+AcceptUnchecked = Annotated[
+    bool,
+    typer.Option(
+        "--accept-unchecked",
+        help="With strategy balanced: elect also where no acknowledged record is lost only if conditions hold that"
+        ' were not checked, or that there are signs against ("none, unchecked", "none, in doubt"), and where a'
+        " broker could be brought back first. Needs --reason, which the plan and the journal keep.",
     ),
 ]
 PathToJsonFile = Annotated[
@@ -326,6 +335,18 @@ def with_options(
     )
     command.__doc__ = function.__doc__
     return command
+
+
+def accepted(reason: str | None, strategy: Strategy, *, accept_unchecked: bool) -> str:
+    """Why what was not checked is accepted, "" where it is not. Raises InputError."""
+    if not accept_unchecked:
+        return ""
+    if strategy is not Strategy.BALANCED:
+        raise InputError(f"--accept-unchecked is for --strategy balanced; {strategy} does not go by verdicts")
+    found = " ".join((reason or "").split())
+    if not found:
+        raise InputError("--accept-unchecked needs --reason TEXT: the plan and the journal keep it")
+    return found
 
 
 def stated(reason: str | None, *, asked: bool) -> str:

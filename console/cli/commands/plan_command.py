@@ -11,6 +11,7 @@ from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.cli.commands.options import (
     DURATION_MS,
+    AcceptUnchecked,
     AllOffline,
     DurationMs,
     EvidenceFiles,
@@ -18,9 +19,11 @@ from console.cli.commands.options import (
     Partitions,
     PathToJsonFile,
     RankingOption,
+    Reason,
     Rows,
     StrategyOption,
     Topics,
+    accepted,
     connected,
 )
 from console.cli.pipeline.job_options import interruptible
@@ -42,6 +45,8 @@ def plan(
     recovery_duration_ms: DurationMs = DURATION_MS,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.BALANCED,
+    accept_unchecked: AcceptUnchecked = False,
+    reason: Reason = None,
     evidence: EvidenceFiles = None,
     metadata_dir: MetadataDir = None,
     rows: Rows = 20,
@@ -89,6 +94,7 @@ def plan(
         disks,
         run.target.importance,
         copy,
+        accepted(reason, strategy, accept_unchecked=accept_unchecked),
     )
     report = Report("plan", rows=rows)
     return choose_leaders(run, options, report, file=file)

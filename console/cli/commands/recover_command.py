@@ -12,6 +12,7 @@ from console.cli.base.run import Run
 from console.cli.commands.options import (
     ATTEMPTS,
     DURATION_MS,
+    AcceptUnchecked,
     AllOffline,
     Attempts,
     DurationMs,
@@ -24,6 +25,7 @@ from console.cli.commands.options import (
     Reason,
     Rows,
     StrategyOption,
+    accepted,
     connected,
 )
 from console.cli.commands.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
@@ -74,6 +76,8 @@ def recover(
     recovery_election_attempts: Attempts = ATTEMPTS,
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.AGGRESSIVE,
+    accept_unchecked: AcceptUnchecked = False,
+    reason: Reason = None,
     evidence: EvidenceFiles = None,
     metadata_dir: MetadataDir = None,
     keep_log_of: KeepLogOf = None,
@@ -128,13 +132,14 @@ def recover(
         disks,
         run.target.importance,
         copy,
+        accepted(reason, strategy, accept_unchecked=accept_unchecked),
     )
     report = recover_partitions.Report("recover", show_replica_info, rows)
     if automated_recovery and not dry_run:
         keep = None if keep_log_of is None else brokers_to_keep(keep_log_of)
         change = RecoverPartitions(
             options,
-            reason or "",
+            (reason or "").strip(),
             run.target.title,
             recovery_election_attempts,
             keep_logs_of=keep,

@@ -167,7 +167,11 @@ def _next_after_choice(
     elif choices.next_choice is not None:
         run.screen.say(choices.next_choice.why)
         run.next(
-            *options.plan_again(unused(wanted or "recovery.json"), strategy=choices.next_choice.strategy)
+            *options.plan_again(
+                unused(wanted or "recovery.json"),
+                strategy=choices.next_choice.strategy,
+                accept_unchecked=choices.next_choice.accept_unchecked,
+            )
         )
 
 

@@ -17,12 +17,12 @@ from console.operations.survey.record_times import with_times
 from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, AdviceKind, FirstStep, advise_decided, first_steps, read_first
-from recovery.model import Survey, TopicPartition
+from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
-from recovery.wording.advice_text import ACCEPT_LOSS, steps_lines
+from recovery.wording.advice_text import ACCEPT_LOSS, ACCEPT_UNCHECKED, steps_lines
 
 
 class LeaderChoice(NamedTuple):
@@ -37,10 +37,13 @@ class LeaderChoice(NamedTuple):
 
 
 class NextChoice(NamedTuple):
-    """How to go on where no leader was chosen: the ``strategy`` to plan by, and why, in one line."""
+    """How to go on where no leader was chosen: the ``strategy`` to plan by, and why, in one line.
+    ``accept_unchecked``: by what was not checked.
+    """
 
     why: str
     strategy: Strategy
+    accept_unchecked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ class Choices:
             return NextChoice(
                 "strategy balanced elects now; what it rests on stands above:", Strategy.BALANCED
             )
+        if any(row.decision.instead != NO_LEADER for row in self.rows):
+            return NextChoice(ACCEPT_UNCHECKED, Strategy.BALANCED, accept_unchecked=True)
         if chosen is not Strategy.AGGRESSIVE and self._elects(Strategy.AGGRESSIVE):
             return NextChoice(ACCEPT_LOSS, Strategy.AGGRESSIVE)
         return NextChoice(
@@ -102,7 +107,9 @@ def _decided(
         judged = verdicts.get(survey.tp)
         decision = None if judged is None else shared.get(id(judged))
         if decision is None:
-            decision = decide(survey, header.ranking, header.strategy, judged)
+            decision = decide(
+                survey, header.ranking, header.strategy, judged, accept_unchecked=bool(header.accepted)
+            )
             if judged is not None:
                 shared[id(judged)] = decision
         yield LeaderChoice(survey, decision)
@@ -120,7 +127,12 @@ def _steps(rows: Iterable[LeaderChoice], header: Header, unread: DisksToRead) ->
             continue
         if id(judged) not in by_verdict:
             by_verdict[id(judged)] = advise_decided(
-                row.survey, header.ranking, judged, header.strategy, row.decision
+                row.survey,
+                header.ranking,
+                judged,
+                header.strategy,
+                row.decision,
+                accept_unchecked=bool(header.accepted),
             )
         advice = by_verdict[id(judged)]
         if advice is not None:

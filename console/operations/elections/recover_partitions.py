@@ -106,7 +106,8 @@ class ChoiceOptions:
     """Which partitions are recovered, and how their leaders are chosen; brokers have ``seconds`` to answer.
 
     ``words`` are the options that select the same partitions, for the next command. ``evidence``: the disks of
-    brokers that are down, as they were read. ``copy``: a copied metadata log.
+    brokers that are down, as they were read. ``copy``: a copied metadata log. ``accepted``: why conditions that
+    were not checked are taken to hold; "": they are not.
     """
 
     selection: Selection
@@ -117,15 +118,22 @@ class ChoiceOptions:
     evidence: tuple[DiskReading, ...] = ()
     importance: Importance = NO_TIERS
     copy: CopiedMetadataLog | None = None
+    accepted: str = ""
 
-    def plan_again(self, file: str, *, strategy: Strategy | None = None) -> tuple[str, ...]:
-        """The words of the command that chooses as this run did, or by another ``strategy``, into ``file``."""
+    def plan_again(
+        self, file: str, *, strategy: Strategy | None = None, accept_unchecked: bool = False
+    ) -> tuple[str, ...]:
+        """The words of the command that chooses as this run did, or by another ``strategy``, into ``file``. With
+        ``accept_unchecked`` the reason is still to be written.
+        """
         strategy = strategy or self.strategy
         ranking = () if self.ranking is Ranking.LAST_RECORD else ("--ranking", str(self.ranking))
         by = () if strategy is Strategy.BALANCED else ("--strategy", str(strategy))
         evidence = (word for reading in self.evidence for word in ("--evidence", reading.source))
         copied = () if self.copy is None else ("--metadata-dir", str(self.copy.path))
-        return "plan", *self.words, *ranking, *by, *evidence, *copied, file
+        why = self.accepted or ("WHY" if accept_unchecked else "")
+        accepted = ("--accept-unchecked", "--reason", why) if why and not by else ()
+        return "plan", *self.words, *ranking, *by, *evidence, *copied, *accepted, file
 
 
 async def survey_and_choose(
@@ -147,7 +155,7 @@ async def survey_and_choose(
         from console.operations.survey.disk_evidence import with_evidence  # noqa: PLC0415
 
         picture = await with_evidence(cluster, picture, options.evidence)
-    header = plan_header(info.cluster_id, options.ranking, options.strategy)
+    header = plan_header(info.cluster_id, options.ranking, options.strategy, options.accepted)
     return await choose(cluster, picture, header, options.importance, copy=options.copy, source=source)
 
 
@@ -236,7 +244,9 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
                 return "apply", str(file), *rescued_words(result.rescued)
             return restore_words(result.rescued, result.choices.plan) or ("verify", str(file))
         way = result.choices.next_choice
-        return () if way is None else self.options.plan_again(unused(), strategy=way.strategy)
+        if way is None:
+            return ()
+        return self.options.plan_again(unused(), strategy=way.strategy, accept_unchecked=way.accept_unchecked)
 
 
 def _unfinished(result: Recovery) -> bool:

@@ -28,6 +28,7 @@ def plan_head(plan: Plan) -> dict[str, object]:
         "madeBy": header.made_by,
         "ranking": header.ranking.value,
         "strategy": header.strategy.value,
+        "uncheckedAccepted": header.accepted or None,
         "digest": digest(plan),
         "groups": [
             {
@@ -195,5 +196,7 @@ def _step_json(step: FirstStep) -> dict[str, object]:
         "byElr": advice.by_elr,
         "reassigning": advice.reassigning,
         "leadsAgain": advice.leads_again,
+        "instead": list(advice.instead),
+        "startIfWhole": [one.broker for one in advice.start_if_whole],
         "text": " ".join(step_lines(step)),
     }

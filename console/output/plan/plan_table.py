@@ -78,6 +78,8 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
     """How many leaders are elected, and what that loses at least and at most."""
     header = plan.header
     yield f"ranking {header.ranking}, strategy {header.strategy}"
+    if header.accepted:
+        yield f"what was not checked is accepted: {header.accepted}"
     others = ", ".join(f"{count:,} {verdict}" for verdict, count in summary.not_elected.items() if count)
     yield f"{summary.elect:,} to elect" + (f"; {others}" if others else "")
     offline = offline_for(plan)

@@ -67,7 +67,7 @@ class ControllerLog:
     def starts(self, broker: int, dirs: tuple[str, ...] = ()) -> None:
         self._starts[broker] = number = self._starts.get(broker, 0) + 1
         process = f"{broker}-{number}"
-        self.says(RegisterBrokerRecord(broker, len(self._records), process, (), None, True, False, dirs))
+        self.says(RegisterBrokerRecord(broker, len(self._records), process, (), None, False, False, dirs))
 
     def shuts_down(self, broker: int) -> None:
         self.says(BrokerRegistrationChangeRecord(broker, 0, in_controlled_shutdown=True))

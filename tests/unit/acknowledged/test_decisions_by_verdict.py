@@ -6,13 +6,16 @@ from dataclasses import replace
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.advice import advice
 from recovery.model import ReplicaLog, Survey, Unknown
 from recovery.plan.make import make_plan
 from recovery.plan.read import from_json
 from recovery.plan.values import Plan, PlanError
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind, Strategy, decide
+from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
+from recovery.wording.advice_text import advice_lines
+from tests.unit.acknowledged.controller_log import ControllerLog
 from tests.unit.plan.plans import HEADER
 from tests.unit.recovery.surveys import SILENT, log, survey
 
@@ -25,11 +28,44 @@ def balanced(told: Survey, *, unclean_elections: bool = False) -> Decision:
     return decide(told, Ranking.LAST_RECORD, Strategy.BALANCED, judged)
 
 
-def test_the_last_isr_member_is_not_waited_for_when_another_holds_everything() -> None:
-    """Without the ELR Kafka would elect 3 as soon as it is back, whatever its log lost."""
+def unchecked() -> Survey:
+    """2 lacks nothing if what only the metadata log tells holds; 3, the last ISR member, is silent."""
     logs: Logs = {1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT}
-    decision = balanced(survey(logs, isr=(3,), elr=None, last_known_elr=None))
+    return survey(logs, isr=(3,), elr=None, last_known_elr=None)
+
+
+def test_what_was_not_checked_waits_for_what_can_check_it() -> None:
+    decision = balanced(unchecked())
+    assert (decision.verdict, decision.waits_for, decision.instead) == (DecisionKind.WAIT, (3,), 2)
+    checks = "checked by the answer of broker 3 or the disk of broker 3 or the metadata log"
+    assert decision.why_not is WhyNot.UNCHECKED and checks in decision.reason
+
+
+def test_where_every_log_is_known_the_metadata_log_is_asked_for() -> None:
+    """Without a silent replica nobody is waited for."""
+    logs: Logs = {1: log((0, 0, 900)), 2: log((2, 0, 940))}
+    decision = balanced(survey(logs), unclean_elections=True)
+    assert (decision.verdict, decision.waits_for, decision.instead) == (DecisionKind.WAIT, (), -1)
+    assert decision.reason.endswith("decided by the metadata log")
+
+
+def test_somebody_may_accept_what_was_not_checked() -> None:
+    told = unchecked()
+    judged = partition_verdicts(PartitionFacts(told, unclean_elections=False, compacted=False))
+    decision = decide(told, Ranking.LAST_RECORD, Strategy.BALANCED, judged, accept_unchecked=True)
     assert (decision.verdict, decision.leader) == (DecisionKind.ELECT, 2)
+    assert "if min ISR was never lower" in decision.reason
+    open_ = survey({1: log((0, 0, 900)), 2: SILENT, 3: SILENT})
+    judged = partition_verdicts(PartitionFacts(open_, unclean_elections=False, compacted=False))
+    decision = decide(open_, Ranking.LAST_RECORD, Strategy.BALANCED, judged, accept_unchecked=True)
+    assert decision.verdict is DecisionKind.WAIT, "an open verdict is not accepted"
+
+
+def test_an_empty_log_is_never_accepted_as_complete() -> None:
+    told = survey({1: log()}, elr=(1,))._replace(min_isr=1)
+    judged = partition_verdicts(PartitionFacts(told, unclean_elections=False, compacted=False))
+    decision = decide(told, Ranking.LAST_RECORD, Strategy.BALANCED, judged, accept_unchecked=True)
+    assert judged.candidates[1].none and decision.verdict is DecisionKind.WAIT
 
 
 def test_an_elr_member_is_waited_for_while_the_others_may_have_lost_unflushed_records() -> None:
@@ -57,15 +93,67 @@ def test_a_topic_that_elects_uncleanly_by_itself_is_not_decided_by_overlap() -> 
     assert balanced(survey(logs), unclean_elections=True).waits_for == (3,)
 
 
-def test_when_nobody_is_left_to_answer_the_best_is_elected_with_its_bound() -> None:
-    logs: Logs = {1: log((0, 0, 1500)), 2: log((0, 0, 1000), (2, 1000, 1300))}
-    assert balanced(survey(logs), unclean_elections=True).leader == 2
+def test_when_nothing_is_left_that_could_tell_more_the_best_is_elected_with_its_bound() -> None:
+    """Every log is known, the metadata log too: it begins after the unclean elections that left two branches."""
+    controller = ControllerLog(in_snapshot=True, epoch=2)
+    controller.isr(2, 3)
+    controller.isr(2)
+    controller.isr(2, leader=-1)
+    facts = controller.facts(
+        {1: log((0, 0, 1500)), 2: log((0, 0, 1000), (2, 1000, 1300)), 3: log((0, 0, 1000), (2, 1000, 1300))}
+    )
+    judged = partition_verdicts(facts)
+    decision = decide(facts.survey, Ranking.LAST_RECORD, Strategy.BALANCED, judged)
+    assert judged.candidates[2].decided_by == ()
+    assert (decision.verdict, decision.leader) == (DecisionKind.ELECT, 2)
+
+
+def led_alone(*, shuts_down: bool) -> ControllerLog:
+    """3 and then 2 drop out, 1 goes on alone below min ISR, and stops."""
+    controller = ControllerLog()
+    controller.isr(1, 2)
+    controller.isr(1)
+    if shuts_down:
+        controller.shuts_down(1)
+    controller.isr(1, leader=-1)
+    return controller
+
+
+def test_a_broker_that_led_alone_and_was_shut_down_is_waited_for_although_none_is_proved() -> None:
+    """What it took with acks=1 is only on its log, and its return loses nothing."""
+    logs: Logs = {1: SILENT, 2: log((0, 0, 900)), 3: log((0, 0, 800))}
+    facts = led_alone(shuts_down=True).facts(logs)
+    judged = partition_verdicts(facts)
+    assert judged.candidates[2].proved_none
+    decision = decide(facts.survey, Ranking.LAST_RECORD, Strategy.BALANCED, judged)
+    assert (decision.verdict, decision.waits_for, decision.instead) == (DecisionKind.WAIT, (1,), 2)
+    assert decision.why_not is WhyNot.WHOLE_MEMBER
+    told = advice(decision)
+    assert told is not None
+    said = " ".join(advice_lines(told))
+    assert "and nothing at all is lost (it was shut down when last seen). Or elect 2 now" in said
+
+
+def test_where_nobody_knows_how_a_broker_stopped_that_led_alone_both_steps_are_told() -> None:
+    logs: Logs = {1: SILENT, 2: log((0, 0, 900)), 3: log((0, 0, 800))}
+    facts = led_alone(shuts_down=False).facts(logs)
+    decision = decide(facts.survey, Ranking.LAST_RECORD, Strategy.BALANCED, partition_verdicts(facts))
+    assert (decision.verdict, decision.leader) == (DecisionKind.ELECT, 2)
+    told = advice(decision)
+    assert told is not None and told.keep_down == ()
+    action, alone, first, read = advice_lines(told)
+    assert action == "Elect 2 now: it holds every record that was acknowledged with acks=all."
+    assert alone.startswith("Broker 1 led alone from T+7 s to T+8 s (1.00 s): what it took then with acks=1")
+    assert first == "If its host kept power, start it first: then nothing at all is lost."
+    assert read.startswith("If not, or if nobody knows, read its disk before it is started")
 
 
 def judged_plan() -> Plan:
-    logs: Logs = {1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT}
-    told = survey(logs, isr=(3,), elr=None, last_known_elr=None)
-    return make_plan(HEADER, [(told, balanced(told))])
+    told = unchecked()
+    judged = partition_verdicts(PartitionFacts(told, unclean_elections=False, compacted=False))
+    header = replace(HEADER, accepted="the hosts kept power: incident 4711")
+    decision = decide(told, Ranking.LAST_RECORD, Strategy.BALANCED, judged, accept_unchecked=True)
+    return make_plan(header, [(told, decision)])
 
 
 def test_the_verdict_of_each_candidate_is_in_the_plan_file() -> None:
@@ -74,6 +162,7 @@ def test_the_verdict_of_each_candidate_is_in_the_plan_file() -> None:
     assert verdict is not None
     assert verdict.none
     assert from_json(to_json(plan)) == plan
+    assert '"uncheckedAccepted": "the hosts kept power: incident 4711"' in to_json(plan)
 
 
 def test_a_file_without_verdicts_is_read_and_a_wrong_one_is_one_line() -> None:
@@ -83,7 +172,7 @@ def test_a_file_without_verdicts_is_read_and_a_wrong_one_is_one_line() -> None:
         plan,
         rows=(row._replace(candidates=tuple(c._replace(verdict=None) for c in row.candidates)),),
     )
-    assert "acknowledged" not in to_json(bare)
+    assert '"acknowledged"' not in to_json(bare)
     assert from_json(to_json(bare)) == bare
     text = to_json(plan).replace('"verdict": "none, unchecked"', '"verdict": "perhaps"')
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recovery.acknowledged.broker_restarts import LastStop
 from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
 from recovery.controller.registration import PartitionChange
@@ -31,7 +32,7 @@ def test_a_shutdown_does_not_excuse_a_later_crash() -> None:
     controller.starts(2)
     whole = controller.history().whole(2)
     assert whole is not None
-    assert [one.after_shutdown for one in whole.restarts] == [True, False]
+    assert [one.stop for one in whole.restarts] == [LastStop.SHUT_DOWN, LastStop.UNCLEAN]
 
 
 def test_every_restart_counts_since_the_replica_was_proved_to_hold_everything() -> None:

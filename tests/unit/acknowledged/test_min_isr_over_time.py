@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from recovery.acknowledged.broker_restarts import BrokerRestart
+from recovery.acknowledged.broker_restarts import BrokerRestart, LastStop
 from recovery.acknowledged.min_isr_over_time import (
     APPLIED_LATE_MS,
     CLOCKS_APART_MS,
@@ -56,7 +56,7 @@ def over_time(
         record = step if not isinstance(step[0], tuple) else ConfigRecord(*step[0], MIN_ISR, step[1])
         batch = IN_SNAPSHOT if at - 10 < snapshot else at
         history.extend_decoded([DecodedRecord(at, at * 1000, batch, record)])
-    started = [BrokerRestart(at, ms, True, frozenset(), frozenset()) for at, ms in restarts]
+    started = [BrokerRestart(at, ms, LastStop.SHUT_DOWN, frozenset(), frozenset()) for at, ms in restarts]
     return min_isr_over_time(
         history,
         TopicSubject("id"),
