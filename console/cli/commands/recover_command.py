@@ -77,7 +77,6 @@ def recover(
     ranking: RankingOption = Ranking.LAST_RECORD,
     strategy: StrategyOption = Strategy.AGGRESSIVE,
     accept_unchecked: AcceptUnchecked = False,
-    reason: Reason = None,
     evidence: EvidenceFiles = None,
     metadata_dir: MetadataDir = None,
     keep_log_of: KeepLogOf = None,

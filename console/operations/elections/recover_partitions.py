@@ -18,7 +18,7 @@ from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.elections.election_batches import Elected, RowFailure, carry_out, row_failure
 from console.operations.elections.election_notes import note_elected, note_plan
-from console.operations.elections.leader_choice import Choices, choose
+from console.operations.elections.leader_choice import Choices, NextChoice, choose
 from console.operations.elections.loss_consent import loss_question
 from console.operations.elections.partition_selection import Selection
 from console.operations.elections.plan_comparison import checked_just_now
@@ -243,7 +243,9 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
             if again:
                 return "apply", str(file), *rescued_words(result.rescued)
             return restore_words(result.rescued, result.choices.plan) or ("verify", str(file))
-        way = result.choices.next_choice
+        return self._by_other_choice(result.choices.next_choice)
+
+    def _by_other_choice(self, way: NextChoice | None) -> tuple[str, ...]:
         if way is None:
             return ()
         return self.options.plan_again(unused(), strategy=way.strategy, accept_unchecked=way.accept_unchecked)
