@@ -31,6 +31,7 @@ class BeliefDetails(NamedTuple):
 _ADVICE = "tests/live/test_advice_incidents.py"
 _BY_MIN_ISR = "tests/live/test_advice_by_min_isr.py"
 _WITH_ELR = "tests/live/test_advice_with_elr.py"
+_ALONE = "tests/live/test_advice_alone.py"
 _CUT_OFF = "tests/live/test_cut_off_leader.py"
 _PARTITION = "kafka.cluster.Partition"
 
@@ -126,7 +127,7 @@ class Belief(Enum):
             "org.apache.kafka.controller.ReplicationControlManager.handleBrokerUncleanShutdown",
             "org.apache.kafka.controller.ReplicationControlManager.handleBrokerShutdown",
         ),
-        f"{_WITH_ELR}::test_a_member_of_the_elr_that_was_stopped_cleanly_is_brought_back",
+        f"{_WITH_ELR}::test_a_member_that_returned_uncleanly_is_not_elected_before_the_clean_one",
     )
     CLEAN_STOP_WRITES_THE_LOGS = _details(
         "A clean shutdown writes every log to disk, and then the file .kafka_cleanshutdown. A broker that led"
@@ -135,6 +136,8 @@ class Belief(Enum):
             "kafka.log.LogManager.shutdown",
             "org.apache.kafka.storage.internals.log.LogManager.shutdown",
         ),
+        f"{_ALONE}::test_who_led_alone_and_was_shut_down_is_waited_for",
+        f"{_WITH_ELR}::test_a_member_of_the_elr_that_was_stopped_cleanly_is_brought_back",
     )
     COMPACTION_KEEPS_THE_NEWEST = _details(
         "The log cleaner removes a record only where the same log holds a newer one of its key, and a tombstone"
@@ -143,6 +146,7 @@ class Belief(Enum):
             "kafka.log.Cleaner.cleanInto",
             "org.apache.kafka.storage.internals.log.Cleaner.cleanInto",
         ),
+        f"{_ALONE}::test_of_logs_that_end_alike_the_one_that_stayed_in_the_isr_is_elected",
     )
     LOG_STARTS_ONLY_RISE = _details(
         "The start of a log rises by retention, by DeleteRecords, or to the start of its leader's log, and never"
@@ -151,6 +155,7 @@ class Belief(Enum):
             "kafka.log.UnifiedLog.maybeIncrementLogStartOffset",
             "org.apache.kafka.storage.internals.log.UnifiedLog.maybeIncrementLogStartOffset",
         ),
+        "tests/live/test_survey.py::test_log_starts_that_differ_and_no_phantom_below_them",
     )
 
     @property
