@@ -491,7 +491,7 @@ class IncidentHistory:
     def _blackout(self) -> None:
         """Brokers go down one after the other while records are written; then some of them come back."""
         order = self.random.sample(self.running, len(self.running))
-        told = []
+        downs = []
         while order:
             dying = [order.pop() for _ in range(min(len(order), self.random.choice((1, 1, 2))))]
             cut = 1.0 if self.only is Only.CUT_OFF else 0.2 if self.only is None else 0.0
@@ -500,7 +500,7 @@ class IncidentHistory:
             if dying:
                 way = self.random.choice(("kill", "kill", "kill", "stop", "pause"))
                 self._take_down(dying, way)
-                told.append(f"{way} {dying}")
+                downs.append(f"{way} {dying}")
             if order and self.random.random() < 0.7:
                 self.writers.write(self._led())
         # Sometimes a leader that is cut off has nothing yet that others lack, and takes it after the election.
@@ -510,7 +510,7 @@ class IncidentHistory:
         self._some_return()
         if ahead and self.random.random() < 0.5:
             self.write_to_cut_off()
-        self.steps.append(f"blackout ({', '.join(told)}), {self.running} return")
+        self.steps.append(f"blackout ({', '.join(downs)}), {self.running} return")
 
     def _isolate(self, broker: int) -> None:
         """The broker runs on, reached by clients, and neither the controller nor another broker."""

@@ -64,7 +64,7 @@ DECIDABLE = frozenset({"MIN_ISR_NEVER_LOWER", "NO_UNCLEAN_ELECTION", "SAME_REPLI
 Place = tuple[str, int]
 
 
-class Judgement(NamedTuple):
+class JudgedWith(NamedTuple):
     """``at_hand``: by what the choices were judged."""
 
     at_hand: str
@@ -131,12 +131,12 @@ async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
     judgements = await _unlogged(history, options)
     async with open_backend(history.cluster) as backend:
         reported = await survey_and_choose(backend, options)
-        judgements.append(Judgement("log", reported))
+        judgements.append(JudgedWith("log", reported))
         evidence = _evidence(history.cluster)
         if evidence:
             # With the disks of the brokers that are down: their logs are known then, and losses have a bound.
             with_disks = await survey_and_choose(backend, replace(options, evidence=evidence))
-            judgements.append(Judgement("log and disks", with_disks))
+            judgements.append(JudgedWith("log and disks", with_disks))
         disks = _disks(history)
         settled = {place for place in disks if disks[place] == before.get(place)}
         found.unsettled += len(disks) - len(settled)
@@ -146,7 +146,7 @@ async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
         offline = _offline(reported, settled)
         found.offline += len(offline)
         rows = _leaders(history, offline)
-        told_before = {topic.name: set(topic.acknowledged) for topic in history.topics}
+        acknowledged_before = {topic.name: set(topic.acknowledged) for topic in history.topics}
         elections = await backend.designate(
             rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=3, stop=NeverStopped()
         )
@@ -172,7 +172,7 @@ async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
             if verdict is None:
                 continue
             existed = set[str]().union(*(disk.values for disk in disks[place].values()))
-            existed |= topic.acknowledged - told_before[topic.name]
+            existed |= topic.acknowledged - acknowledged_before[topic.name]
             read = visible[ISOLATIONS[0]][place]
             wrong = unread_promises(topic, place[1], verdict, existed, set(read))
             broken = [
@@ -211,11 +211,11 @@ async def _without_metadata_log(cluster: KafkaCluster) -> AsyncIterator[LiveBack
         await backend.close()
 
 
-async def _unlogged(history: IncidentHistory, options: ChoiceOptions) -> list[Judgement]:
+async def _unlogged(history: IncidentHistory, options: ChoiceOptions) -> list[JudgedWith]:
     if history.only is not Only.TOPIC_CONFIG and history.random.random() >= UNLOGGED:
         return []
     async with _without_metadata_log(history.cluster) as backend:
-        return [Judgement("no log", await survey_and_choose(backend, options))]
+        return [JudgedWith("no log", await survey_and_choose(backend, options))]
 
 
 def _place(choice: LeaderChoice) -> Place:

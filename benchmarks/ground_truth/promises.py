@@ -13,7 +13,7 @@ from recovery.loss import Loss, loss
 from recovery.model import Survey, Unknown
 
 
-class Sent(NamedTuple):
+class ProducedRecord(NamedTuple):
     """One record that a producer sent; ``number`` counts all of an incident."""
 
     partition: int
@@ -44,7 +44,7 @@ class TopicHistory:
     acknowledged: set[str] = field(default_factory=set)
     alone: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
-    sent: dict[str, Sent] = field(default_factory=dict)
+    sent: dict[str, ProducedRecord] = field(default_factory=dict)
     emptied: set[int] = field(default_factory=set)
     unclean: bool = False
     unclean_at: int = -1
@@ -58,23 +58,23 @@ class TopicHistory:
         """These values of min.insync.replicas may be in force now."""
         self.lowest = min((*values, *(() if self.lowest is None else (self.lowest,))))
 
-    def holds(self, condition: Condition, told: int | Unknown) -> bool:
-        """Whether the condition of a verdict is true in this history; ``told`` is min ISR as the cluster told it.
+    def holds(self, condition: Condition, min_isr: int | Unknown) -> bool:
+        """Whether the condition of a verdict is true in this history; ``min_isr`` is as the cluster told it.
 
         A condition that the bench does not know counts as true: it excuses nothing.
         """
         emptied = self.emptied & set(condition.brokers)
-        kept = {
+        true = {
             ConditionKind.RECORDS_KEPT: len(emptied) <= condition.tolerated,
             ConditionKind.NOT_EMPTIED: not emptied,
             ConditionKind.MIN_ISR_NEVER_LOWER: self.lowest is None
-            or isinstance(told, Unknown)
-            or self.lowest >= told,
+            or isinstance(min_isr, Unknown)
+            or self.lowest >= min_isr,
             ConditionKind.NO_UNCLEAN_ELECTION: not self.unclean and not self.emptied,
             ConditionKind.SAME_REPLICAS: not self.moved,
             ConditionKind.NO_COMPACTION_HOLES: not self.compacted,
         }
-        return kept.get(condition.kind, True)
+        return true.get(condition.kind, True)
 
     def is_of_this_life(self, disk: DiskReplica) -> bool:
         """Whether the log is not that of a deleted topic of the same name, which a dead broker still has."""

@@ -11,7 +11,7 @@ from random import Random
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from benchmarks.ground_truth.disk_records import TOMBSTONE_ID
-from benchmarks.ground_truth.promises import Sent, TopicHistory
+from benchmarks.ground_truth.promises import ProducedRecord, TopicHistory
 from testbed.kafka import KafkaCluster
 from testbed.kafka.links import CUTTABLE_CLIENT
 
@@ -162,7 +162,7 @@ class Writers:
         scattered = number * 2_654_435_761 >> 7  # not by the seed: two threads send
         key = f"k{scattered % KEYS}"
         tombstone = topic.compacted and scattered // KEYS % 5 == 0
-        topic.sent[value] = Sent(partition, key, tombstone, number)
+        topic.sent[value] = ProducedRecord(partition, key, tombstone, number)
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
             if error is None:

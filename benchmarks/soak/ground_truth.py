@@ -148,12 +148,14 @@ def _sum_up(results: list[IncidentResult]) -> None:
     for name, counter in (("excused", total.excused), ("decisions", decisions)):
         print(f"  {name}: {', '.join(f'{key} {count:,}' for key, count in counter.most_common())}")
     for at_hand in ("log", "log and disks", "no log"):
-        told = {
+        verdicts = {
             key.partition(": ")[2]: n
             for key, n in total.verdicts.items()
             if key.partition(": ")[0] == at_hand
         }
-        if told:
-            decided = sum(count for value, count in told.items() if value != "open") / sum(told.values())
-            shares = ", ".join(f"{value} {count:,}" for value, count in sorted(told.items()))
+        if verdicts:
+            decided = sum(count for value, count in verdicts.items() if value != "open") / sum(
+                verdicts.values()
+            )
+            shares = ", ".join(f"{value} {count:,}" for value, count in sorted(verdicts.items()))
             print(f"  verdicts ({at_hand}): {shares}: {decided:.0%} decided")

@@ -269,8 +269,8 @@ class BrokerProcess:
                 mine = list(filter(logs.__contains__, batch.touched))
         for tp in mine:
             was, after = before.partitions.get(tp), image.partitions.get(tp)
-            held = tp in self.storage.disk.logs
-            if held and self.storage.disk.log_of(tp, generation_of(image, tp.topic)) is None:
+            has_log = tp in self.storage.disk.logs
+            if has_log and self.storage.disk.log_of(tp, generation_of(image, tp.topic)) is None:
                 self._partition(tp, was, None)  # its topic was deleted, perhaps while this broker was down
                 was = None
             if tp in self.storage.disk.logs or (after is not None and self.id in after.replicas):

@@ -171,8 +171,8 @@ class AcknowledgedRecords:
         """The acknowledged records that ``chosen`` lacks and that are on the disk of any replica. ``acks`` 1: those
         that were acknowledged by their leader alone. ``until_epoch``: only those of older leaders.
         """
-        told = self._acknowledged if acks == -1 else self._by_leader_alone
-        records = told.get(tp, ())
+        acknowledged = self._acknowledged if acks == -1 else self._by_leader_alone
+        records = acknowledged.get(tp, ())
         if until_epoch is not None:
             records = tuple(span for span in records if span.epoch < until_epoch)
         lacking = missing(chosen, records)

@@ -82,10 +82,10 @@ class Recovery:
         refused = (RowFailure(one.tp, f"{one.decision}: {one.detail}") for one in self.refused)
         failed = self.elected.failures if self.elected is not None else ()
         unpreserved = self.preserved.failures if self.preserved is not None else ()
-        not_kept = self.keep.not_preserved if self.keep is not None else ()
+        not_preserved = self.keep.not_preserved if self.keep is not None else ()
         return (
             *left,
-            *(RowFailure(one.tp, f"not elected: {one.why}") for one in not_kept),
+            *(RowFailure(one.tp, f"not elected: {one.why}") for one in not_preserved),
             *refused,
             *map(row_failure, failed),
             *unpreserved,
@@ -201,8 +201,8 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         keep = None
         if self.keep_logs_of is not None:
             keep = await plan_to_keep(cluster, plan, self.keep_logs_of)
-            not_kept = {one.tp for one in keep.not_preserved}
-            plan = replace(plan, rows=tuple(row for row in plan.rows if row.tp not in not_kept))
+            not_preserved = {one.tp for one in keep.not_preserved}
+            plan = replace(plan, rows=tuple(row for row in plan.rows if row.tp not in not_preserved))
             if not plan.rows:
                 return Recovery(prepared, None, file, keep=keep)
         rescued, checked = await rescue_first(cluster, checked_just_now(plan), self.rescue, run)

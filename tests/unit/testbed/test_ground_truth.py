@@ -7,7 +7,7 @@ import pytest
 from benchmarks.ground_truth.disk_records import DiskRecord, DiskReplica
 from benchmarks.ground_truth.promises import (
     PromiseCounts,
-    Sent,
+    ProducedRecord,
     TopicHistory,
     broken_promises,
     excused,
@@ -127,8 +127,8 @@ def test_min_isr_was_never_lower_is_held_against_what_the_cluster_told(
     assert bool(lines) is kept
 
 
-def sent(*values: str, key: str = "k", tombstones: tuple[str, ...] = ()) -> dict[str, Sent]:
-    return {value: Sent(0, key, value in tombstones, number) for number, value in enumerate(values)}
+def sent(*values: str, key: str = "k", tombstones: tuple[str, ...] = ()) -> dict[str, ProducedRecord]:
+    return {value: ProducedRecord(0, key, value in tombstones, number) for number, value in enumerate(values)}
 
 
 def test_what_a_producer_was_told_after_the_election_and_no_consumer_reads_breaks_a_none() -> None:
@@ -166,5 +166,5 @@ def test_a_deleted_key_that_comes_back_breaks_a_none() -> None:
 
 
 def test_the_log_of_a_deleted_topic_of_the_same_name_is_told_from_the_new_one() -> None:
-    topic = TopicHistory("t", sent={"0:0": Sent(0, "k", False, 0)})
+    topic = TopicHistory("t", sent={"0:0": ProducedRecord(0, "k", False, 0)})
     assert topic.is_of_this_life(disk(0)) and not topic.is_of_this_life(disk(7))
