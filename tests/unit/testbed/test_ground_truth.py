@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.ground_truth.disk_records import DiskRecord, DiskReplica
 from benchmarks.ground_truth.promises import (
-    PromiseCounts,
     ProducedRecord,
+    PromiseCounts,
     TopicHistory,
     broken_promises,
     excused,
