@@ -209,7 +209,7 @@ class IncidentHistory:
     def _min_isr(self) -> int | None:
         if self.only is Only.BROKER_CONFIG:
             return None
-        if self.only is Only.FAILOVER:
+        if self.only in {Only.FAILOVER, Only.TOPIC_CONFIG}:
             return 1
         return self.random.choice((None, None, None, 1, 1, 2, 2, 2, 2, 3, 4))
 
@@ -503,6 +503,12 @@ class IncidentHistory:
                 downs.append(f"{way} {dying}")
             if order and self.random.random() < 0.7:
                 self.writers.write(self._led())
+            raising = 1.0 if self.only is Only.TOPIC_CONFIG else 0.15 if self.only is None else 0.0
+            if len(order) == 1 and self.random.random() < raising:
+                # What the last one took by a lower value is not to be seen in the configuration of later.
+                raised = self._led()
+                self.configuration.set_topics(raised, [self.random.choice((2, 3)) for _ in raised])
+                told.append(f"min ISR of {len(raised)} raised")
         # Sometimes a leader that is cut off has nothing yet that others lack, and takes it after the election.
         ahead = self.random.random() < 0.5
         if ahead:
