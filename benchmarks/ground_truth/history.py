@@ -443,6 +443,7 @@ class IncidentHistory:
         for topic in chosen:
             new, request = self._topic(topic.name)
             new.ghosts = topic.ghosts | ({topic.min_isr} if topic.min_isr is not None else set())
+            new.once_compacted = topic.compacted or topic.once_compacted
             again.append((new, request))
         self._create(again)
         return f"recreate {len(chosen)}"

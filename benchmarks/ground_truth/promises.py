@@ -32,7 +32,8 @@ class TopicHistory:
     are the brokers that lost their disk; ``unclean``: a leader was elected uncleanly, at the latest when the record
     ``unclean_at`` was sent; ``lowest``: the lowest min.insync.replicas that a leader may have had;
     ``moved``: replicas were reassigned. ``min_isr`` is the topic's own value, ``ghosts`` are those of topics of the
-    same name from before, which a restarted broker brings back. ``led`` are the partitions that had a leader when
+    same name from before, which a restarted broker brings back, and
+    ``once_compacted``: one of them was compacted. ``led`` are the partitions that had a leader when
     they were last looked at.
     """
 
@@ -41,6 +42,7 @@ class TopicHistory:
     count: int = 1
     replicas: frozenset[int] = frozenset()
     compacted: bool = False
+    once_compacted: bool = False
     acknowledged: set[str] = field(default_factory=set)
     alone: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
@@ -72,7 +74,7 @@ class TopicHistory:
             or self.lowest >= min_isr,
             ConditionKind.NO_UNCLEAN_ELECTION: not self.unclean and not self.emptied,
             ConditionKind.SAME_REPLICAS: not self.moved,
-            ConditionKind.NO_COMPACTION_HOLES: not self.compacted,
+            ConditionKind.NO_COMPACTION_HOLES: not (self.compacted or self.once_compacted),
         }
         return true.get(condition.kind, True)
 

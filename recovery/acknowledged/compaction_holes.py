@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import Condition, ConditionKind
-from recovery.model import ReplicaLog
+from recovery.model import ReplicaLog, Unknown
 
 
 def compaction_condition(
@@ -15,9 +15,11 @@ def compaction_condition(
     """The condition under which the candidate has a record for each of its offsets; None: no condition is needed.
 
     The log cleaner removes a record if the same log holds a newer one of its key. If the newer one is truncated
-    later, the log lacks both. The condition is doubtful if another log of the same offsets has another size.
+    later, the log lacks both. The condition is doubtful if another log of the same offsets has another size. Where
+    only an earlier topic of this name was compacted, brokers may have compacted this one by its configuration.
     """
-    if facts.compacted is False:
+    once = not isinstance(facts.in_sync, Unknown) and facts.in_sync.once_compacted
+    if facts.compacted is False and not once:
         return None
     mine = logs[broker]
     differs = tuple(

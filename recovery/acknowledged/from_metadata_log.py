@@ -16,8 +16,11 @@ from recovery.acknowledged.min_isr_over_time import BEFORE_THE_LOG, min_isr_over
 from recovery.acknowledged.partition_facts import has_epochs
 from recovery.controller.registration import Registration
 from recovery.metadata_log.history import MetadataHistory, PartitionInterval
-from recovery.metadata_log.log_changes import IN_SNAPSHOT, PartitionSubject, TopicSubject
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, ConfigSubject, PartitionSubject, TopicSubject
+from recovery.metadata_log.records import ConfigRecord, ResourceType
 from recovery.model import FileAnswer, MinIsrLevels, PartitionState, Survey, Unknown, Why
+
+CLEANUP_POLICY = "cleanup.policy"
 
 
 class InSyncHistories:
@@ -67,8 +70,19 @@ class InSyncHistories:
         key = (likeness, state.topic, min_isr, known, survey.min_isr_on)
         found = self._shared.get(key)
         if found is None:
-            found = self._shared[key] = self._read(subject, intervals, min_isr, survey.min_isr_on)
+            read = self._read(subject, intervals, min_isr, survey.min_isr_on)
+            read.once_compacted = self._once_compacted(state.topic)
+            found = self._shared[key] = read
         return found
+
+    def _once_compacted(self, topic: str) -> bool:
+        """Whether any topic of this name was compacted. Kafka writes no record that removes a deleted topic's
+        configuration, and a broker that restarts goes by it again, also for a topic that was made again without it
+        (tried on 4.3.1 and 4.4.0: its cleaner removed acknowledged records).
+        """
+        rows = self._history.of(ConfigSubject(ResourceType.TOPIC, topic, CLEANUP_POLICY))
+        changes = (row.change for row in rows)
+        return any(isinstance(one, ConfigRecord) and "compact" in (one.value or "") for one in changes)
 
     def _read(
         self,
