@@ -509,7 +509,7 @@ class IncidentHistory:
                 # What the last one took by a lower value is not to be seen in the configuration of later.
                 raised = self._led()
                 self.configuration.set_topics(raised, [self.random.choice((2, 3)) for _ in raised])
-                told.append(f"min ISR of {len(raised)} raised")
+                downs.append(f"min ISR of {len(raised)} raised")
         # Sometimes a leader that is cut off has nothing yet that others lack, and takes it after the election.
         ahead = self.random.random() < 0.5
         if ahead:
