@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.controller.registration import PartitionChange
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject, HistoryRow
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
-    PartitionChangeRecord,
     RegisterBrokerRecord,
 )
 
@@ -82,7 +82,7 @@ def _stop_without_record(
     if fenced is None:
         return LastStop.UNCLEAN
     moved = any(
-        isinstance(row.change, PartitionChangeRecord) and row.change.change.leader is not None
+        isinstance(row.change, PartitionChange) and row.change.leader is not None
         for row in history.same_batch(fenced)
     )
     return LastStop.UNCLEAN if moved else LastStop.UNTOLD

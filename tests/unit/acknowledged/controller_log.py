@@ -72,6 +72,16 @@ class ControllerLog:
     def shuts_down(self, broker: int) -> None:
         self.says(BrokerRegistrationChangeRecord(broker, 0, in_controlled_shutdown=True))
 
+    def fences(self, broker: int, change: PartitionChange) -> None:
+        """One batch: the partition's change, then the broker's."""
+        at = len(self._records)
+        for record in (
+            PartitionChangeRecord("id", 0, change),
+            BrokerRegistrationChangeRecord(broker, 0, fenced=True),
+        ):
+            number = len(self._records)
+            self._records.append(DecodedRecord(number, number * 1000, at, record))
+
     def isr(self, *isr: int, leader: int | None = None, recovering: bool = False) -> int:
         state = LeaderRecoveryState.RECOVERING if recovering else None
         return self.changes(PartitionChange(leader=leader, isr=isr, leader_recovery_state=state))

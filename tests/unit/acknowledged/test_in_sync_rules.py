@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.acknowledged.broker_restarts import LastStop
+from recovery.acknowledged.broker_restarts import LastStop, broker_restarts
 from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
 from recovery.controller.registration import PartitionChange
@@ -33,6 +33,18 @@ def test_a_shutdown_does_not_excuse_a_later_crash() -> None:
     whole = controller.history().whole(2)
     assert whole is not None
     assert [one.stop for one in whole.restarts] == [LastStop.SHUT_DOWN, LastStop.UNCLEAN]
+
+
+def test_how_a_broker_stopped_that_led_nothing_is_not_known_and_one_that_led_was_killed() -> None:
+    """Kafka moves the leaders away from a broker that shuts down cleanly, and records that it does."""
+    for change, stop in (
+        (PartitionChange(isr=(1, 2)), LastStop.UNTOLD),
+        (PartitionChange(isr=(1, 2), leader=1), LastStop.UNCLEAN),
+    ):
+        controller = ControllerLog()
+        controller.fences(3, change)
+        controller.starts(3)
+        assert [one.stop for one in broker_restarts(controller.folded(), 3)][-1] is stop
 
 
 def test_every_restart_counts_since_the_replica_was_proved_to_hold_everything() -> None:
