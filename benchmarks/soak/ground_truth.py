@@ -9,11 +9,13 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
+from backends.base.errors import BackendError
 from benchmarks.ground_truth.configuration import MIN_ISR
 from benchmarks.ground_truth.history import Only
 from benchmarks.ground_truth.incident import PARTITIONS, IncidentResult, incident_result, run_incident
 from benchmarks.ground_truth.promises import PromiseCounts
 from benchmarks.soak import SoakOptions
+from console.errors import ConsoleError
 from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.connection import NoAnswer
 from testbed.kafka.errors import TestbedError
@@ -25,6 +27,9 @@ PER_CLUSTER = 6
 OLD, NEW = "4.3.1", "4.4.0"
 KINDS = tuple((kafka, elr) for kafka in (OLD, NEW, f"{OLD} with {NEW}") for elr in (False, True))
 """Kafka's version and whether the ELR is on."""
+
+_NOT_MADE = (TestbedError, NoAnswer, TimeoutError, KafkaException, AssertionError, ConsoleError, BackendError)
+"""What is reported of a history that could not be made; what ktriage refused stands there too."""
 
 _FENCED_SOON = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
 _FENCED_LATER = {**_FENCED_SOON, "broker.session.timeout.ms": "12000"}
@@ -80,7 +85,7 @@ def run(options: SoakOptions) -> int:
                 seed = seeds.pop(0)
                 try:
                     result = run_incident(cluster, seed, TOPICS, only)
-                except (TestbedError, NoAnswer, TimeoutError, KafkaException, AssertionError) as error:
+                except _NOT_MADE as error:
                     where = traceback.extract_tb(error.__traceback__)
                     at = next(
                         (
