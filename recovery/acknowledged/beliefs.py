@@ -55,7 +55,7 @@ class Belief(Enum):
         " member that joins at once, and a member that left only when the controller has written it.",
         (f"{_PARTITION}.prepareIsrShrink", f"{_PARTITION}.prepareIsrExpand"),
         f"{_ADVICE}::test_records_acknowledged_under_a_lower_min_isr_are_waited_for",
-        f"{_ADVICE}::test_the_last_isr_member_that_lost_its_tail_is_not_waited_for",
+        f"{_ADVICE}::test_the_last_isr_member_that_lost_its_tail_is_not_started_before_its_disk_was_read",
     )
     SAME_EPOCH_AND_OFFSET = _details(
         "Logs that have a record of the same epoch at the same offset are equal up to there: a follower cuts its"
@@ -68,7 +68,7 @@ class Belief(Enum):
         "A leader adds a replica to the ISR only when the replica's log has reached the high watermark and the"
         " start of the leader's epoch.",
         (f"{_PARTITION}.isFollowerInSync",),
-        f"{_ADVICE}::test_the_last_isr_member_that_lost_its_tail_is_not_waited_for",
+        f"{_ADVICE}::test_the_last_isr_member_that_lost_its_tail_is_not_started_before_its_disk_was_read",
     )
     CLEAN_LEADERS = _details(
         "A leader that is elected cleanly was in the ISR, or in the ELR if nobody was left in the ISR. Any other"
@@ -118,7 +118,7 @@ class Belief(Enum):
         "A broker that starts again registers before it is unfenced, so the metadata log has each start of a"
         " broker, with the ids of the log dirs that it found.",
         ("org.apache.kafka.controller.ClusterControlManager.registerBroker",),
-        f"{_ADVICE}::test_a_follower_that_lost_its_tail_is_elected_on_the_named_condition_only",
+        f"{_ADVICE}::test_a_follower_that_lost_its_tail_is_elected_only_by_somebody_who_takes_it_that_it_did_not",
     )
     UNCLEAN_START_LEAVES_THE_ELR = _details(
         "With the ELR on, a broker that starts again without a clean shutdown leaves every ISR and ELR before it"

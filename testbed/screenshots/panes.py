@@ -12,8 +12,8 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,11 +31,13 @@ from console.operations.registry import TIMELINE
 from console.output.screen import Screen
 from console.program import Program
 from console.provenance import plan_header
+from console.rescue.rescue_directory import Room, room_for
 from console.signals import Supervisor
 from console.simulator_backend import scenario
 from console.target import Target, resolve
 from recovery.plan.values import Header
 from recovery.ranking import Ranking
+from recovery.rescue_branches import RescueBranch
 from recovery.strategy import Strategy
 
 NARROW, WIDE = (80, 24), (140, 40)
@@ -114,6 +116,11 @@ def _fixed_header(cluster_id: str, ranking: Ranking, strategy: Strategy) -> Head
     return replace(plan_header(cluster_id, ranking, strategy), plan_id=str(uuid.UUID(int=1)), made_at=made_at)
 
 
+def _fixed_room(path: Path, branches: Iterable[RescueBranch]) -> Room:
+    """Every machine that draws has the same room on its disk."""
+    return room_for(path, branches)._replace(free=20 << 30)
+
+
 async def draw(picture: Screenshot) -> str:
     """The picture as SVG."""
     clock = _Clock()
@@ -126,9 +133,10 @@ async def draw(picture: Screenshot) -> str:
     options = Options(read_only=picture.read_only, beats=False, clock=clock, make=make)
     program = Program("ktriage", ("ktriage",), Screen(time.monotonic), Supervisor(lambda _signum: ""))
     app = Console(program, target, options)
-    fixed = patch("console.app.session.session.plan_header", _fixed_header)
+    fixed = ExitStack()
     async with _shown(app, picture.size) as pilot:
-        fixed.start()
+        fixed.enter_context(patch("console.app.session.session.plan_header", _fixed_header))
+        fixed.enter_context(patch("console.operations.rescue.rescue_outlook.room_for", _fixed_room))
         await _wait_idle(app, pilot, first=True)
         clock.now += picture.later
         for key in picture.keys:
@@ -141,7 +149,7 @@ async def draw(picture: Screenshot) -> str:
             app.desk.draw_bars()  # as the next tick would, but ticks come in real time
         await pilot.pause()
         drawn = app.export_screenshot(title="ktriage")
-        fixed.stop()
+        fixed.close()
         await app.close_session()
     return drawn
 
