@@ -83,6 +83,9 @@ def test_a_value_of_one_broker_says_nothing_of_another_one(one_led_alone: Night)
     assert one_led_alone.left[ONE_BROKER] == {"common": COMMON}, f"{ALONE} were on broker 1"
 
 
+ATTEMPTS = 6
+
+
 def hear_slowly(node: Node, heard: Callable[[], bool]) -> None:
     """Lets the broker go on in short turns until ``heard``: a moment of its own is long enough for clients then."""
     deadline = time.monotonic() + 30.0
@@ -132,30 +135,40 @@ def producing(cluster: KafkaCluster, topic: str) -> Iterator[dict[int, list[str]
         producer.flush(30)
 
 
+def raised_for_a_new_leader(cluster: KafkaCluster, topic: str) -> dict[int, list[str]]:
+    """2 hears at once that min ISR is 2 now and that it leads alone; what it acknowledged all the same, by
+    partition.
+    """
+    cluster.bring_all_up()
+    cluster.client.create_topic(topic, [[1, 2]] * PARTITIONS, {MIN_ISR: "1"})
+    produce(cluster, topic, EARLY, "early")
+    cluster.node(1).kill()
+    with producing(cluster, topic) as acknowledged:
+        cluster.node(2).pause()
+        # The first change is all that its waiting request for metadata gets; what follows comes together.
+        alter_topic(cluster, 4, topic, MIN_ISR, "1")
+        alter_topic(cluster, 4, topic, MIN_ISR, "2")
+        unregister(cluster, 4, 1)
+        hear_slowly(cluster.node(2), lambda: bool(acknowledged))
+    return acknowledged
+
+
 def test_a_new_leader_acknowledges_by_the_old_min_isr_for_a_moment(
     cluster: KafkaCluster, operator: Operator
 ) -> None:
-    """2 hears at once that min ISR is 2 now and that it leads alone; later it dies, and 1 returns."""
-    cluster.bring_all_up()
-    cluster.client.create_topic(RAISED, [[1, 2]] * PARTITIONS, {MIN_ISR: "1"})
-    produce(cluster, RAISED, EARLY, "early")
-    cluster.node(1).kill()
-    with producing(cluster, RAISED) as acknowledged:
-        cluster.node(2).pause()
-        # The first change is all that its waiting request for metadata gets; what follows comes together.
-        alter_topic(cluster, 4, RAISED, MIN_ISR, "1")
-        alter_topic(cluster, 4, RAISED, MIN_ISR, "2")
-        unregister(cluster, 4, 1)
-        hear_slowly(cluster.node(2), lambda: bool(acknowledged))
-    assert acknowledged, "the broker was quicker than the producer"
+    """Later 2 dies, and 1 returns. On a busy machine the broker can be quicker than the producer: then again."""
+    topics = (f"{RAISED}-{number}" for number in range(ATTEMPTS))
+    rounds = ((name, raised_for_a_new_leader(cluster, name)) for name in topics)
+    topic, acknowledged = next(((name, values) for name, values in rounds if values), ("", {}))
+    assert acknowledged, f"the broker was quicker than the producer in {ATTEMPTS} rounds"
     kill(cluster, 2)
     start(cluster, 1)
-    wait_offline(cluster, [RAISED])
+    wait_offline(cluster, [topic])
 
     lost = max(acknowledged, key=lambda partition: len(acknowledged[partition]))
-    advice = operator.advised(RAISED, "--partition", str(lost), *AGGRESSIVE)
+    advice = operator.advised(topic, "--partition", str(lost), *AGGRESSIVE)
     assert advice.acknowledged(1)["verdict"] == "open"
-    operator.elect(RAISED)
+    operator.elect(topic)
     start(cluster, 2)
-    cluster.metadata.wait_isr(RAISED, lost, (1, 2))
-    assert left(cluster, RAISED, lost) == {"early": EARLY}, f"{len(acknowledged[lost])} were on broker 2"
+    cluster.metadata.wait_isr(topic, lost, (1, 2))
+    assert left(cluster, topic, lost) == {"early": EARLY}, f"{len(acknowledged[lost])} were on broker 2"

@@ -61,6 +61,7 @@ OBEYED, DISOBEYED = "selfelect-obeyed", "selfelect-disobeyed"
 @pytest.fixture(scope="module")
 def power_cut(cluster: KafkaCluster, operator: Operator) -> Night:
     """3 falls out of the ISR, then 1, then 2 dies; some logs lose their tails; 1 returns, then 3, and at last 2."""
+    cluster.bring_all_up()
     three = (*STANDING, *LOWERED, *POWER)
     create(cluster, three, [1, 2, 3], min_insync_replicas=2)
     unclean = {"unclean_leader_election_enable": "true", "min_insync_replicas": 1}
