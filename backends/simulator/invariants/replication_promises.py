@@ -206,9 +206,12 @@ class ReplicationPromises:
         if log is None:
             return found
         clean = self._uncleanly.get(event.tp, (NO_EPOCH, ""))[0] != event.epoch
-        clean = clean and not rewound and (event.tp, event.broker) not in self._known.left_behind
+        behind = (event.tp, event.broker) in self._known.left_behind
+        clean = clean and not rewound
         visible = self._known.high_watermark(event.tp)
-        if clean and log.end < visible and not self._known.elr_always:
+        # Whoever follows a leader that had been left behind can have no more than it has.
+        lowers = behind or not self._known.elr_always
+        if clean and log.end < visible and lowers:
             self._known.set_high_watermark(event.tp, log.end)
         elif clean and log.end < visible:
             detail = f"{event.tp}: leader {event.broker} ends at {log.end}, visible was {visible}"

@@ -106,3 +106,9 @@ def test_a_member_that_joins_an_isr_without_a_leader_has_not_caught_up_with_anyb
     """A reassignment was cancelled while nobody led, and the ISR was empty."""
     result = fuzz_incident(10_234, brokers_differ=False)
     assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
+
+
+def test_a_leader_that_a_late_min_isr_left_behind_takes_its_followers_back_with_it() -> None:
+    """A leader acknowledged by the old value without a member of the ELR, which leads later; 3 follows that one."""
+    result = fuzz_incident(639, SECONDS)
+    assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
