@@ -10,8 +10,8 @@ from testbed.kafka.config import JVM_FLAGS
 from testbed.kafka.java_tools import JavaRunner
 
 TWO_DISKS = ClusterSpec(log_dirs=2, jvm=("-Xmx768m", *JVM_FLAGS[1:]))
-"""Of the modules that need no other: those with this very object follow one another on one cluster. The last of
-them moves the disks of a broker.
+"""Of the modules that need no other: those with this very object follow one another on one cluster. One that moves
+the disks of a broker moves them back.
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -231,8 +232,23 @@ def test_an_empty_disk_that_could_be_elected_is_told_beforehand_and_is_elected_i
         assert filled.client.consume(EDGE, number) == ()
 
 
+@pytest.fixture
+def moved(cluster: KafkaCluster, tmp_path: Path) -> Iterator[tuple[Path, ...]]:
+    """Where broker 3's log dirs are moved; moved back afterwards, as the next module goes on with this cluster."""
+    node = cluster.node(3)
+    (tmp_path / "another-host").mkdir()
+    moved = tuple(tmp_path / "another-host" / f"disk-{number}" for number in range(len(node.log_dirs)))
+    yield moved
+    node.kill()
+    for old, new in zip(node.log_dirs, moved, strict=True):
+        if new.exists():
+            shutil.move(new, old)
+    node.change_properties({"log.dirs": ",".join(map(str, node.log_dirs))})
+    cluster.bring_all_up()
+
+
 def test_a_broker_whose_log_dirs_were_moved_is_elected_with_everything_it_had(
-    cluster: KafkaCluster, tmp_path: Path
+    cluster: KafkaCluster, moved: tuple[Path, ...], tmp_path: Path
 ) -> None:
     """``alone`` has its only replica there; of ``shared`` the last 300 records are on that broker only."""
     for topic, replicas in ((ALONE, [3]), (SHARED, [2, 3])):
@@ -247,8 +263,6 @@ def test_a_broker_whose_log_dirs_were_moved_is_elected_with_everything_it_had(
     incident_steps.wait_offline(cluster, [ALONE, SHARED])
 
     node = cluster.node(3)
-    moved = tuple(tmp_path / "another-host" / f"disk-{number}" for number in range(len(node.log_dirs)))
-    (tmp_path / "another-host").mkdir()
     for old, new in zip(node.log_dirs, moved, strict=True):
         shutil.move(old, new)
     console = CommandRunner(tmp_path, cluster.bootstrap(), cluster.metadata.wait_caught_up)
