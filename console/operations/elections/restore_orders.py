@@ -16,13 +16,16 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.errors import InputError, Status
 from console.journal.journal_lines import FOUND_ORDER
-from console.journal.unfinished_entries import OpenOrder, OpenRestore, Unfinished, unfinished
+from console.journal.recorded_keeps import keep_moves
+from console.journal.unfinished_entries import OpenEntry, OpenOrder, OpenRestore, Unfinished, unfinished
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.election_batches import described
 from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders, restore, settle
+from console.operations.rescue.unread_disks import brokers_up
 from console.plan_files import read
 from recovery.assignment_order import WrittenOrder
+from recovery.log_preservation import taken_out
 from recovery.model import PartitionState, TopicPartition
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted, some_of
@@ -79,8 +82,14 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             done = await _wait_for_requests(cluster, found, settled.then(others), run, clock)
         restores = _still_possible(prepared.restores, run)
         file = str(self.file) if self.file is not None else _if_there(prepared.plan_file)
-        led = bool(file) and not done.open and await _all_led(cluster, self.plan, Path(file))
-        return replace(done, restores=restores, plan_file=file, plan_led=led)
+        done = replace(done, restores=restores, plan_file=file)
+        if not file or done.open:
+            return done
+        offline = await _offline_of(cluster, self.plan, Path(file))
+        if offline is None:
+            return done
+        keep = await _still_to_keep(cluster, prepared.keeps, offline)
+        return replace(done, plan_led=not offline, keep_logs_of=keep)
 
     async def _with_found_orders(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
@@ -119,19 +128,39 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             return Conclusion(status, next=result.restores[0].command)
         if not result.plan_file:
             return Conclusion(status, next=("status",))
-        return Conclusion(status, next=("verify" if result.plan_led else "apply", result.plan_file))
+        if result.plan_led:
+            return Conclusion(status, next=("verify", result.plan_file))
+        keep = ("--keep-log-of", ",".join(map(str, result.keep_logs_of))) if result.keep_logs_of else ()
+        return Conclusion(status, next=("apply", result.plan_file, *keep))
 
 
-async def _all_led(cluster: Backend, plan: Plan | None, file: Path) -> bool:
-    """Whether no partition of the plan is offline, so that nothing of it is left to apply; False where that is not
-    known.
-    """
+async def _offline_of(cluster: Backend, plan: Plan | None, file: Path) -> frozenset[TopicPartition] | None:
+    """The partitions of the plan that are offline, so that they are left to apply; None where that is not known."""
     try:
         partitions = partitions_of(plan if plan is not None else read(file))
         states = (await described(cluster, partitions)).states
     except (InputError, BackendError):
-        return False
-    return not any(state.offline for state in states)
+        return None
+    return frozenset(state.tp for state in states if state.offline)
+
+
+async def _still_to_keep(
+    cluster: Backend, keeps: Sequence[OpenEntry], offline: Set[TopicPartition]
+) -> tuple[int, ...]:
+    """The brokers whose logs a killed run was to keep in those partitions. Without those that are up again: an
+    election that was to keep the log of such a broker would be refused.
+    """
+    wanted = {
+        broker
+        for entry in keeps
+        for keep in keep_moves(entry.detail)
+        if keep.move.tp in offline
+        for broker in taken_out(keep.move)
+    }
+    try:
+        return tuple(sorted(wanted - brokers_up(await cluster.cluster()))) if wanted else ()
+    except BackendError:
+        return tuple(sorted(wanted))
 
 
 def _if_there(file: str) -> str:

@@ -50,7 +50,7 @@ class SettledOrders:
 
     ``restores`` of rescued records are still to be finished, each by its own command. ``plan_file`` is the plan of
     the run that left them; "" if it is not known. ``plan_led``: no partition of it is offline; otherwise its other
-    elections may not have been sent.
+    elections may not have been sent. ``keep_logs_of``: the brokers whose logs these were to keep.
     """
 
     rows: tuple[Row, ...] = ()
@@ -58,6 +58,7 @@ class SettledOrders:
     restores: tuple[OpenRestore, ...] = ()
     plan_file: str = ""
     plan_led: bool = False
+    keep_logs_of: tuple[int, ...] = ()
 
     def of(self, *fates: OrderOutcome) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.fate in fates)

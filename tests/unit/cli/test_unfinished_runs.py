@@ -14,7 +14,8 @@ from backends.base.protocol import Recorder
 from console.journal.journal import Journal, JournalRun
 from console.journal.planned_elections import PLANNED
 from console.journal.run_records import read_runs
-from console.journal.unfinished_entries import unfinished
+from console.journal.unfinished_entries import KEEP_LOG, unfinished
+from console.operations.replication import keep_logs
 from recovery.assignment_order import WrittenOrder
 from recovery.model import Unknown, Why
 from tests.unit.cli.command_process import Caller, typing
@@ -22,10 +23,17 @@ from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of,
 from tests.unit.cli.planned_orders import AGREED, ANY, planned, sent, tp
 
 
-def interrupted(rows: tuple[WrittenOrder, ...], plan: str = "", name: str = "killed") -> None:
+def interrupted(
+    rows: tuple[WrittenOrder, ...],
+    plan: str = "",
+    name: str = "killed",
+    keeps: Sequence[dict[str, object]] = (),
+) -> None:
     """What a run that was killed between reorder and restore leaves in the journal."""
     run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
+        if keeps:
+            journal.before(KEEP_LOG, {"planId": "", "moves": keeps})
         if plan:
             journal.before(PLANNED, {"file": plan, "elections": {}})
         entry = journal.before("reorder", {"rows": rows})
@@ -78,6 +86,24 @@ def test_after_a_killed_apply_the_next_command_elects_the_rest_of_its_plan(call:
     assert "next: ktriage status" in call("ktriage", "resume", *ANY).err, (
         "what is finished is not named again"
     )
+
+
+@pytest.mark.parametrize(("kept", "words"), [(3, " --keep-log-of 3"), (2, "")])
+def test_the_rest_of_a_killed_apply_keeps_the_logs_that_it_was_to_keep(
+    call: Caller, kept: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 3 is down still, and 2 is up again: its log cannot be kept any more."""
+    monkeypatch.setattr(MemoryBackend, "replica_mover", lambda _: None)  # nobody leads, so nothing is moved
+    monkeypatch.setattr(keep_logs, "FIRST_PAUSE", 0.001)
+    backend = cluster_of(2)
+    plan = planned(call, backend)
+    backend.logs = {broker: known for broker, known in backend.logs.items() if broker != 3}
+    after = [broker for broker in (1, 2, 3) if broker != kept]
+    keep = {"topic": "orders", "partition": 0, "topicId": "orders-id", "before": [1, 2, 3], "after": after}
+    interrupted((reordered(0),), str(call.home / plan), keeps=[{**keep, "bytes": 1, "leaderEpoch": 4}])
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    ended = call("ktriage", "resume", *ANY)
+    assert f"next: ktriage apply {call.home / plan}{words} --bootstrap-server" in ended.err, ended
 
 
 def test_the_journal_tells_why_an_order_was_restored(call: Caller) -> None:
