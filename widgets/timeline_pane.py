@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.metadata_log.timeline_text import event_text, time_text
-from recovery.wording.quantity_text import counted, printable, simulated_time
+from recovery.metadata_log.timeline_text import event_text
+from recovery.wording.quantity_text import counted, printable, simulated_time, time_text
 from widgets.base_pane import TablePane
 from widgets.table import Grouping, RowTable, TableColumn
 from widgets.text import Line, Piece, Tone, fold, line

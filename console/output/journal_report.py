@@ -24,8 +24,7 @@ from console.journal.unread_disks import DISK_READ, DISK_WAIVED, disk_partitions
 from console.output.incident.journal_outcomes import elections_lines, fix_lines
 from console.output.json_document import document
 from recovery.membership.voters import ReplicaKey
-from recovery.metadata_log.timeline_text import time_text
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, printable, time_text
 
 
 class ClusterJournal(NamedTuple):

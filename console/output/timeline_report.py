@@ -9,8 +9,8 @@ from console.operations.history.metadata_log_copy import CopiedRange
 from console.operations.history.timeline import TimelineSource
 from console.output.json_document import document, one_line
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.metadata_log.timeline_text import event_text, time_text
-from recovery.wording.quantity_text import counted, printable, simulated_time, utc_text
+from recovery.metadata_log.timeline_text import event_text
+from recovery.wording.quantity_text import counted, printable, simulated_time, time_text, utc_text
 
 
 def event_line(event: ClusterEvent, source: TimelineSource) -> str:

@@ -23,13 +23,6 @@ from recovery.metadata_log.records import (
 )
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.secret_names import names_secret
-from recovery.wording.quantity_text import simulated_time, utc_text
-
-
-def time_text(time_ms: int) -> str:
-    """In UTC, to the millisecond; for a simulated cluster, in seconds since its start."""
-    return simulated_time(time_ms) or utc_text(time_ms)
-
 
 NAMED = 3
 """The number of partitions that are named in a line; the others are counted."""

@@ -12,9 +12,8 @@ from recovery.acknowledged.verdict import (
     SelfElectionKind,
 )
 from recovery.advice import Advice, AdviceKind, FirstStep
-from recovery.metadata_log.timeline_text import time_text
 from recovery.strategy import Decision, WhyNot
-from recovery.wording.quantity_text import both, counted, either, exact_age
+from recovery.wording.quantity_text import both, counted, either, exact_age, time_text
 from recovery.wording.unread_disk_text import may_hold_text, read_before_start
 from recovery.wording.verdict_text import conditions_text, decider_text
 

@@ -15,9 +15,8 @@ from recovery.acknowledged.lacking_spans import lacking
 from recovery.acknowledged.partition_facts import PartitionFacts, has_epochs
 from recovery.acknowledged.verdict import Evidence, EvidenceKind, PartitionVerdicts, Verdict
 from recovery.controller.registration import LeaderRecoveryState
-from recovery.metadata_log.timeline_text import time_text
 from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Survey, TopicPartition, Unknown
-from recovery.wording.quantity_text import both, counted, ids, offset
+from recovery.wording.quantity_text import both, counted, ids, offset, time_text
 from recovery.wording.replica_text import disk_text, min_isr_on_brokers
 from recovery.wording.verdict_text import condition_text, decider_text, loss_text, short_verdict
 

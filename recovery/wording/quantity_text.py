@@ -77,6 +77,11 @@ def utc_text(ms: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{ms % 1000:03d}"
 
 
+def time_text(time_ms: int) -> str:
+    """In UTC, to the millisecond; for a simulated cluster, in seconds since its start."""
+    return simulated_time(time_ms) or utc_text(time_ms)
+
+
 def human_bytes(size: int, unknown: str = "?") -> str:
     """Bytes in KiB, MiB …; ``unknown`` where the size is below zero."""
     if size < 0:

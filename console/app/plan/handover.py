@@ -15,7 +15,7 @@ from console.operations.survey.overview import Overview, overview
 from console.output.incident.handover_report import handover_blocks
 from console.output.incident.report_markdown import plain_lines
 from console.provenance import made_by, now
-from recovery.metadata_log.timeline_text import time_text
+from recovery.wording.quantity_text import time_text
 
 ANSWERS_SECONDS = 10.0
 LAST_MS = 24 * 3600 * 1000

@@ -20,9 +20,8 @@ from console.output.survey.check_report import checked_document, checked_lines, 
 from console.signals import StopRequest
 from recovery.cluster_changes import ClusterChangeKind, ClusterReading
 from recovery.cluster_health import ClusterHealth
-from recovery.metadata_log.timeline_text import time_text
 from recovery.unread_disks import UnreadDiskState, by_broker
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, printable, time_text
 from recovery.wording.unread_disk_text import came_back_text, unread_disk_lines
 
 

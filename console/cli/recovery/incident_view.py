@@ -36,8 +36,8 @@ from console.plan_files import read
 from console.provenance import made_by
 from console.signals import StopRequest
 from recovery.metadata_log.timeline import MetadataTimeline
-from recovery.metadata_log.timeline_text import time_text
 from recovery.plan.values import Plan
+from recovery.wording.quantity_text import time_text
 
 ANSWERS_SECONDS = 10.0
 """So long brokers have to tell their logs: a report must not wait for a dead one."""

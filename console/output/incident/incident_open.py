@@ -18,14 +18,13 @@ from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
 from console.output.transactions_report import endings_text
 from recovery.cluster_health import short_of_replicas
-from recovery.metadata_log.timeline_text import time_text
 from recovery.model import TopicPartition, Unknown
 from recovery.old_leaders import OldLeader
 from recovery.plan.values import NotElected
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, only_in_journal, still_to_read, with_outcome
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
-from recovery.wording.quantity_text import both, counted, printable, some_of
+from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
 from recovery.wording.replica_text import still_writes_text
 from recovery.wording.unread_disk_text import not_judged_text, stop_and_read, unread_disk_lines
 

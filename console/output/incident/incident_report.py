@@ -46,11 +46,10 @@ from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text as metadata_event_text
-from recovery.metadata_log.timeline_text import time_text
 from recovery.model import NO_LEADER
 from recovery.plan.plan_review import review_row
 from recovery.wording.loss_text import range_text
-from recovery.wording.quantity_text import age, counted, human_bytes, printable
+from recovery.wording.quantity_text import age, counted, human_bytes, printable, time_text
 
 MOST_ROWS = 200
 """Rows of the longest tables; what is left out is counted."""
