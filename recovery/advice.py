@@ -15,6 +15,7 @@ from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.acknowledged.verdict import (
     Decider,
     DeciderKind,
+    LaterLeader,
     PartitionVerdicts,
     SelfElection,
     SelfElectionKind,
@@ -61,7 +62,9 @@ class Advice(NamedTuple):
     hold every acknowledged record: do the step before they are started. ``check_disk``: those of ``brokers`` that
     Kafka elects whatever their logs lost. ``verdict`` is that of the broker to elect, or of those that could be
     elected ``instead`` (--accept-unchecked). ``start_if_whole``: brokers that are away, and that may hold what was
-    acknowledged with acks=1 alone: with their logs whole their return loses nothing at all.
+    acknowledged with acks=1 alone, which their return keeps where their logs are whole.
+    ``keeps_acked``, ``keeps_all``: each of ``brokers`` to bring back, or of ``start_if_whole``, does, as
+    :class:`SelfElection` has it. ``led_after``, of BRING_BACK alone: who led after them, without them.
     ``by_elr``: Kafka elects one of ``brokers`` because it is in the ELR or is the last known leader. A change of
     min.insync.replicas, of the topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then
     nobody is elected.
@@ -85,6 +88,9 @@ class Advice(NamedTuple):
     leads_again: bool = False
     instead: tuple[int, ...] = ()
     start_if_whole: tuple[SelfElection, ...] = ()
+    keeps_acked: bool = False
+    keeps_all: bool = False
+    led_after: tuple[LaterLeader, ...] = ()
 
 
 def read_first(unread: DisksToRead) -> Iterator[tuple[TopicPartition, Advice]]:
@@ -149,7 +155,8 @@ def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElec
     # Who cuts off what the elected log lacks too takes nothing away by its return.
     verdict = judged.candidates.get(decision.leader)
     holds = verdict is not None and verdict.none and not verdict.empty
-    first = tuple(one for one in judged.self_elections if holds and _may_be_whole(one))
+    first = tuple(one for one in judged.self_elections if holds and _may_be_whole(one) and not _outrun(one))
+    first = tuple(one for one in first if one.keeps_all) or first
     down = tuple(
         one
         for one in unsafe
@@ -158,7 +165,10 @@ def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElec
         and (decision.leader in one.cuts_off or not _own_log_safe(one))
     )
     if holds:
-        return Advice(AdviceKind.ELECT, (decision.leader,), down, (), verdict, start_if_whole=first)
+        kept = bool(first) and all(one.keeps_all for one in first)
+        return Advice(
+            AdviceKind.ELECT, (decision.leader,), down, (), verdict, start_if_whole=first, keeps_all=kept
+        )
     return Advice(AdviceKind.CHOOSE, (), down, (), None, () if verdict is None else verdict.decided_by)
 
 
@@ -196,6 +206,11 @@ def _may_be_whole(one: SelfElection) -> bool:
     return one.verdict is None and one.kind in _LED_LAST and not (one.failed_disk or one.cuts_off)
 
 
+def _outrun(one: SelfElection) -> bool:
+    """Whether a log that is known holds what its return cuts off: that broker led later."""
+    return any(later.log_known for later in one.led_after)
+
+
 def _or_instead(found: Advice | None, decision: Decision, judged: PartitionVerdicts) -> Advice | None:
     """The advice with whom to elect instead."""
     if found is None or decision.instead == NO_LEADER:
@@ -218,9 +233,20 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
         down = tuple(one for one in unsafe if one.broker not in members)
         check = tuple(broker for broker in members if not returning[broker].checks_records)
         elr = _by_elr(judged, members)
-        shut_down = all(returning[b].shut_down for b in members)
+        back = [returning[broker] for broker in members]
+        later = (one for member in back for one in member.led_after if one.broker not in members)
         return Advice(
-            AdviceKind.BRING_BACK, members, down, check, None, deciders, elr, was_shut_down=shut_down
+            AdviceKind.BRING_BACK,
+            members,
+            down,
+            check,
+            None,
+            deciders,
+            elr,
+            was_shut_down=all(one.shut_down for one in back),
+            keeps_acked=all(one.keeps_acked for one in back),
+            keeps_all=all(one.keeps_all for one in back),
+            led_after=tuple(dict.fromkeys(later)),
         )
     if decision.why_not is WhyNot.BETTER_FENCED:
         return Advice(AdviceKind.UNFENCE, decision.waits_for, unsafe, (), None, deciders)
@@ -319,4 +345,7 @@ def _merged(group: list[Advice]) -> Advice:
         all(one.leads_again for one in group),
         tuple(sorted({broker for one in group for broker in one.instead})),
         tuple({one.broker: one for found in group for one in found.start_if_whole}.values()),
+        all(one.keeps_acked for one in group),
+        all(one.keeps_all for one in group if one.start_if_whole or one.kind is not AdviceKind.ELECT),
+        tuple(dict.fromkeys(later for one in group for later in one.led_after)),
     )

@@ -62,7 +62,8 @@ class WhyNot(StrEnum):
     - UNCHECKED: what the best loses of the acknowledged records rests on what was not checked, or what there are
       signs against, and something can still check it.
     - WHOLE_MEMBER: the best loses no record that was acknowledged with acks=all, and a broker is away whose log is
-      likely whole, that Kafka elects when it returns: with it nothing at all is lost.
+      likely whole, that Kafka elects when it returns, without an unclean election. Where it led last, nothing at
+      all is lost with it; else what was acknowledged with acks=all is kept.
     """
 
     BRANCHES = "branches"
@@ -196,7 +197,7 @@ def _by_verdict(
         why = both_branches_text(chosen, ranked, verdict)
         return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.BRANCHES)
     if verdict is not None and verdict.proved_none:
-        return _whole_member(survey, judged, reported)
+        return _whole_member(survey, chosen, judged, reported)
     answers = () if verdict is None else verdict.decided_by
     deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
     silent = _awaited([broker for broker in survey.state.replicas if broker in deciders], judged)
@@ -215,20 +216,32 @@ def _by_verdict(
     return against
 
 
-def _whole_member(survey: Survey, judged: PartitionVerdicts, reported: str) -> Decision | None:
-    """Waits for a broker that was shut down, whose return elects a leader that lacks nothing."""
+def _whole_member(
+    survey: Survey, chosen: Candidate, judged: PartitionVerdicts, reported: str
+) -> Decision | None:
+    """Waits for a broker that was shut down, whose return elects a leader without an unclean election; not where
+    the best itself led after that one, and holds what the return would cut off.
+    """
     silent = {r.broker for r in survey.replicas if isinstance(r.log, Unknown)}
-    whole = tuple(
-        one.broker
+    found = tuple(
+        one
         for one in judged.self_elections
         if one.broker in silent
         and one.kind in CLEAN
         and one.shut_down
         and not (one.failed_disk or one.cuts_off)
+        and chosen.broker not in {later.broker for later in one.led_after}
     )
-    if not whole:
+    found = tuple(one for one in found if one.keeps_all) or found
+    if not found:
         return None
-    why = f"bring back {either(whole)}, which was shut down: then nothing at all is lost; {reported}"
+    whole = tuple(one.broker for one in found)
+    lost = "and the partition needs no unclean election"
+    if all(one.keeps_all for one in found):
+        lost = "then nothing at all is lost"
+    elif all(one.keeps_acked for one in found):
+        lost = "then no record that was acknowledged with acks=all is lost"
+    why = f"bring back {either(whole)}, which was shut down: {lost}; {reported}"
     return _no_election(DecisionKind.WAIT, why, waits_for=whole, why_not=WhyNot.WHOLE_MEMBER)
 
 
@@ -273,8 +286,9 @@ CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
 
 def likely_leaders(brokers: Iterable[int], judged: PartitionVerdicts) -> tuple[int, ...]:
     """Those of ``brokers`` that were in a controlled shutdown and whose logs Kafka checks when they return: it is
-    likely to elect no other. All of them where there is none. A member of the ELR counts also where the topic
-    elects uncleanly by itself: then the others must not return first.
+    likely to elect no other; of these the one that led last, since the others cut off what it took without them.
+    All of them where there is none. A member of the ELR counts also where the topic elects uncleanly by itself:
+    then the others must not return first.
     """
     brokers = tuple(brokers)
     shut_down = {
@@ -282,7 +296,9 @@ def likely_leaders(brokers: Iterable[int], judged: PartitionVerdicts) -> tuple[i
         for one in judged.self_elections
         if one.shut_down and (one.checks_records or one.kind is SelfElectionKind.ELR_MEMBER)
     }
-    return tuple(broker for broker in brokers if broker in shut_down) or brokers
+    likely = tuple(broker for broker in brokers if broker in shut_down)
+    last = {one.broker for one in judged.self_elections if one.keeps_all}
+    return tuple(broker for broker in likely if broker in last) or likely or brokers
 
 
 def _failed_disks(judged: PartitionVerdicts | None) -> tuple[int, ...]:

@@ -197,6 +197,25 @@ class InSyncHistory:
             self._led_alone[key] = tuple(found)
         return self._led_alone[key]
 
+    def leaders_without(self, broker: int) -> tuple[int, ...]:
+        """Who led since the broker was in the ISR last, in that order; empty where it never was."""
+        last = self.last_in_sync(broker, self.newest)
+        if last is None:
+            return ()
+        later = (one.registration for one in self.intervals[last + 1 :])
+        return tuple(dict.fromkeys(one.leader for one in later if one.has_leader))
+
+    def leads_since(self, broker: int, epoch: int | None) -> bool:
+        """Whether the broker was the last leader, and the only one in ``epoch`` and since. An epoch of before these
+        states: nobody knows.
+        """
+        states = [one.registration for one in self.intervals]
+        if epoch is not None and epoch < states[0].leader_epoch:
+            return False
+        leaders = [one.leader for one in states if one.has_leader and one.leader_epoch >= (epoch or 0)]
+        last = next((one.leader for one in reversed(states) if one.has_leader), None)
+        return last == broker and (epoch is None or set(leaders) <= {broker})
+
     # Membership of the ISR
 
     def last_in_sync(self, broker: int, until: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from recovery.acknowledged.complete_logs import key
 from recovery.acknowledged.partition_facts import PartitionFacts
-from recovery.acknowledged.verdict import SelfElection, SelfElectionKind, Verdict
+from recovery.acknowledged.verdict import LaterLeader, SelfElection, SelfElectionKind, Verdict
 from recovery.model import Lineage, Replica, ReplicaLog, Unknown
 
 
@@ -24,7 +24,18 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
             verdict = verdicts.get(replica.broker)
             shut_down, cuts_off = _shut_down(facts, replica), _cuts_off(facts, replica.broker)
             found.append(
-                SelfElection(replica.broker, kind, checks, failed, verdict, shut_down, cuts_off=cuts_off)
+                SelfElection(
+                    replica.broker,
+                    kind,
+                    checks,
+                    failed,
+                    verdict,
+                    shut_down,
+                    cuts_off,
+                    _led_after(facts, replica.broker),
+                    _keeps_acked(facts, replica.broker),
+                    _keeps_all(facts, replica.broker),
+                )
             )
     return tuple(found)
 
@@ -62,6 +73,34 @@ def _cuts_off(facts: PartitionFacts, broker: int) -> tuple[int, ...]:
             for election in elections
         )
     )
+
+
+def _led_after(facts: PartitionFacts, broker: int) -> tuple[LaterLeader, ...]:
+    """Who led since ``broker`` was in the ISR last."""
+    history = facts.in_sync
+    if isinstance(history, Unknown):
+        return ()
+    logs = facts.known_logs()
+    return tuple(
+        LaterLeader(other, other in logs, other in facts.failed_disks)
+        for other in history.leaders_without(broker)
+    )
+
+
+def _keeps_acked(facts: PartitionFacts, broker: int) -> bool:
+    history = facts.in_sync
+    whole = None if isinstance(history, Unknown) else history.whole(broker)
+    return whole is not None and not whole.restarts
+
+
+def _keeps_all(facts: PartitionFacts, broker: int) -> bool:
+    """Each known log is a part of its log: since the epoch of that log's last record no other broker led."""
+    history = facts.in_sync
+    if isinstance(history, Unknown) or not _keeps_acked(facts, broker):
+        return False
+    logs = [log for other, log in facts.known_logs().items() if other != broker]
+    not_empty = [log for log in logs if log.log_end_offset > log.log_start_offset]
+    return history.leads_since(broker, min((key(log)[0] for log in not_empty), default=None))
 
 
 def _branch_start(logs: Iterable[ReplicaLog], epoch: int) -> int:

@@ -218,6 +218,16 @@ class SelfElectionKind(StrEnum):
     UNCLEAN_TOPIC = "unclean.leader.election.enable"
 
 
+class LaterLeader(NamedTuple):
+    """``broker`` led when another one was in the ISR no more (metadata log): what it took then is cut off when that
+    one leads. ``log_known``: its log can be read now.
+    """
+
+    broker: int
+    log_known: bool
+    failed_disk: bool = False
+
+
 class SelfElection(NamedTuple):
     """Kafka elects ``broker`` by itself when it returns, before any other.
 
@@ -228,6 +238,9 @@ class SelfElection(NamedTuple):
     disk is known to have failed, so that it returns with an empty log or cannot be elected. ``verdict``: what its
     election loses; None where its log is not known. ``cuts_off``: it is in the ISR since an unclean election
     (metadata log), and the logs of these brokers hold records from before that its return may cut off.
+    ``led_after``: who led without it since. ``keeps_acked``: with its log as it was when it stopped it holds every
+    record that was acknowledged with acks=all (metadata log). ``keeps_all``: then it also holds whatever a known
+    log holds, and what the last leader took, which it was itself.
     """
 
     broker: int
@@ -237,6 +250,9 @@ class SelfElection(NamedTuple):
     verdict: Verdict | None
     shut_down: bool | None = None
     cuts_off: tuple[int, ...] = ()
+    led_after: tuple[LaterLeader, ...] = ()
+    keeps_acked: bool = False
+    keeps_all: bool = False
 
 
 class PartitionVerdicts(NamedTuple):

@@ -174,7 +174,13 @@ def _start_if_whole(advice: Advice) -> Iterator[str]:
     its, it, was = ("its host", "it", "its disk") if one else ("their hosts", "them", "their disks")
     if not alone:
         yield f"What broker {both(brokers)} may have taken alone with acks=1 is on no other log."
-    yield f"If {its} kept power, start {it} first: then nothing at all is lost."
+    # Of several that led different partitions last, each may cut off what another one took.
+    kept = (
+        "then nothing at all is lost"
+        if one and advice.keeps_all
+        else (f"{'its log' if one else 'their logs'} may hold more")
+    )
+    yield f"If {its} kept power, start {it} first: {kept}."
     at_once = any(not one.checks_records for one in advice.start_if_whole)
     why = (
         f": Kafka elects {it} at once, whatever {'its log' if one else 'their logs'} lost" if at_once else ""
@@ -238,13 +244,42 @@ def _bring_back(advice: Advice, count: int) -> str:
     if advice.was_shut_down:
         one = len(advice.brokers) == 1
         stopped = f"{'it was' if one else 'they were'} shut down when last seen"
-        if advice.instead:
-            return f"{text}, and nothing at all is lost ({stopped}).{_instead(advice)}"
-        return f"{text} ({stopped})."
+        if advice.keeps_all:
+            text += ", and nothing at all is lost"
+        elif advice.keeps_acked:
+            text += ", and no record that was acknowledged with acks=all is lost"
+        return f"{text} ({stopped}).{_later_leaders(advice, count)}{_instead(advice)}"
     if not advice.check_disk:
-        return f"{text} (for certain only after a clean shutdown).{_instead(advice)}"
+        return f"{text} (for certain only after a clean shutdown).{_later_leaders(advice, count)}{_instead(advice)}"
     unchecked = "read its disk first (ktriage disk scan): Kafka elects it whatever it lost"
-    return f"{text}. If its host lost power, or nobody knows, {unchecked}.{_instead(advice)}"
+    return (
+        f"{text}. If its host lost power, or nobody knows, {unchecked}."
+        f"{_later_leaders(advice, count)}{_instead(advice)}"
+    )
+
+
+def _later_leaders(advice: Advice, count: int) -> str:
+    """Whose records the return cuts off, and how to keep them."""
+    if not advice.led_after:
+        return ""
+    who, back = tuple(sorted({one.broker for one in advice.led_after})), either(advice.brokers)
+    one = len(who) == 1
+    led = f"{'Broker' if one else 'Brokers'} {both(who)} led after broker {back} had left the ISR"
+    if count > 1:
+        led += ", of one or more of these partitions"
+    took = f"{'it' if one else 'they'} took then{' with acks=1' if advice.keeps_acked else ''}"
+    dead = tuple(sorted({one.broker for one in advice.led_after if one.failed_disk}))
+    known = tuple(sorted({one.broker for one in advice.led_after if one.log_known}))
+    silent = tuple(broker for broker in who if broker not in known + dead)
+    steps = []
+    if known:
+        steps.append(f"read the log of broker {both(known)} first (ktriage rescue read)")
+    if silent:
+        hosts = "its host" if len(silent) == 1 else "their hosts"
+        steps.append(f"start broker {both(silent)} first if {hosts} kept power")
+    if lost := tuple(broker for broker in dead if broker not in known):
+        steps.append(f"read the disk of broker {both(lost)} first (ktriage disk scan)")
+    return f" {led}: what {took} is cut off when broker {back} leads; {', and '.join(steps)}."
 
 
 def _read_first(advice: Advice, count: int) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import advice
+from recovery.controller.registration import PartitionChange
 from recovery.model import ReplicaLog, Survey, Unknown
 from recovery.plan.make import make_plan
 from recovery.plan.read import from_json
@@ -146,6 +149,82 @@ def test_where_nobody_knows_how_a_broker_stopped_that_led_alone_both_steps_are_t
     assert alone.startswith("Broker 1 led alone from T+7 s to T+8 s (1.00 s): what it took then with acks=1")
     assert first == "If its host kept power, start it first: then nothing at all is lost."
     assert read.startswith("If not, or if nobody knows, read its disk before it is started")
+
+
+def left_before_another_led_alone() -> ControllerLog:
+    """2 is shut down, 1 goes on alone below min ISR, and stops; 2 comes first when it returns."""
+    controller = ControllerLog(min_isr=2)
+    controller.isr(1, 2)
+    controller.shuts_down(2)
+    controller.isr(1)
+    controller.changes(PartitionChange(leader=-1, isr=(), elr=(2,)))
+    return controller
+
+
+ALL_LOST = "nothing at all is lost"
+NO_ACKED = "and no record that was acknowledged with acks=all is lost (it was shut down when last seen)."
+LED = "Broker 1 led after broker 2 had left the ISR: what it took then with acks=1 is cut off when broker 2 leads;"
+
+
+@pytest.mark.parametrize(
+    ("leads_last", "logs", "says"),
+    [
+        (2, {1: SILENT, 2: SILENT, 3: SILENT}, (ALL_LOST,)),
+        (
+            1,
+            {1: SILENT, 2: SILENT, 3: SILENT},
+            (NO_ACKED, f"{LED} start broker 1 first if its host kept power."),
+        ),
+        (1, {1: SILENT, 2: SILENT, 3: log((0, 0, 800))}, (NO_ACKED, f"{LED} start broker 1 first")),
+        (
+            1,
+            {1: log((0, 0, 1800)), 2: SILENT, 3: SILENT},
+            (NO_ACKED, f"{LED} read the log of broker 1 first"),
+        ),
+    ],
+    ids=[
+        "it led last",
+        "all are silent",
+        "the later leader is silent",
+        "the later leader is up, and restarted",
+    ],
+)
+def test_nothing_at_all_is_lost_only_with_who_led_last(
+    leads_last: int, logs: Logs, says: tuple[str, ...]
+) -> None:
+    controller = left_before_another_led_alone()
+    if leads_last == 2:
+        controller = ControllerLog(min_isr=2)
+        controller.isr(2, 3, leader=2)
+        controller.isr(2)
+        controller.shuts_down(2)
+        controller.changes(PartitionChange(leader=-1, isr=(), elr=(2,)))
+    elif logs[1] is not SILENT:
+        controller.starts(1)
+    facts = controller.facts(logs)
+    state = facts.survey.state._replace(elr=(2,), last_known_elr=(leads_last,))
+    facts = replace(
+        facts, survey=facts.survey._replace(state=state), elr_enabled=True, unclean_elections=False
+    )
+    told = advice(decide(facts.survey, Ranking.LAST_RECORD, Strategy.BALANCED, partition_verdicts(facts)))
+    assert told is not None
+    assert told.brokers == (2,)
+    said = " ".join(advice_lines(told))
+    for sentence in says:
+        assert sentence in said
+    assert (ALL_LOST in said) is (leads_last == 2)
+
+
+def test_a_best_log_that_led_later_does_not_wait_for_one_that_would_cut_it_off() -> None:
+    facts = left_before_another_led_alone().facts({1: log((0, 0, 1800)), 2: SILENT, 3: SILENT})
+    state = facts.survey.state._replace(elr=(2,), last_known_elr=(1,))
+    facts = replace(
+        facts, survey=facts.survey._replace(state=state), elr_enabled=True, unclean_elections=False
+    )
+    judged = partition_verdicts(facts)
+    assert judged.candidates[1].proved_none
+    decision = decide(facts.survey, Ranking.LAST_RECORD, Strategy.BALANCED, judged)
+    assert (decision.verdict, decision.leader) == (DecisionKind.ELECT, 1)
 
 
 def judged_plan() -> Plan:
