@@ -68,13 +68,12 @@ def test_an_outage_has_a_row_for_each_change_with_its_state_and_its_cause() -> N
         "cause": "broker fenced",
     }
     midnight = {"day": date(2026, 2, 1), "at": datetime(2026, 2, 1, tzinfo=UTC)}
-    # Of a partition that is gone no state is known; the configuration before it in the batch counts for it.
+    # Of a partition that is gone no state is known, nor a min ISR: the topic's value goes with its id.
     assert deleted == nothing | of_partition | midnight | {
         "offset": 5,
         "batch": 4,
         "kind": "partition deleted",
         "partition": 3,
-        "min_isr": 2,
     }
     assert (fenced["kind"], fenced["broker"], fenced["at"], fenced["offset"]) == ("broker fenced", 1, at, 3)
     assert (configured["topic"], configured["min_isr"], configured["offset"]) == ("t", 2, 4)
