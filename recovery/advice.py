@@ -165,9 +165,9 @@ def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElec
         and (decision.leader in one.cuts_off or not _own_log_safe(one))
     )
     if holds:
-        kept = bool(first) and all(one.keeps_all for one in first)
+        whole = bool(first) and all(one.keeps_all for one in first)
         return Advice(
-            AdviceKind.ELECT, (decision.leader,), down, (), verdict, start_if_whole=first, keeps_all=kept
+            AdviceKind.ELECT, (decision.leader,), down, (), verdict, start_if_whole=first, keeps_all=whole
         )
     return Advice(AdviceKind.CHOOSE, (), down, (), None, () if verdict is None else verdict.decided_by)
 

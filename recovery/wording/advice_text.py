@@ -175,12 +175,12 @@ def _start_if_whole(advice: Advice) -> Iterator[str]:
     if not alone:
         yield f"What broker {both(brokers)} may have taken alone with acks=1 is on no other log."
     # Of several that led different partitions last, each may cut off what another one took.
-    kept = (
+    outcome = (
         "then nothing at all is lost"
         if one and advice.keeps_all
         else (f"{'its log' if one else 'their logs'} may hold more")
     )
-    yield f"If {its} kept power, start {it} first: {kept}."
+    yield f"If {its} kept power, start {it} first: {outcome}."
     at_once = any(not one.checks_records for one in advice.start_if_whole)
     why = (
         f": Kafka elects {it} at once, whatever {'its log' if one else 'their logs'} lost" if at_once else ""

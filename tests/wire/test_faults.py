@@ -286,17 +286,19 @@ async def test_a_throttled_answer_is_waited_out_and_one_for_an_hour_is_not() -> 
 
 
 def claims(*calls: tuple[int, int, int]) -> Change:
-    """ApiVersions v4 and v0 with these (key, lowest, highest) more, whatever is served."""
+    """ApiVersions v4 and v0 with these (key, lowest, highest) in place of that key's own row, or besides."""
 
     async def change(_: int, frame: bytes) -> bytes:
         head, body = frame[4:8], frame[8:]
-        old = body[2:4] == b"\0\0"  # v0: an array with a length of four bytes
-        rows = b"".join(pack(">hhh", *call) + (b"" if old else b"\0") for call in calls)
-        if old:
-            (count,) = unpack_from(">i", body, 2)
-            body = body[:2] + pack(">i", count + len(calls)) + rows + body[6:]
-        else:
-            body = body[:2] + bytes((body[2] + len(calls),)) + rows + body[3:]
+        old = body[2:4] == b"\0\0"  # v0: an array with a length of four bytes, and rows without tags
+        start, size, tags = (6, 6, b"") if old else (3, 7, b"\0")
+        count = unpack_from(">i", body, 2)[0] if old else body[2] - 1
+        end = start + count * size
+        served = {row[0]: row for row in (unpack_from(">hhh", body, at) for at in range(start, end, size))}
+        served |= {call[0]: call for call in calls}
+        length = pack(">i", len(served)) if old else bytes((len(served) + 1,))
+        rows = b"".join(pack(">hhh", *row) + tags for row in served.values())
+        body = body[:2] + length + rows + body[end:]
         return pack(">i", len(head + body)) + head + body
 
     return only((Api.ApiVersions,), change)
