@@ -212,6 +212,8 @@ def power_cut(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -
     incident_steps.wait_offline(cluster, every)
 
     advice = {topic: operator.advised(topic) for topic in (STANDING[0], SHORTENED[0])}
+    accepted = "--accept-unchecked", "--reason", "the host of 1 kept power"
+    advice["accepted"] = operator.advised(STANDING[0], *accepted)
     operator.elect(STANDING[0])
     advice[SHORTENED[1]] = operator.advised(SHORTENED[1], *AGGRESSIVE)
     operator.elect(SHORTENED[1])
@@ -227,10 +229,12 @@ def wait_marks(cluster: KafkaCluster, broker: int, topics: tuple[str, ...], offs
     wait_until(lambda: marks <= set(file.read_text().splitlines()), f"the checkpoint of broker {broker}", 30)
 
 
-def test_the_last_isr_member_is_not_waited_for_where_another_holds_everything(power_cut: Night) -> None:
+def test_another_replica_that_holds_everything_is_elected_if_its_host_kept_power(power_cut: Night) -> None:
     advice = power_cut.advice[STANDING[0]]
-    assert (advice.step["kind"], advice.step["brokers"], list(advice.down)) == ("elect", [1], [2])
-    assert advice.acknowledged(1)["verdict"] == "none"
+    assert (advice.step["kind"], advice.step["brokers"], list(advice.down)) == ("bring back", [2], [])
+    assert "If its host lost power, or nobody knows, read its disk first" in advice.step["text"]
+    assert "Or elect 1 now (--accept-unchecked)" in advice.step["text"]
+    assert power_cut.advice["accepted"].acknowledged(1)["verdict"] == "none, unchecked"
     assert power_cut.left[STANDING[0]] == {"first": FIRST, "early": EARLY, "late": LATE}
     assert power_cut.left[STANDING[1]] == {"first": FIRST, "early": EARLY}, "broker 2 was started first"
 

@@ -17,6 +17,7 @@ from console.operations.elections.partition_selection import Selection
 from console.operations.elections.recover_partitions import ChoiceOptions, survey_and_choose
 from recovery.loss import divergence, loss
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
+from recovery.plan.edit import led_by
 from recovery.ranking import Ranking, rank
 from recovery.strategy import Strategy
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
@@ -194,11 +195,17 @@ async def test_a_compacted_log_with_holes_is_not_told_to_lose_nothing(
     }, "epochs and log ends do not tell them apart"
     options = ChoiceOptions(Selection(partitions=(tp,)), strategy=Strategy.AGGRESSIVE)
     row = (await survey_and_choose(backend, options)).plan.rows[0]
-    assert [candidate.broker for candidate in row.candidates] == [2, 3, 1]
+    assert [candidate.broker for candidate in row.candidates] == [1, 2, 3], (
+        "a fuller log is no better by itself"
+    )
     told = {candidate.broker: candidate.loss.compacted for candidate in row.candidates}
     assert told == {1: KEYS, 2: 0, 3: 0}
     (elected,) = await backend.designate(
-        [row], Ranking.LAST_RECORD, MemoryRecorder(), attempts=0, stop=NeverStopped()
+        [led_by(row, 2, Ranking.LAST_RECORD)],
+        Ranking.LAST_RECORD,
+        MemoryRecorder(),
+        attempts=0,
+        stop=NeverStopped(),
     )
     assert (elected.outcome, elected.leader) == (Outcome.ELECTED, 2), elected
     values = {record.value for record in cluster.client.consume(COMPACTED, 0)}

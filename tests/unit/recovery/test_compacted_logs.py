@@ -15,7 +15,7 @@ from recovery.plan.read import from_json
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Header, Plan, PlanRow
 from recovery.plan.write import to_json
-from recovery.ranking import Ranking
+from recovery.ranking import Ranking, rank
 from recovery.strategy import Strategy, decide
 from recovery.wording.loss_text import harm_text, lost_ranges, short_loss
 from tests.pipeline.survey_strategies import NOON
@@ -147,5 +147,14 @@ def test_logs_that_share_nothing_are_not_compared() -> None:
 
 
 def test_an_unknown_size_is_no_empty_log() -> None:
-    what = survey({1: WITH_HOLES, 2: WHOLE._replace(size=-1)})._replace(compacted=NOT_READ)
-    assert compacted_away(what, 1) is None
+    nameless = WHOLE._replace(size=-1)
+    for one, other in ((WITH_HOLES, nameless), (nameless, nameless)):
+        what = survey({1: one, 2: other})._replace(compacted=NOT_READ)
+        assert compacted_away(what, 1) is None
+
+
+def test_of_logs_that_end_alike_the_one_that_stayed_in_the_isr_comes_first() -> None:
+    for steady, first in (((3, 1), [3, 1, 2]), ((2,), [2, 1, 3]), ((), [1, 2, 3])):
+        ranked = rank(READ, Ranking.LAST_RECORD, steady)
+        assert not isinstance(ranked, Unknown)
+        assert [candidate.broker for candidate in ranked] == first
