@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from time import gmtime, strftime
 from typing import TYPE_CHECKING, NamedTuple
 
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
@@ -198,7 +199,9 @@ class LogDir:
     """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known.
 
     ``replicas`` may be created lazily. ``cordoned``: the broker puts no new replica there (KIP-1066); None: its
-    release does not tell (DescribeLogDirs before version 5).
+    release does not tell (DescribeLogDirs before version 5). ``last_listed``: its broker lists no log dirs now, and this
+    is when it last listed this one, as failed (seconds since 1970), with the replicas that it is known to have had;
+    None: it lists it now.
     """
 
     broker: int
@@ -208,6 +211,15 @@ class LogDir:
     usable_bytes: int
     replicas: Sequence[LogDirReplica]
     cordoned: bool | None = None
+    last_listed: float | None = None
+
+    @property
+    def problem(self) -> str:
+        """The error, and when it was told where it is not told now; "" for a healthy log dir."""
+        if self.error is None or self.last_listed is None:
+            return self.error or ""
+        when = strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(self.last_listed))
+        return f"{self.error} when broker {self.broker} last listed it, {when}"
 
 
 @dataclass(frozen=True, slots=True)

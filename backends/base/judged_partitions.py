@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import LogDir
+from backends.base.failed_disks import FailedDisks, LogDirs
 from backends.base.file_memory import FileAnswers
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from backends.metadata_log.copied_log import CopiedMetadataLog
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-
-
-LogDirs = Mapping[int, Sequence[LogDir] | Unknown]
-"""Each broker's log dirs, or why they are not known."""
 
 
 class CopyUse(NamedTuple):
@@ -58,12 +55,14 @@ async def judged(
     elr_enabled: bool | Unknown,
     surveys: Iterable[Survey],
     log_dirs: LogDirs = MappingProxyType({}),
+    failed_before: Sequence[LogDir] = (),
     *,
     copy: CopiedMetadataLog | None = None,
     source: MetadataLogSource | None = None,
 ) -> JudgedPartitions:
     """The verdicts of every partition without a leader, by ``copy`` where the active controller's metadata log
-    cannot be read; without a ``source`` it is read for this alone. Raises BackendError.
+    cannot be read; without a ``source`` it is read for this alone. ``failed_before`` are log dirs that had failed,
+    of brokers that list none now, with what was on them. Raises BackendError.
 
     The metadata log is read after the survey, so that it shows each restart of a broker that answered.
     """
@@ -79,18 +78,20 @@ async def judged(
     refused: list[Unknown] = []
     found: dict[TopicPartition, PartitionVerdicts] = {}
     alike: dict[Hashable, PartitionVerdicts] = {}
+    disks = FailedDisks(log_dirs, failed_before)
     in_sync_of = _in_sync_reader(history, backend.file_answers(), copied=by_copy)
     for number, survey in enumerate(offline):
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
-        key = _likeness(survey, history)
+        failed = disks.under(survey)
+        key = (_likeness(survey, history), failed)
         reported = None if by_copy else alike.get(key)
         if reported is None:
             config = configs.get(survey.state.topic, NOT_ASKED)
             in_sync = in_sync_of(survey)
             if by_copy and isinstance(in_sync, Unknown):
                 refused.append(in_sync)
-            reported = _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
+            reported = _verdicts(survey, elr_enabled, config, in_sync, failed)
             alike[key] = reported
         found[survey.tp] = reported
     why = live if isinstance(live, Unknown) else None
@@ -120,18 +121,18 @@ def judged_partition(
     elr_enabled: bool | Unknown,
     config: Mapping[str, str] | Unknown,
     history: MetadataHistory | Unknown,
-    log_dirs: LogDirs = MappingProxyType({}),
+    failed_disks: frozenset[int] = frozenset(),
     *,
     file_answers: FileAnswers = MappingProxyType({}),
     copied: bool = False,
 ) -> PartitionVerdicts:
-    """The verdicts of one partition, from its topic's configuration, the metadata log, the brokers' log dirs, and
-    what brokers answered about their own files.
+    """The verdicts of one partition, from its topic's configuration, the metadata log, the brokers whose disks
+    failed under it, and what brokers answered about their own files.
 
     ``copied``: the log may have gone on since.
     """
     in_sync = _in_sync_reader(history, file_answers, copied=copied)(survey)
-    return _verdicts(survey, elr_enabled, config, in_sync, log_dirs)
+    return _verdicts(survey, elr_enabled, config, in_sync, failed_disks)
 
 
 def _in_sync_reader(
@@ -148,7 +149,7 @@ def _verdicts(
     elr_enabled: bool | Unknown,
     config: Mapping[str, str] | Unknown,
     in_sync: InSyncHistory | Unknown,
-    log_dirs: LogDirs,
+    failed_disks: frozenset[int],
 ) -> PartitionVerdicts:
     compacted = config if isinstance(config, Unknown) else "compact" in config.get("cleanup.policy", "")
     return partition_verdicts(
@@ -156,22 +157,11 @@ def _verdicts(
             survey,
             elr_enabled,
             _flag(config),
-            failed_disks=_failed_disks(survey, log_dirs),
+            failed_disks=failed_disks,
             compacted=compacted,
             in_sync=in_sync,
         )
     )
-
-
-def _failed_disks(survey: Survey, log_dirs: LogDirs) -> frozenset[int]:
-    """The brokers that did not report this log, and have a log dir that failed."""
-    found = set()
-    for replica in survey.replicas:
-        dirs = log_dirs.get(replica.broker, ())
-        failed = not isinstance(dirs, Unknown) and any(one.error for one in dirs)
-        if failed and isinstance(replica.log, Unknown):
-            found.add(replica.broker)
-    return frozenset(found)
 
 
 def _flag(config: Mapping[str, str] | Unknown) -> bool | Unknown:

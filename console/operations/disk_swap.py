@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from backends.base.protocol import Backend
 from console.errors import InputError
-from console.last_healthy import recall, remember
-from console.operations.survey.log_dir_survey import (
-    LAST_DIRS,
-    Disks,
-    dirs_from_json,
-    keep,
-    reckon,
-    survey_log_dirs,
-)
+from console.operations.survey.log_dir_survey import Disks, reckon, survey_log_dirs
 from recovery.disks.disk_swap import DiskSwap, swap
 from recovery.disks.failure_preview import check
 from recovery.disks.values import DiskError, LogDirPlace
@@ -25,11 +17,7 @@ async def read_log_dirs(backend: Backend, *, again: bool = False) -> Disks:
     ``again``: the backend is already open.
     """
     cluster = await (backend.cluster() if again else backend.open())
-    last_healthy = dirs_from_json(recall(cluster.cluster_id, LAST_DIRS))
-    disks = await survey_log_dirs(backend, cluster, last_healthy)
-    if not disks.as_last_in_sync:
-        remember(cluster.cluster_id, LAST_DIRS, keep(disks))
-    return disks
+    return await survey_log_dirs(backend, cluster)
 
 
 def is_back(disks: Disks, where: LogDirPlace) -> bool:

@@ -73,12 +73,16 @@ def failed_dirs(
 
     A listed replica that is not offline is either on a disk whose failure its broker has not noticed, or in another
     log dir by now; the latter is left out. ``cluster.replica_dirs`` has the healthy log dirs only. An offline
-    replica that is in no listing is reported with each failed log dir of its broker.
+    replica that is in no listing is reported with each failed log dir of its broker. Of a broker that does not run
+    only the listing tells.
     """
-    offline = _offline(cluster)
+    gone = _Gone(cluster, failed, last_healthy)
+    offline = gone.by_broker()
     count = Counter(place.broker for place in failed)
     return tuple(
-        _failed(cluster, place, last_healthy, offline.get(place.broker, {}), alone=count[place.broker] == 1)
+        _failed(
+            cluster, gone, place, last_healthy, offline.get(place.broker, {}), alone=count[place.broker] == 1
+        )
         for place in failed
     )
 
@@ -89,18 +93,38 @@ def last_copies(dirs: tuple[FailedDir, ...]) -> tuple[LostReplica, ...]:
     return tuple(found[tp] for tp in sorted(found))
 
 
-def _offline(cluster: DiskCluster) -> dict[int, dict[TopicPartition, PartitionState]]:
-    """By broker the replicas that are offline although the broker is up: their disks failed."""
-    found: dict[int, dict[TopicPartition, PartitionState]] = {}
-    for state in cluster.states:
-        for broker in state.offline_replicas:
-            if standing(state, broker, cluster.brokers) is Standing.OFFLINE_REPLICA:
-                found.setdefault(broker, {})[state.tp] = state
-    return found
+class _Gone:
+    """The replicas whose disks failed: offline although the broker is up, or, of a broker that is away, on a log
+    dir that had failed before.
+    """
+
+    def __init__(
+        self, cluster: DiskCluster, failed: tuple[LogDirPlace, ...], last_healthy: PartitionsByDir
+    ) -> None:
+        self._cluster = cluster
+        self._listed: dict[int, set[TopicPartition]] = {}
+        for broker, path in failed:
+            self._listed.setdefault(broker, set()).update(last_healthy.get(broker, {}).get(path, ()))
+
+    def has(self, state: PartitionState, broker: int) -> bool:
+        stands = standing(state, broker, self._cluster.brokers)
+        if stands in (Standing.OFFLINE_REPLICA, Standing.ELECTABLE):
+            return stands is Standing.OFFLINE_REPLICA
+        return state.tp in self._listed.get(broker, ())
+
+    def by_broker(self) -> dict[int, dict[TopicPartition, PartitionState]]:
+        """By broker."""
+        found: dict[int, dict[TopicPartition, PartitionState]] = {}
+        for state in self._cluster.states:
+            for broker in state.replicas if self._listed else state.offline_replicas:
+                if self.has(state, broker):
+                    found.setdefault(broker, {})[state.tp] = state
+        return found
 
 
 def _failed(
     cluster: DiskCluster,
+    gone: _Gone,
     place: LogDirPlace,
     last_healthy: PartitionsByDir,
     offline: Mapping[TopicPartition, PartitionState],
@@ -113,9 +137,10 @@ def _failed(
     lost = []
     for tp, state in offline.items():
         if here is not None and tp in here:
-            lost.append(_lost(cluster, state, EvidenceSource.LISTED))
+            lost.append(_lost(cluster, gone, state, EvidenceSource.LISTED))
         elif tp not in elsewhere:
-            lost.append(_lost(cluster, state, EvidenceSource.ALONE if alone else EvidenceSource.PERHAPS))
+            known = EvidenceSource.ALONE if alone else EvidenceSource.PERHAPS
+            lost.append(_lost(cluster, gone, state, known))
     lost += _unnoticed(cluster, place, here or frozenset(), offline)
     return FailedDir(
         place, tuple(sorted(lost, key=lambda row: (list(RemainingWork).index(row.left), row.tp)))
@@ -140,11 +165,8 @@ def _unnoticed(
     ]
 
 
-def _lost(cluster: DiskCluster, state: PartitionState, known: EvidenceSource) -> LostReplica:
-    stand = {b: standing(state, b, cluster.brokers) for b in state.replicas}
-    brokers = tuple(
-        b for b, replica_standing in stand.items() if replica_standing is Standing.OFFLINE_REPLICA
-    )
+def _lost(cluster: DiskCluster, gone: _Gone, state: PartitionState, known: EvidenceSource) -> LostReplica:
+    brokers = tuple(b for b in state.replicas if gone.has(state, b))
     if len(brokers) == len(state.replicas):
         left = RemainingWork.LAST_COPY
     elif state.leader == NO_LEADER:

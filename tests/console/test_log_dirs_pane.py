@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.console.faults import happens, passes
 from tests.console.robot import console
 
 
@@ -31,3 +32,16 @@ async def test_the_disk_of_the_best_surviving_log_is_never_called_a_small_loss()
         await robot.puts_the_cursor_on(mine.key)
         await robot.sees("a surviving copy lost: 1", "the best one", "left")
         assert "one replica fewer" not in robot.screen
+
+
+async def test_a_failed_disk_stays_failed_when_its_broker_stops() -> None:
+    async with console("disk-failure", size=(140, 40)) as robot:
+        await robot.opens("5")
+        await robot.sees("1 failed", "KAFKA_STORAGE_ERROR")
+        await happens(robot, lambda b: b.simulation.world.kill_broker(2))
+        await passes(robot, 10.0)
+        await robot.looks_again()
+        await robot.sees("1 disk failed", "when broker 2 last listed it", "those of 1 broker unknown")
+        await robot.opens("3")
+        await robot.sees("Broker 2's disk FAILED under")
+        assert "Broker 2 back: a leader for 8 of 8" not in robot.screen

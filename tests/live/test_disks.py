@@ -144,6 +144,30 @@ def test_a_failed_log_dir_is_on_the_screen(console: CommandRunner) -> None:
     assert "KAFKA_STORAGE_ERROR" in done.out
 
 
+def test_a_stopped_broker_does_not_make_its_failed_disk_forgotten(
+    filled: KafkaCluster, console: CommandRunner
+) -> None:
+    """Its partitions wait for nobody whose log is gone; of the others it is still true that it brings them back."""
+    filled.node(BROKER).stop()
+    for number in range(6):
+        filled.metadata.wait_offline(SOLO, number)
+    status, told = console.json("log-dirs")
+    assert status == 1
+    (failed,) = told["failed"]
+    assert (failed["broker"], failed["path"]) == (BROKER, disk(filled))
+    assert failed["lastListed"] is not None
+    assert {p["partition"] for p in failed["partitions"] if p["topic"] == SOLO} == LOST
+    assert {p["left"] for p in failed["partitions"] if p["topic"] == SOLO} == {"last_copy"}
+    assert "1 failed" in console("log-dirs").out
+    seen = console("status")
+    assert "log dirs: 1 failed" in seen.out and "when broker 1 last listed it" in seen.out, seen.out
+    plan = console.json("plan", "--topic", SOLO, "solo.json")[1]
+    rows = plan["notElected"]
+    why = {row["partition"]: row["reason"] for row in rows if row["topic"] == SOLO}
+    assert set(why) == set(range(6))
+    assert {number for number, text in why.items() if "FAILED" in text} == LOST, why
+
+
 def test_before_the_disk_is_replaced_it_says_what_would_be_led_from_an_empty_one(
     filled: KafkaCluster, console: CommandRunner
 ) -> None:

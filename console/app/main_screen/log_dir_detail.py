@@ -9,8 +9,7 @@ from backends.base.protocol import Backend
 from console.app.screen_calls import Say
 from console.app.session.session import Session
 from console.app.session.view import View
-from console.last_healthy import recall
-from console.operations.survey.log_dir_survey import LAST_DIRS, Disks, dirs_from_json, failures, reckon
+from console.operations.survey.log_dir_survey import failures, reckon, with_memory
 from recovery.disks.failed_dirs import LostReplica, RemainingWork
 from recovery.disks.failure_preview import FailureEffect, if_places_fail
 from recovery.disks.values import DiskError, DiskOutcome, LogDirPlace
@@ -62,8 +61,7 @@ async def dir_detail(
     """
     assert view.cluster is not None
     assert view.partitions is not None
-    last_dirs = dirs_from_json(recall(view.cluster_id, LAST_DIRS))
-    disks = Disks(view.cluster, view.partitions, view.log_dirs or {}, last_dirs)
+    disks = with_memory(view.cluster, view.partitions, view.log_dirs or {})
     place = LogDirPlace(broker, path)
     if place in disks.failed:
         found = next(one for one in await failures(backend, disks) if one.place == place)

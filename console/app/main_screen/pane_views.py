@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from backends.base.answers import Capabilities, LogDir
+from backends.base.failed_disks import FailedDisks
 from console.app.main_screen.bars import doubt
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
 from console.app.main_screen.offline_view import UNKNOWN
@@ -117,7 +118,7 @@ def _row(broker: int, view: View, load: BrokerLoad, now: float) -> BrokerRow:
         answered_s=None if answered_at is None else max(0.0, now - answered_at),
         problem=_problem_text(problem),
         asked=contact is not None or dirs is not None,
-        failed_dirs=None
+        failed_dirs=sum(1 for one in view.failed_before if one.broker == broker) or None
         if dirs is None or isinstance(dirs, Unknown)
         else sum(1 for one in dirs if one.error),
     )
@@ -327,8 +328,9 @@ def _eligible(session: Session, view: View) -> EligibleView:
     surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
     known = view.partitions is not None and (bool(surveys) or not view.troubled)
     advised = ((survey, made_of.get(survey.tp)) for survey in surveys)
+    disks = FailedDisks(view.log_dirs or {}, view.failed_before)
     rows = tuple(
-        EligibleRow(survey, rules, _disks(survey, view), None if made is None else made[1].advice)
+        EligibleRow(survey, rules, _disks(survey, disks), None if made is None else made[1].advice)
         for survey, made in advised
     )
     return EligibleView(rows, known, doubt(session))
@@ -344,12 +346,13 @@ def rules_of(view: View) -> ControllerRules:
     return ControllerRules(elr=elr)
 
 
-def _disks(survey: Survey, view: View) -> Mapping[int, DiskWord]:
+def _disks(survey: Survey, disks: FailedDisks) -> Mapping[int, DiskWord]:
     """What is known of the disk that each replica's broker would come back with."""
-    return {replica.broker: _disk(survey, replica.broker, view) for replica in survey.replicas}
+    failed = disks.under(survey)
+    return {replica.broker: _disk(survey, replica.broker, failed) for replica in survey.replicas}
 
 
-def _disk(survey: Survey, broker: int, view: View) -> DiskWord:
+def _disk(survey: Survey, broker: int, failed: frozenset[int]) -> DiskWord:
     log = survey.log(broker)
     if isinstance(log, ReplicaLog):
         others = any(
@@ -357,10 +360,7 @@ def _disk(survey: Survey, broker: int, view: View) -> DiskWord:
         )
         never = isinstance(log.lineage, Lineage) and not log.lineage.spans
         return DiskWord.EMPTY if log.log_end_offset == 0 and never and others else DiskWord.HOLDS_LOG
-    dirs = (view.log_dirs or {}).get(broker, ())
-    if not isinstance(dirs, Unknown) and any(one.error for one in dirs):
-        return DiskWord.FAILED_DIR
-    return DiskWord.NOT_KNOWN
+    return DiskWord.FAILED_DIR if broker in failed else DiskWord.NOT_KNOWN
 
 
 def _quorum(view: View) -> QuorumPaneView | Unknown | None:
@@ -371,7 +371,8 @@ def _quorum(view: View) -> QuorumPaneView | Unknown | None:
 
 def _log_dirs(view: View, detail: LogDirDetail | None) -> LogDirsView:
     found = view.log_dirs or {}
-    rows = [_dir_row(one) for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs]
+    listed = (one for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs)
+    rows = [_dir_row(one) for one in (*view.failed_before, *listed)]
     refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
     return LogDirsView(tuple(rows), refused, detail, view.log_dirs is not None)
 
@@ -382,7 +383,7 @@ def _dir_row(one: LogDir) -> LogDirRow:
     return LogDirRow(
         one.broker,
         one.path,
-        one.error,
+        one.problem or None,
         one.total_bytes,
         one.usable_bytes,
         sum(max(0, replica.size) for replica in replicas),

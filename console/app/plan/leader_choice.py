@@ -113,6 +113,7 @@ async def choose_for(
         False,
         Selection(partitions=tuple(partitions)),
         log_dirs=view.log_dirs or {},
+        failed_before=view.failed_before,
     )
     choices = await choose(backend, picture, header, importance, copy=copy)
     return await _with_groups(backend, choices.plan, progress)
@@ -126,7 +127,7 @@ async def judged_one(
     """
     assert view.cluster is not None
     elr_enabled, log_dirs = view.cluster.elr_enabled, view.log_dirs or {}
-    reported = await judged(backend, elr_enabled, (survey,), log_dirs, copy=copy)
+    reported = await judged(backend, elr_enabled, (survey,), log_dirs, view.failed_before, copy=copy)
     return reported.verdicts.get(survey.tp)
 
 

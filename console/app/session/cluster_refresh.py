@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeVar
 
-from backends.base.answers import Contact, Depth, SurveyRequest
+from backends.base.answers import Contact, Depth, LogDir, SurveyRequest
 from backends.base.disks_to_read import disks_to_read
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
+from backends.base.failed_disks import FailedDisks
 from backends.base.judged_partitions import judged_partition
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogSource
@@ -24,6 +25,7 @@ from console.operations.rescue.unread_disks import open_disks, states_of
 from console.operations.survey.acknowledged_losses import refuse_other_cluster
 from console.operations.survey.cluster_health import Configs, HealthSources, cluster_health, topics_of
 from console.operations.survey.disk_evidence import registration_facts
+from console.operations.survey.log_dir_survey import failed_before
 from console.operations.survey.offline_times import OfflineTimesReader
 from console.operations.survey.partition_picture import may_be_under_min_isr
 from console.operations.voters.quorum_state import lost
@@ -181,6 +183,7 @@ class ClusterRefresh:
         history, copied = self._metadata_log()
         files = backend.file_answers()
         log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
+        disks = FailedDisks(view.log_dirs or {}, view.failed_before)
         found: dict[TopicPartition, JudgedSurvey] = {}
         for number, state in enumerate(state for state in view.troubled if state.offline):
             survey, old = view.surveys.get(state.tp), view.verdicts.get(state.tp)
@@ -188,15 +191,17 @@ class ClusterRefresh:
                 await asyncio.sleep(0)
             if survey is None:
                 continue
-            if old is not None and old.survey is survey and old.log == log:
+            failed = disks.under(survey)
+            if old is not None and old.survey is survey and (old.log, old.failed) == (log, failed):
                 found[state.tp] = old
                 continue
             config = view.configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
-            dirs = view.log_dirs or {}
-            reported = judged_partition(survey, elr, config, history, dirs, file_answers=files, copied=copied)
+            reported = judged_partition(
+                survey, elr, config, history, failed, file_answers=files, copied=copied
+            )
             if old is not None and old.verdicts == reported:
                 reported = old.verdicts  # the same object keeps the same row
-            found[state.tp] = JudgedSurvey(survey, log, reported)
+            found[state.tp] = JudgedSurvey(survey, log, failed, reported)
         # By identity: a row takes only the verdicts of its very survey (:func:`console.app.session.rows.shaped`).
         known = view.verdicts
         same = len(found) == len(known) and all(known.get(tp) is judged for tp, judged in found.items())
@@ -302,8 +307,16 @@ class ClusterRefresh:
         found = dict.fromkeys(view.brokers, asked) if isinstance(asked, Unknown) else asked
         now = self.clock()
         reported = {broker: now for broker, dirs in found.items() if not isinstance(dirs, Unknown)}
-        dirs = _old_if_equal(view.log_dirs, found)
-        return replace(view, log_dirs=dirs, dirs_at=now, answered={**view.answered, **reported})
+        before: tuple[LogDir, ...] = ()
+        if view.cluster is not None and view.partitions is not None:
+            before = await asyncio.to_thread(failed_before, view.cluster, view.partitions, found)
+        return replace(
+            view,
+            log_dirs=_old_if_equal(view.log_dirs, found),
+            failed_before=_old_if_equal(view.failed_before, before),
+            dirs_at=now,
+            answered={**view.answered, **reported},
+        )
 
 
 async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | QuorumWithoutLeader:
@@ -350,6 +363,7 @@ def _health(view: View) -> ClusterHealth | None:
             under_min_isr=sum(_under_min_isr(state, view.configs) for state in led),
             unread=DisksToRead() if view.disks is None else view.disks.unread,
             to_read=tuple(by_broker(still_to_read(view.unread_disks, view.unread_disks))),
+            failed_before=view.failed_before,
         )
     )
 

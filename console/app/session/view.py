@@ -48,10 +48,13 @@ class LogRead(NamedTuple):
 
 
 class JudgedSurvey(NamedTuple):
-    """The verdicts of one survey, by the metadata log that ``log`` identifies."""
+    """The verdicts of one survey, by the metadata log that ``log`` identifies, where the disks of the brokers
+    ``failed`` had failed under it.
+    """
 
     survey: Survey
     log: LogRead
+    failed: frozenset[int]
     verdicts: PartitionVerdicts
 
 
@@ -91,7 +94,8 @@ class View:
     when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. ``health`` is
     that of the whole cluster, None before the partitions were told. ``answered`` is when each broker answered last,
     ``fenced_since`` when each fenced one was fenced, and whether that is exact or the first time it was seen so. A
-    look that found a part as it was keeps the very same object. ``disks`` are those of brokers that are down, of
+    look that found a part as it was keeps the very same object. ``failed_before`` are log dirs that had failed, of
+    brokers that list none now. ``disks`` are those of brokers that are down, of
     partitions with a leader. ``unread_disks`` are those that the ``journal`` has as not read before an election,
     and what became of them.
     """
@@ -109,6 +113,7 @@ class View:
     marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
     quorum: Quorum | QuorumWithoutLeader | Unknown | None = None
     log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None
+    failed_before: tuple[LogDir, ...] = ()
     reassignments: tuple[Reassignment, ...] | Unknown | None = None
     first: float | None = None
     since: Mapping[TopicPartition, float] = field(default_factory=dict)

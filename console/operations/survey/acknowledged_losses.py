@@ -57,7 +57,13 @@ async def with_verdicts(
         refuse_other_cluster(copy, cluster.cluster_id, ids.items())
     source = source or MetadataLogSource()
     reported = await judged(
-        backend, cluster.elr_enabled, picture.surveys, picture.log_dirs, copy=copy, source=source
+        backend,
+        cluster.elr_enabled,
+        picture.surveys,
+        picture.log_dirs,
+        picture.failed_before,
+        copy=copy,
+        source=source,
     )
     offline = [survey.state for survey in picture.surveys if survey.state.offline]
     times = OfflineTimesReader(source).times_from_history(backend, reported.history, offline, now)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions
 from backends.base.protocol import Backend
+from console.operations.survey.log_dir_survey import LogDirs, failed_before
 from console.operations.voters.remembered_voters import quorum_or_lost
 from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.cluster_health import (
@@ -23,13 +24,13 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Unknown
 
 Configs = Mapping[str, Mapping[str, str] | Unknown]
-LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
 
 
 class HealthSources(NamedTuple):
     """``quorum`` None: it was not asked. ``partitions`` are all of the cluster, ``configs`` those of topics with an
     offline partition. ``under_min_isr`` None: not known. ``unread``: disks that may hold what a leader lacks.
-    ``to_read``: brokers whose disks are to be read before they start, by the journal.
+    ``to_read``: brokers whose disks are to be read before they start, by the journal. ``failed_before``: log dirs
+    that had failed, of brokers that list none now.
     """
 
     cluster: ClusterInfo
@@ -41,6 +42,7 @@ class HealthSources(NamedTuple):
     under_min_isr: int | None = None
     unread: DisksToRead = DisksToRead()
     to_read: tuple[int, ...] = ()
+    failed_before: tuple[LogDir, ...] = ()
 
 
 def cluster_health(reported: HealthSources) -> ClusterHealth:
@@ -55,7 +57,7 @@ def cluster_health(reported: HealthSources) -> ClusterHealth:
         brokers_down=brokers.down,
         brokers_fenced=brokers.fenced,
         brokers_unreached=brokers.unreached,
-        failed_dirs=len(failed_dirs(reported.log_dirs)),
+        failed_dirs=len(failed_dirs(reported.log_dirs)) + len(reported.failed_before),
         offline=len(offline),
         under_min_isr=reported.under_min_isr,
         self_electing=self_electing(offline, reported.configs),
@@ -77,7 +79,10 @@ async def read_health(
         quorum_or_lost(backend, cluster.cluster_id), backend.log_dirs(), backend.partitions()
     )
     configs = await backend.topic_configs(topics_of(offline_of(found)))
-    return cluster_health(HealthSources(cluster, found, problems, dirs, quorum.answer, configs))
+    before = failed_before(cluster, found, dirs)
+    return cluster_health(
+        HealthSources(cluster, found, problems, dirs, quorum.answer, configs, failed_before=before)
+    )
 
 
 def problems_of(contacts: tuple[Contact, ...]) -> Mapping[int, Unknown | None]:

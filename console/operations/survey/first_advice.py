@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from backends.base.answers import ClusterInfo
-from backends.base.judged_partitions import LogDirs, judged
+from backends.base.answers import ClusterInfo, LogDir
+from backends.base.failed_disks import LogDirs
+from backends.base.judged_partitions import judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.acknowledged.disks_to_read import DisksToRead
@@ -20,6 +21,7 @@ async def first_advice(
     cluster: ClusterInfo,
     surveys: Sequence[Survey],
     log_dirs: LogDirs,
+    failed_before: Sequence[LogDir],
     *,
     source: MetadataLogSource,
     unread: DisksToRead,
@@ -28,7 +30,7 @@ async def first_advice(
     read before their brokers start. Raises BackendError.
     """
     offline = leaderless(surveys)
-    found = await judged(backend, cluster.elr_enabled, offline, log_dirs, source=source)
+    found = await judged(backend, cluster.elr_enabled, offline, log_dirs, failed_before, source=source)
     advised = ((one.tp, advise(one, Ranking.LAST_RECORD, found.verdicts.get(one.tp))) for one in offline)
     found_advice = [(tp, advice) for tp, advice in advised if advice is not None]
     return first_steps([*read_first(unread), *found_advice])

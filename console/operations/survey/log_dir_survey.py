@@ -1,45 +1,58 @@
-"""Reads log dirs: their replicas, failed dirs, the effect of a failure, and what an empty dir could destroy."""
+"""Reads log dirs: their replicas, failed dirs, the effect of a failure, and what an empty dir could destroy.
+
+A log dir that failed is remembered until its broker lists it as healthy, or no more: a broker that is stopped tells
+nothing, and its disk is as it was.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from backends.base.answers import ClusterInfo, LogDir, Partitions
+from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from backends.base.errors import BackendError
 from backends.base.membership import Membership, ProcessRole
 from backends.base.protocol import Backend
+from console.last_healthy import recall, remember
 from recovery.controller.rules import MIN_ISR, ControllerRules, shipped
 from recovery.disks.disk_swap import MovedReplica, moved
 from recovery.disks.failed_dirs import FailedDir, failed_dirs
 from recovery.disks.values import DiskCluster, LogDirPlace, PartitionsByDir
-from recovery.model import TopicPartition, Unknown
+from recovery.model import Standing, TopicPartition, Unknown
+from recovery.standing import standing
 
 RELEASE = (4, 3)
 UNCLEAN = "unclean.leader.election.enable"
+LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
+"""Each broker's log dirs, or why they are not known."""
 LAST_DIRS = "log-dirs"
+FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Disks:
     """All log dirs and the partitions.
 
-    ``last_in_sync_dirs`` is the dir where each replica was when it was last in sync.
+    ``last_in_sync_dirs`` is the dir where each replica was when it was last in sync. ``failed_before`` are dirs
+    that had failed, of brokers that list none now.
     """
 
     cluster: ClusterInfo
     partitions: Partitions
-    dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
+    dirs: LogDirs
     last_in_sync_dirs: PartitionsByDir
+    failed_before: tuple[LogDir, ...] = ()
 
     @cached_property
     def listed(self) -> tuple[LogDir, ...]:
-        """Every dir that a broker listed, by broker and path."""
+        """Every dir that a broker listed, and those that failed before, by broker and path."""
         reported = (dirs for dirs in self.dirs.values() if not isinstance(dirs, Unknown))
-        return tuple(sorted((d for dirs in reported for d in dirs), key=lambda d: (d.broker, d.path)))
+        every = (*(d for dirs in reported for d in dirs), *self.failed_before)
+        return tuple(sorted(every, key=lambda d: (d.broker, d.path)))
 
     @property
     def unknown_dirs(self) -> tuple[tuple[int, Unknown], ...]:
@@ -106,10 +119,50 @@ class Disks:
         return shipped(RELEASE, elr=self.cluster.elr_enabled is True)
 
 
-async def survey_log_dirs(backend: Backend, cluster: ClusterInfo, last_healthy: PartitionsByDir) -> Disks:
-    """Reads all dirs and all partitions at the same time. Raises BackendError."""
+async def survey_log_dirs(backend: Backend, cluster: ClusterInfo) -> Disks:
+    """Reads all dirs and all partitions at the same time, and remembers them. Raises BackendError."""
     dirs, found = await asyncio.gather(backend.log_dirs(), backend.partitions())
-    return Disks(cluster, found, dirs, last_healthy)
+    disks = with_memory(cluster, found, dirs)
+    _remember(disks)
+    return disks
+
+
+def with_memory(cluster: ClusterInfo, partitions: Partitions, dirs: LogDirs) -> Disks:
+    """With what is remembered of this cluster's log dirs."""
+    document = recall(cluster.cluster_id, LAST_DIRS)
+    last = dirs_from_json(document)
+    return Disks(cluster, partitions, dirs, last, tuple(_failed_before(document, dirs, last)))
+
+
+def failed_before(cluster: ClusterInfo, partitions: Partitions, dirs: LogDirs) -> tuple[LogDir, ...]:
+    """The log dirs that had failed, of brokers that list none now. What has failed now is remembered for the next
+    time; while nothing has, nothing is written.
+    """
+    fails = any(one.error for listed in dirs.values() if not isinstance(listed, Unknown) for one in listed)
+    if not fails and FAILED not in (recall(cluster.cluster_id, LAST_DIRS) or {}):
+        return ()
+    disks = with_memory(cluster, partitions, dirs)
+    _remember(disks)
+    return disks.failed_before
+
+
+def _failed_before(
+    document: Mapping[str, Any] | None, dirs: LogDirs, last: PartitionsByDir
+) -> Iterator[LogDir]:
+    for broker, failed in ((document or {}).get(FAILED) or {}).items():
+        if not isinstance(dirs.get(int(broker)), Unknown | None):
+            continue
+        for path, one in failed.items():
+            replicas = (
+                LogDirReplica(tp, -1, -1, False) for tp in sorted(last.get(int(broker), {}).get(path, ()))
+            )
+            yield LogDir(int(broker), path, one["error"], -1, -1, tuple(replicas), last_listed=one["seen"])
+
+
+def _remember(disks: Disks) -> None:
+    """Not by a caller that does not see every topic: what it does not see would be forgotten."""
+    if not disks.as_last_in_sync and not disks.partitions.hidden:
+        remember(disks.cluster.cluster_id, LAST_DIRS, keep(disks, time.time()))
 
 
 async def reckon(backend: Backend, disks: Disks, topics: Sequence[str] | None = None) -> DiskCluster:
@@ -158,9 +211,9 @@ def dirs_from_json(document: Mapping[str, Any] | None) -> PartitionsByDir:
     }
 
 
-def keep(disks: Disks) -> dict[str, object]:
+def keep(disks: Disks, now: float) -> dict[str, object]:
     """The dir where each replica was last in sync. A failed dir keeps its replicas in this list, and so does
-    a replaced dir until its replicas are back.
+    a replaced dir until its replicas are back. Beside it the dirs that have failed, at ``now`` or before.
     """
     states = {state.tp: state for state in disks.partitions.states}
     placed: dict[int, dict[str, set[TopicPartition]]] = {}
@@ -180,7 +233,15 @@ def keep(disks: Disks) -> dict[str, object]:
                 late = state is not None and broker not in state.isr
                 placed[broker].setdefault(former.get(tp, path) if late else path, set()).add(tp)
     _keep_unlisted(disks, placed, was, states)
-    return {"brokers": {str(b): {p: _by_topic(tps) for p, tps in d.items()} for b, d in placed.items()}}
+    document: dict[str, object] = {
+        "brokers": {str(b): {p: _by_topic(tps) for p, tps in d.items()} for b, d in placed.items()}
+    }
+    failed: dict[str, dict[str, object]] = {}
+    for one in disks.listed:
+        if one.error:
+            last_listed = now if one.last_listed is None else one.last_listed
+            failed.setdefault(str(one.broker), {})[one.path] = {"error": one.error, "seen": last_listed}
+    return {**document, FAILED: failed} if failed else document
 
 
 def _keep_unlisted(
@@ -196,12 +257,16 @@ def _keep_unlisted(
             if tp in states and tp not in listed.get(broker, ()):
                 placed.setdefault(broker, {}).setdefault(path, set()).add(tp)
     failed: dict[int, list[str]] = {}
-    for place in disks.failed:
-        failed.setdefault(place.broker, []).append(place.path)
-    for state in disks.partitions.states:
+    for one in disks.listed:
+        if one.error and one.last_listed is None:
+            failed.setdefault(one.broker, []).append(one.path)
+    brokers = {broker.id: broker for broker in disks.cluster.brokers}
+    for state in disks.partitions.states if failed else ():
         for broker in state.offline_replicas:
             paths = failed.get(broker, [])
-            if len(paths) == 1 and state.tp not in was.get(broker, {}):
+            # Of a broker that is fenced by now every replica is offline, on whatever disk it is.
+            disk = len(paths) == 1 and standing(state, broker, brokers) is Standing.OFFLINE_REPLICA
+            if disk and state.tp not in was.get(broker, {}):
                 placed.setdefault(broker, {}).setdefault(paths[0], set()).add(state.tp)
 
 

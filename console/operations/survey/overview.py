@@ -25,7 +25,6 @@ from console.operations.rescue.unread_disks import DiskStates, open_disks, state
 from console.operations.survey.cluster_health import (
     Configs,
     HealthSources,
-    LogDirs,
     cluster_health,
     failed_dirs,
     offline_of,
@@ -33,6 +32,7 @@ from console.operations.survey.cluster_health import (
     topics_of,
 )
 from console.operations.survey.first_advice import first_advice
+from console.operations.survey.log_dir_survey import LogDirs, failed_before
 from console.operations.survey.offline_times import OfflineTimes, OfflineTimesReader
 from console.operations.survey.partition_picture import tasks
 from console.operations.voters.remembered_voters import quorum_or_lost
@@ -76,7 +76,8 @@ class Overview:
     ``surveys`` in the order of ``partitions.states``; log dirs by broker, fenced ones too where they are listed.
     ``configs`` are those of topics with an offline partition. ``offline_times`` are in seconds since 1970.
     ``steps`` are what to do first; ``unread`` is whose disks may hold what a leader lacks, ``disks``
-    what became of those that the journal has as not read before an election. ``lost``: what the
+    what became of those that the journal has as not read before an election, ``failed_before`` log dirs that had
+    failed, of brokers that list none now. ``lost``: what the
     controllers tell where no leader described the quorum. ``began`` is when the reading began, in seconds since
     1970.
     """
@@ -94,6 +95,7 @@ class Overview:
     began: float = 0.0
     unread: DisksToRead = field(default_factory=DisksToRead)
     disks: DiskStates = field(default_factory=dict)
+    failed_before: tuple[LogDir, ...] = ()
 
     @cached_property
     def totals(self) -> SurveyTotals:
@@ -114,6 +116,7 @@ class Overview:
                 under_min_isr=self.totals.led_under_min_isr,
                 unread=self.unread,
                 to_read=tuple(by_broker(still_to_read(self.disks, self.disks))),
+                failed_before=self.failed_before,
             )
         )
 
@@ -128,8 +131,9 @@ class Overview:
         )
 
     def failed_dirs(self, broker: int | None = None) -> tuple[LogDir, ...]:
-        """The log dirs that are offline, of that broker or of all."""
-        return failed_dirs(self.log_dirs if broker is None else {broker: self.log_dirs.get(broker, ())})
+        """The log dirs that are offline, of that broker or of all, and those that were before it stopped."""
+        known = failed_dirs(self.log_dirs if broker is None else {broker: self.log_dirs.get(broker, ())})
+        return (*known, *(one for one in self.failed_before if broker in (None, one.broker)))
 
 
 async def overview(
@@ -153,20 +157,24 @@ async def overview(
     unread = without_read(await _unread_disks(result.surveys, source), journal.read)
     history = None if isinstance(source.history, Unknown) else source.history
     disks = states_of(journal.disks, cluster, found.states, history)
+    dirs = log_dirs.result()
+    before = failed_before(cluster, found, dirs)
+    steps = await first_advice(backend, cluster, result.surveys, dirs, before, source=source, unread=unread)
     return Overview(
         cluster,
         found,
         result.surveys,
         result.contacts,
-        log_dirs.result(),
+        dirs,
         quorum.result().quorum,
         configs.result(),
         times.result(),
-        await first_advice(backend, cluster, result.surveys, log_dirs.result(), source=source, unread=unread),
+        steps,
         quorum.result().lost,
         now,
         unread,
         disks,
+        before,
     )
 
 

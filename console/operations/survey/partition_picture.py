@@ -7,20 +7,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from backends.base.answers import ClusterInfo, Contact, Depth, Partitions, SurveyRequest, SurveyResult
+from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, SurveyRequest, SurveyResult
 from backends.base.judged_partitions import CopyUse
 from backends.base.protocol import Backend, Progress
 from console.operations.elections.partition_selection import Selected, Selection, Which, select
 from console.operations.survey.cluster_health import (
     Configs,
     HealthSources,
-    LogDirs,
     cluster_health,
     offline_of,
     problems_of,
     topics_of,
 )
 from console.operations.survey.compacted_log_batches import with_batches_read
+from console.operations.survey.log_dir_survey import LogDirs, failed_before
 from console.operations.survey.offline_times import OfflineTimes
 from console.operations.voters.remembered_voters import quorum_or_lost
 from recovery.acknowledged.disks_to_read import DisksToRead, away
@@ -55,7 +55,8 @@ class Picture:
     where nobody judged. ``copied_log``: what became of a copied metadata log; None: there was none.
     ``offline_times`` in seconds since 1970, of the partitions of which the metadata log tells it. ``led_without``
     are all partitions of the cluster with a leader and with replicas that are away, empty where ``health`` was not
-    asked; ``unread`` is whose disks may hold what their leaders lack, empty where nobody judged.
+    asked; ``unread`` is whose disks may hold what their leaders lack, empty where nobody judged. ``failed_before``
+    are log dirs that had failed, of brokers that list none now.
     """
 
     cluster: ClusterInfo
@@ -76,6 +77,7 @@ class Picture:
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
     led_without: tuple[PartitionState, ...] = ()
     unread: DisksToRead = field(default_factory=DisksToRead)
+    failed_before: tuple[LogDir, ...] = ()
 
     @property
     def may_hide_partitions(self) -> bool:
@@ -122,12 +124,16 @@ async def examine(
         result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
     configs = configs_asked.result()
     quorum = quorum_asked.result() if quorum_asked else None
-    found = None
+    found: ClusterHealth | None = None
+    before: tuple[LogDir, ...] = ()
     if dirs_asked and quorum and whole_asked:
         problems, dirs = problems_of(result.contacts), dirs_asked.result()
         whole, more = whole_asked.result()
+        before = failed_before(cluster, whole, dirs)
         found = cluster_health(
-            HealthSources(cluster, whole, problems, dirs, quorum.answer, {**configs, **more})
+            HealthSources(
+                cluster, whole, problems, dirs, quorum.answer, {**configs, **more}, failed_before=before
+            )
         )
     surveys = await with_batches_read(backend, result.surveys, progress)
     return Picture(
@@ -146,6 +152,7 @@ async def examine(
         led_without=tuple(state for state in whole_asked.result()[0].states if away(state))
         if whole_asked
         else (),
+        failed_before=before,
     )
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from backends.base.answers import LogDir
 from console.operations.survey.log_dir_survey import Disks
 from console.output.json_document import document
-from console.output.survey.survey_json import unknown_json
+from console.output.survey.survey_json import last_listed_ms, unknown_json
 from console.output.text_table import TextColumn, table
 from recovery.disks.disk_swap import DiskSwap, waiting
 from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
 from recovery.disks.failure_preview import FailureEffect, FailurePreview
+from recovery.disks.values import LogDirPlace
 from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.wording.quantity_text import counted, human_bytes, ids, printable
 
@@ -19,7 +20,7 @@ from recovery.wording.quantity_text import counted, human_bytes, ids, printable
 def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Iterator[str]:
     """Counts, lost last copies, failed dirs with their replicas, then every dir."""
     listed = disks.listed
-    replicas = sum(len(d.replicas) for d in listed)
+    replicas = sum(len(d.replicas) for d in listed if not d.error)
     yield (
         f"cluster {disks.cluster.cluster_id}: {counted(len(listed), 'log dir')} of"
         f" {counted(len(disks.dirs), 'broker')}: {len(failed):,} failed;"
@@ -117,6 +118,7 @@ def _swap_steps(found: DiskSwap, disks: Disks, target: Sequence[str]) -> list[st
 
 def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
     """``ktriage.log-dirs/1``."""
+    last_listed = {LogDirPlace(d.broker, d.path): last_listed_ms(d) for d in disks.failed_before}
     return document(
         "log-dirs",
         {
@@ -133,6 +135,7 @@ def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
                 {
                     "broker": f.place.broker,
                     "path": f.place.path,
+                    "lastListed": last_listed.get(f.place),
                     "partitions": [_lost_json(x) for x in f.lost],
                 }
                 for f in failed
@@ -259,7 +262,7 @@ def _dir_row(found: LogDir) -> tuple[str, ...]:
     return (
         str(found.broker),
         printable(found.path),
-        printable(found.error or ("online, cordoned" if found.cordoned else "online")),
+        printable(found.problem or ("online, cordoned" if found.cordoned else "online")),
         human_bytes(sum(replica.size for replica in found.replicas)) if not found.error else "",
         human_bytes(found.usable_bytes, unknown=""),
         human_bytes(found.total_bytes, unknown=""),
@@ -280,8 +283,12 @@ def _dir_json(found: LogDir) -> dict[str, object]:
         "totalBytes": found.total_bytes,
         "usableBytes": found.usable_bytes,
         "cordoned": found.cordoned,
+        "lastListed": last_listed_ms(found),
         "usedBytes": sum(replica.size for replica in found.replicas) if not found.error else -1,
-        "replicas": [[r.tp.topic, r.tp.partition, r.size, r.offset_lag, r.future] for r in found.replicas],
+        "replicas": [
+            [r.tp.topic, r.tp.partition, r.size, r.offset_lag, r.future]
+            for r in (() if found.error else found.replicas)
+        ],
     }
 
 

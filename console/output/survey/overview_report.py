@@ -23,6 +23,7 @@ from console.output.survey.survey_json import (
     cluster_json,
     contact_json,
     health_json,
+    last_listed_ms,
     quorum_json,
     survey_json,
     unknown_json,
@@ -229,7 +230,7 @@ def _silence(view: QuorumView, silent: Container[ReplicaKey]) -> str:
 
 
 def _dir_rows(dirs: Iterable[LogDir]) -> list[tuple[str, ...]]:
-    return [(str(d.broker), printable(d.path), printable(d.error or "")) for d in dirs]
+    return [(str(d.broker), printable(d.path), printable(d.problem)) for d in dirs]
 
 
 def overview_document(view: Overview) -> Iterator[str]:
@@ -264,7 +265,10 @@ def overview_document(view: Overview) -> Iterator[str]:
             "visibleOnly": view.partitions.visible_only,
             "hiddenTopics": list(view.partitions.hidden),
             "contacts": [contact_json(contact) for contact in view.contacts],
-            "logDirs": [row for broker, dirs in view.log_dirs.items() for row in _dirs_json(broker, dirs)],
+            "logDirs": [
+                *(row for broker, dirs in view.log_dirs.items() for row in _dirs_json(broker, dirs)),
+                *(row for one in view.failed_before for row in _dirs_json(one.broker, (one,))),
+            ],
             "partitions": [survey_json(survey, calls) for survey in view.surveys],
         },
     )
@@ -295,7 +299,8 @@ def _dirs_json(broker: int, dirs: tuple[LogDir, ...] | Unknown) -> Iterator[dict
             "totalBytes": found.total_bytes,
             "usableBytes": found.usable_bytes,
             "cordoned": found.cordoned,
+            "lastListed": last_listed_ms(found),
             "replicas": len(found.replicas),
-            "size": sum(replica.size for replica in found.replicas),
+            "size": sum(max(0, replica.size) for replica in found.replicas),
             "moving": sum(1 for replica in found.replicas if replica.future),
         }

@@ -15,13 +15,18 @@ from recovery.wording.cluster_health_text import health_line
 from recovery.wording.replica_text import replica_sets
 
 if TYPE_CHECKING:
-    from backends.base.answers import ClusterInfo, Contact
+    from backends.base.answers import ClusterInfo, Contact, LogDir
     from recovery.acknowledged.verdict import PartitionVerdicts
     from recovery.cluster_health import ClusterHealth
 
 
 def unknown_json(value: Unknown) -> dict[str, object]:
     return {"unknown": value.why.value, "detail": value.detail}
+
+
+def last_listed_ms(one: LogDir) -> int | None:
+    """When its broker, which lists no log dir now, last listed it, in ms since 1970."""
+    return None if one.last_listed is None else round(one.last_listed * 1000)
 
 
 def health_json(health: ClusterHealth) -> dict[str, object]:

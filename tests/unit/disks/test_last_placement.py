@@ -25,7 +25,7 @@ def disks(
 
 
 def kept_of(found: Disks) -> PartitionsByDir:
-    return dirs_from_json(keep(found))
+    return dirs_from_json(keep(found, 0.0))
 
 
 def test_a_failed_dir_keeps_what_it_held() -> None:
