@@ -199,9 +199,9 @@ class LogDir:
     """A broker's log dir. ``error`` None: healthy; bytes are -1 where they are not known.
 
     ``replicas`` may be created lazily. ``cordoned``: the broker puts no new replica there (KIP-1066); None: its
-    release does not tell (DescribeLogDirs before version 5). ``last_listed``: its broker lists no log dirs now, and this
-    is when it last listed this one, as failed (seconds since 1970), with the replicas that it is known to have had;
-    None: it lists it now.
+    release does not tell (DescribeLogDirs before version 5). ``last_listed``: its broker lists no log dirs
+    now, and this is when it last listed this one, as failed (seconds since 1970), with the replicas that are known
+    to have been on it; None: it lists it now.
     """
 
     broker: int
