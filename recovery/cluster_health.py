@@ -16,8 +16,6 @@ from recovery.membership.quorum_health import health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Unknown, Why
 
-REFUSED = "connection refused"
-"""Part of an answer's problem where nothing listens: the host is up, and the process does not run."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
@@ -82,8 +80,9 @@ def cut_off(quorum: Quorum | QuorumWithoutLeader | Unknown | None, asked: int) -
 
 
 class ClusterHealth(NamedTuple):
-    """Brokers by id: ``brokers_down`` do not run, or are fenced or not registered and do not answer;
-    ``brokers_fenced`` are fenced and answer; ``brokers_unreached`` do not answer from here, and are unfenced.
+    """Brokers by id: ``brokers_down`` are fenced or not registered, and do not answer; ``brokers_fenced`` are
+    fenced, and answer or were not asked; ``brokers_unreached`` do not answer from here, and are unfenced: for the
+    controller they are up, however they fail to answer.
     ``failed_dirs`` counts log dirs.
 
     ``offline`` and ``under_min_isr`` count partitions, the second without the first; None: not asked.
@@ -156,23 +155,27 @@ def troubled_brokers(
     log_dirs: Mapping[int, object],
     troubled: Iterable[PartitionState] = (),
 ) -> TroubledBrokers:
-    """The brokers that are listed as fenced, do not answer, or are not listed and out of an ISR.
+    """The brokers that are listed as fenced, do not answer, or are not listed and have replicas in trouble.
 
     ``problems`` says why a broker that was asked for logs did not answer; one that holds none of them was asked
     for its log dirs only. Clusters before 4.0 do not list fenced brokers: those are missing from the ISR of
-    ``troubled``.
+    ``troubled``, or are the last members of the ISR of an offline partition.
     """
     listed = {broker.id: bool(broker.fenced) for broker in brokers}
-    down = {b for state in troubled for b in state.replicas if b not in listed and b not in state.isr}
+    down = {
+        b
+        for state in troubled
+        for b in state.replicas
+        if b not in listed and (state.offline or b not in state.isr)
+    }
     fenced: set[int] = set()
     unreached: set[int] = set()
     for broker, is_fenced in listed.items():
         why = no_answer(broker, problems, log_dirs)
-        answered = problems.get(broker, log_dirs.get(broker)) is not None or broker in problems
         if is_fenced:
-            (fenced if why is None and answered else down).add(broker)
+            (fenced if why is None else down).add(broker)
         elif why is not None:
-            (down if REFUSED in why.detail else unreached).add(broker)
+            unreached.add(broker)
     return TroubledBrokers(tuple(sorted(down)), tuple(sorted(fenced)), tuple(sorted(unreached)))
 
 

@@ -96,12 +96,20 @@ LikelyEpochs = Mapping[int, Mapping[TopicPartition, int]]
 """The epoch of the last record of each log, by broker, as it was read before."""
 
 
+PICTURE_WAIT = 2.0
+"""Seconds after which a picture of the cluster is drawn without a broker that fails to answer, though the
+controller lists it as up. An election goes on asking until its deadline.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class SurveyRequest:
     """Which partitions to survey, how deep, and until when (``duration`` in seconds from the call).
 
     ``leaders_only``: for a partition with a leader, only the leader is asked. ``likely_epochs``: the epochs of the
     last records when these logs were read before, by broker. They are asked for first, and change no answer.
+    ``picture_wait``: a broker that has failed to answer for so many seconds is not asked again (PICTURE_WAIT), nor
+    is a broker at whose address another node answers; None: both are asked until the end, as an election needs.
     """
 
     partitions: tuple[PartitionState, ...]
@@ -110,6 +118,7 @@ class SurveyRequest:
     log_dirs: bool = True
     leaders_only: bool = False
     likely_epochs: LikelyEpochs = field(default_factory=dict)
+    picture_wait: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

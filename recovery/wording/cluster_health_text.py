@@ -152,7 +152,7 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     if health.brokers_fenced:
         yield _named(health.brokers_fenced, "broker", "fenced", 4)
     if health.brokers_unreached:
-        yield _named(health.brokers_unreached, "broker", "not reached", 4)
+        yield _unreached(health)
     if health.failed_dirs:
         text = f"{counted(health.failed_dirs, 'disk')} failed"
         yield _Part(text, text, 2)
@@ -171,6 +171,15 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     if health.unreachable_leaders:
         text = f"{health.unreachable_leaders:,} with a leader not on this listener"
         yield _Part(text, text, 7)
+
+
+def _unreached(health: ClusterHealth) -> _Part:
+    """Only the controller tells whether a broker that does not answer from here is up."""
+    part = _named(health.brokers_unreached, "broker", "not reached", 4)
+    if health.quorum.state is not QuorumState.LED:
+        return part
+    they = "it is" if len(health.brokers_unreached) == 1 else "they are"
+    return part._replace(text=f"{part.text} from here; the controller says that {they} up", brief=part.text)
 
 
 def _self_electing(count: int) -> _Part:

@@ -52,15 +52,15 @@ async def in_every_pane(robot: Robot, text: str) -> None:
         ("disk-failure", "1 disk failed · 4 offline", ("1 Offline partitions 4", "5 Log dirs 1 failed")),
         (
             "two-of-three-voters-lost",
-            "quorum NO LEADER · controller 102 down · broker 3 down",
-            ("4 Quorum NO LEADER", "8 Brokers 1 down"),
+            "quorum NO LEADER · controller 102 down · broker 3 not reached",
+            ("4 Quorum NO LEADER", "8 Brokers 1 not reached"),
         ),
     ],
 )
 async def test_what_is_wrong_stands_above_every_pane(scenario: str, text: str, tabs: tuple[str, ...]) -> None:
     async with console(scenario, size=(80, 24)) as robot:
         await in_every_pane(robot, text)
-        await robot.pilot.resize_terminal(140, 40)
+        await robot.pilot.resize_terminal(150, 40)
         await robot.sees(text, *tabs)
 
 

@@ -75,6 +75,24 @@ def test_from_a_healthy_cluster_to_one_with_a_partition_lost(whole_cluster: Kafk
     assert "ktriage plan" in status(cluster).err
 
 
+def test_a_broker_that_only_we_do_not_reach_is_neither_waited_for_nor_called_down(
+    whole_cluster: KafkaCluster,
+) -> None:
+    """Nothing listens where this side of a tunnel looks for it; a limit of an hour would be a test that fails."""
+    whole_cluster.client.create_topic("reached", [[3, 1], [1, 3]])
+    done = status(whole_cluster, "--broker", "3=127.0.0.1:1", "--recovery-duration-ms", "3600000")
+    assert done.status == 1
+    assert "broker 3 not reached from here; the controller says that it is up" in done.out.splitlines()[0]
+    assert "gone-for-good" not in done.out + done.err
+    assert "broker 3 at 127.0.0.1:1: connection refused" in done.err
+    elsewhere = f"3=127.0.0.1:{whole_cluster.node(2).port}"
+    done = status(
+        whole_cluster, "--broker", elsewhere, "--recovery-duration-ms", "3600000", "--output", "json"
+    )
+    health = json.loads(done.out)["health"]
+    assert (health["brokersDown"], health["brokersUnreached"]) == ([], [3])
+
+
 def test_a_broker_that_hangs_though_it_should_be_up_is_named(whole_cluster: KafkaCluster) -> None:
     whole_cluster.node(2).pause()
     done = status(whole_cluster, "--recovery-duration-ms", "1500")

@@ -252,6 +252,18 @@ def test_a_witness_that_visibly_lost_records_lets_nobody_be_elected(power_cut: N
     assert power_cut.left[SHORTENED[1]] == {"first": FIRST, "early": EARLY}, "broker 3 was elected"
 
 
+def test_a_dead_last_member_of_an_isr_is_named_though_no_broker_lists_it(
+    whole_cluster: KafkaCluster,
+) -> None:
+    cluster = whole_cluster
+    cluster.client.create_topic("alone", [[3]])
+    cluster.node(3).kill()
+    cluster.metadata.wait_fenced(3)
+    ended = CommandRunner(cluster.directory, cluster.bootstrap())("status")
+    cluster.bring_all_up()
+    assert "broker 3 down" in ended.out.splitlines()[0], ended
+
+
 def test_below_min_isr_consumers_see_nothing_new_though_there_is_no_elr(cluster: KafkaCluster) -> None:
     """The simulator's rule for the high watermark (KIP-966), which no feature guards."""
     cluster.bring_all_up()

@@ -87,6 +87,7 @@ class LiveSurvey:
         self._connections = connections
         self._depth = request.depth
         self._duration = request.duration
+        self._picture_wait = request.picture_wait
         self._cluster = cluster
         self._read_cluster_again = read_cluster_again
         self._note_log_dirs = note_log_dirs
@@ -179,25 +180,51 @@ class LiveSurvey:
         pauses: Iterator[float] = iter(PAUSES)
         pause = 0.0
         failures = 0
+        failing_since: float | None = None
         while True:
+            began = asyncio.get_running_loop().time()
             try:
                 connection = await self._connections.connection(broker)
                 await self._ask(broker, connection)
             except BrokerError as error:
+                contact = self.contacts.get(broker)
+                if failing_since is None or (contact is not None and contact.problem is None):
+                    failing_since = began
                 self._note(broker, error.unknown)
                 self._tell_progress(f"waiting for broker {broker} ({error.trouble}):")
                 self._start_over(broker)
                 await self._refresh_view()
                 failures += error.trouble in NOT_PASSING
-                if not self._should_be_up(broker) or failures > MORE_ATTEMPTS:
+                if (
+                    not self._should_be_up(broker)
+                    or failures > MORE_ATTEMPTS
+                    or self._picture_without(error, failing_since)
+                ):
                     self._settle_all(broker, error.unknown)
                     return
             pause = next(pauses, pause)
             await asyncio.sleep(pause)
 
+    def _picture_without(self, error: BrokerError, failing_since: float) -> bool:
+        """A picture waits no longer for that broker."""
+        if self._picture_wait is None:
+            return False
+        wrong = error.trouble is ConnectionProblem.WRONG_NODE
+        return wrong or self._elapsed(failing_since) >= self._picture_wait
+
+    @staticmethod
+    def _elapsed(since: float) -> float:
+        return asyncio.get_running_loop().time() - since
+
+    def _settle_unasked(self, broker: int) -> None:
+        """What this broker answered with a passing error again and again stays unknown, for that reason."""
+        for tp in list(self._unasked[broker]):
+            self._settle(broker, self.rows[tp])
+
     async def _ask(self, broker: int, connection: BrokerConnection) -> None:
         pauses: Iterator[float] = iter(PAUSES)
         pause = 0.0
+        began = asyncio.get_running_loop().time()
         while True:
             await self._ask_batches(broker, connection)
             await self._ask_ends(broker, connection)
@@ -211,6 +238,9 @@ class LiveSurvey:
                 await self._ask_behind(broker, connection)
                 continue
             if self._unasked[broker]:
+                if self._picture_wait is not None and self._elapsed(began) >= self._picture_wait:
+                    self._settle_unasked(broker)
+                    continue
                 pause = next(pauses, pause)
                 await asyncio.sleep(pause)
                 await self._refresh_view()

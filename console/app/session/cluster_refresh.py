@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeVar
 
-from backends.base.answers import Contact, Depth, LogDir, SurveyRequest
+from backends.base.answers import PICTURE_WAIT, Contact, Depth, LogDir, SurveyRequest
 from backends.base.disks_to_read import disks_to_read
 from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
 from backends.base.failed_disks import FailedDisks
@@ -275,7 +275,9 @@ class ClusterRefresh:
         bottom = tuple(state for state in states if state.tp == deep)
         for asked, depth, dirs in ((wide, Depth.DIVERGENCE, False), (bottom, Depth.FULL, True)):
             if asked:
-                request = SurveyRequest(asked, self.survey_seconds, depth, log_dirs=dirs)
+                request = SurveyRequest(
+                    asked, self.survey_seconds, depth, log_dirs=dirs, picture_wait=PICTURE_WAIT
+                )
                 result = await backend.survey(request)
                 surveys.extend(result.surveys)
                 contacts |= {contact.broker: contact for contact in result.contacts}

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from backends.base.answers import PICTURE_WAIT
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.cli.commands.options import (
@@ -97,7 +98,7 @@ def plan(
         accepted(reason, strategy, accept_unchecked=accept_unchecked),
     )
     report = Report("plan", rows=rows)
-    return choose_leaders(run, options, report, file=file)
+    return choose_leaders(run, options, report, file=file, picture_wait=PICTURE_WAIT)
 
 
 def plan_from_result(

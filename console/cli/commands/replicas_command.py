@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from backends.base.answers import Depth
+from backends.base.answers import PICTURE_WAIT, Depth
 from backends.base.protocol import Backend
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
@@ -91,7 +91,7 @@ def replicas(
 
     async def job(backend: Backend, _stop: object) -> Picture:
         cluster = await backend.open()
-        asked = Depths(recovery_duration_ms / 1000, depth)
+        asked = Depths(recovery_duration_ms / 1000, depth, picture_wait=PICTURE_WAIT)
         picture = await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
         picture = await with_evidence(backend, picture, disks)
         return await with_verdicts(backend, picture, copy, now=time.time())

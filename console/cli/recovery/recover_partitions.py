@@ -81,7 +81,13 @@ class Report(NamedTuple):
 
 
 def choose_leaders(
-    run: Run, options: ChoiceOptions, report: Report, *, file: Path | None = None, dry_run: bool = False
+    run: Run,
+    options: ChoiceOptions,
+    report: Report,
+    *,
+    file: Path | None = None,
+    dry_run: bool = False,
+    picture_wait: float | None = None,
 ) -> int:
     """Chooses leaders, and sends nothing. The plan is written to ``file``; with ``dry_run`` and no file it is
     saved in the state directory. Returns the exit status.
@@ -93,7 +99,7 @@ def choose_leaders(
 
     async def job(backend: Backend, _stop: StopRequest) -> Choices:
         await backend.open()
-        choices = await survey_and_choose(backend, options, run.screen.progress)
+        choices = await survey_and_choose(backend, options, run.screen.progress, picture_wait=picture_wait)
         return replace(choices, plan=await with_groups(backend, choices.plan, run.screen.progress))
 
     choices = run.read(job)

@@ -137,12 +137,19 @@ class ChoiceOptions:
 
 
 async def survey_and_choose(
-    cluster: Backend, options: ChoiceOptions, progress: Progress | None = None
+    cluster: Backend,
+    options: ChoiceOptions,
+    progress: Progress | None = None,
+    *,
+    picture_wait: float | None = None,
 ) -> Choices:
-    """Surveys the partitions and chooses a leader for each. Raises ConsoleError and BackendError."""
+    """Surveys the partitions and chooses a leader for each. ``picture_wait`` as in SurveyRequest: a recovery goes
+    on asking. Raises ConsoleError and BackendError.
+    """
     info = await cluster.cluster()
     # A disk may have parted from the others earlier than these parted from each other.
-    depths = Depths(options.seconds, Depth.FULL if options.evidence else Depth.DIVERGENCE)
+    depth = Depth.FULL if options.evidence else Depth.DIVERGENCE
+    depths = Depths(options.seconds, depth, picture_wait=picture_wait)
     source = MetadataLogSource()
     async with tasks() as group:
         # Most of the metadata log is read during the survey, and what is newer after it.

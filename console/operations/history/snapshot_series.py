@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, SurveyRequest
+from backends.base.answers import (
+    PICTURE_WAIT,
+    ClusterInfo,
+    Contact,
+    Depth,
+    LogDir,
+    Partitions,
+    SurveyRequest,
+)
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from console.operations.survey.partition_picture import tasks
@@ -222,7 +230,9 @@ class Series:
 
     async def _survey(self, states: Sequence[PartitionState], contacts: dict[int, Contact]) -> Any:
         topics = tuple(dict.fromkeys(state.topic for state in states))
-        request = SurveyRequest(tuple(states), self._taking.duration, Depth.DIVERGENCE)
+        request = SurveyRequest(
+            tuple(states), self._taking.duration, Depth.DIVERGENCE, picture_wait=PICTURE_WAIT
+        )
         async with tasks() as group:
             configs = group.create_task(self._backend.topic_configs(topics))
             result = await self._backend.survey(request)

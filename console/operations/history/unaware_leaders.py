@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from backends.base.answers import Depth, SurveyRequest
+from backends.base.answers import PICTURE_WAIT, Depth, SurveyRequest
 from backends.base.protocol import Backend, Progress
 from console.operations.history.incident import PlanFile
 from recovery.model import PartitionState, TopicPartition
@@ -31,7 +31,7 @@ async def read_unaware_leaders(
     )
     if not asked:
         return {}
-    request = SurveyRequest(asked, seconds, Depth.LAST, log_dirs=False)
+    request = SurveyRequest(asked, seconds, Depth.LAST, log_dirs=False, picture_wait=PICTURE_WAIT)
     surveys = (await backend.survey(request, progress)).surveys
     found = {survey.tp: old_leaders(survey) for survey in surveys}
     return {tp: writing for tp, writing in found.items() if writing}

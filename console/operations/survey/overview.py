@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from backends.base.answers import (
+    PICTURE_WAIT,
     ClusterInfo,
     Contact,
     Depth,
@@ -201,7 +202,8 @@ async def _survey(
     for offline, depth in ((True, Depth.DIVERGENCE), (False, Depth.LAST)):
         wanted = tuple([state for state in states if (state.leader == NO_LEADER) is offline])
         if wanted:
-            results.append(await backend.survey(SurveyRequest(wanted, duration, depth), progress))
+            request = SurveyRequest(wanted, duration, depth, picture_wait=PICTURE_WAIT)
+            results.append(await backend.survey(request, progress))
     contacts: dict[int, Contact] = {}
     for contact in (contact for result in results for contact in result.contacts):
         before = contacts.get(contact.broker)

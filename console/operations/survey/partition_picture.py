@@ -37,11 +37,12 @@ _NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """The survey's duration in seconds, and its depth."""
+    """The survey's duration in seconds, its depth, and how long a picture waits for one broker (SurveyRequest)."""
 
     duration: float = 30.0
     depth: Depth = Depth.DIVERGENCE
     log_dirs: bool = True
+    picture_wait: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,13 @@ async def examine(
         # Asked while the partitions are: a list of all of them needs the log dirs too, and shares the request.
         dirs_asked = group.create_task(_log_dirs(backend, depths.duration)) if health else None
         selected = await _selected(backend, selection)
-        request = SurveyRequest(selected.states, depths.duration, depths.depth, depths.log_dirs)
+        request = SurveyRequest(
+            selected.states,
+            depths.duration,
+            depths.depth,
+            depths.log_dirs,
+            picture_wait=depths.picture_wait,
+        )
         whole_asked = group.create_task(_whole(backend, selected)) if health else None
         configs_asked = group.create_task(backend.topic_configs(topics_of(selected.states)))
         result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())

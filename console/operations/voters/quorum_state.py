@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
-from recovery.cluster_health import REFUSED
 from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
@@ -28,6 +27,8 @@ FETCHING = 1.5
 """
 UNLOADED = "Direct-to-controller communication is not supported"
 """What a controller without any metadata answers to DescribeCluster (Kafka's ControllerApis)."""
+REFUSED = "connection refused"
+"""Part of an answer's problem where nothing listens at a controller's own address."""
 SETTLING = 4.0
 """Seconds after which a healthy quorum has committed what it had written: an idle leader appends twice a
 second.

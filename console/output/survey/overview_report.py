@@ -123,15 +123,17 @@ def count_lines(view: Overview) -> Iterator[str]:
 
 
 def _unrecorded(view: Overview) -> Iterator[str]:
-    """Brokers that went down when no controller was there to take them out of ISRs: the counts do not show them."""
+    """Brokers that do not answer when no controller is there to take them out of ISRs: no count shows them."""
     health = view.health
-    down = frozenset() if health.current else frozenset(health.brokers_down)
-    states = [state for state in view.partitions.states if not down.isdisjoint(state.isr)] if down else []
+    if health.current:
+        return
+    silent = frozenset((*health.brokers_down, *health.brokers_unreached))
+    states = [state for state in view.partitions.states if not silent.isdisjoint(state.isr)]
     if states:
-        led = sum(state.leader in down for state in states)
+        led = sum(state.leader in silent for state in states)
         yield (
-            f"{brokers_are(down, 'down')} and still shown as the leader of {led:,} of them and in the ISR of"
-            f" {len(states):,}: without a controller nobody records it"
+            f"{brokers_are(silent, 'not reached')} and still shown as the leader of {led:,} of them and in the ISR"
+            f" of {len(states):,}: without a controller nobody records it"
         )
 
 
@@ -193,7 +195,7 @@ def _broker_rows(view: Overview) -> list[tuple[str, ...]]:
             str(b.broker.id),
             f"{b.broker.host}:{b.broker.port}",
             b.broker.rack or "",
-            "fenced" if b.broker.fenced else "",
+            "fenced" if b.broker.fenced else "up" if view.health.current else "",
             f"{b.failed_dirs:,} failed" if b.failed_dirs else "",
             "answers" if b.problem is None else printable(str(b.problem)),
         )

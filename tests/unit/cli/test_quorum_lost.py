@@ -39,7 +39,9 @@ def test_status_says_what_no_controller_has_recorded(call: Caller) -> None:
     """The ISRs still have the dead broker, so nothing seems to lack a replica."""
     ended = call("ktriage", "status", *LOST)
     assert "0 not fully replicated" in ended.out
-    assert "broker 3 is down and still shown as the leader of 1 of them and in the ISR of 3" in ended.out
+    assert (
+        "broker 3 is not reached and still shown as the leader of 1 of them and in the ISR of 3" in ended.out
+    )
 
 
 def test_the_json_of_status_still_counts_what_was_seen(call: Caller) -> None:

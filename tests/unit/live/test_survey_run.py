@@ -219,7 +219,9 @@ def on_stage() -> Iterator[None]:
         yield
 
 
-def play(cast_of: Cast, depth: Depth, likely: LikelyEpochs | None = None) -> LiveSurvey:
+def play(
+    cast_of: Cast, depth: Depth, likely: LikelyEpochs | None = None, picture_wait: float | None = None
+) -> LiveSurvey:
     """A survey that comes to its end by itself: its duration is an hour."""
     tps = sorted(cast_of.players[0].logs)
     states = [
@@ -229,7 +231,9 @@ def play(cast_of: Cast, depth: Depth, likely: LikelyEpochs | None = None) -> Liv
     async def run() -> LiveSurvey:
         survey = LiveSurvey(
             cast_of,
-            SurveyRequest(tuple(states), 3600.0, depth, likely_epochs=likely or {}),
+            SurveyRequest(
+                tuple(states), 3600.0, depth, likely_epochs=likely or {}, picture_wait=picture_wait
+            ),
             cast_of.cluster(),
             read_cluster_again=cast_of.look_again,
             note_log_dirs=cast_of.note_log_dirs,
@@ -359,6 +363,55 @@ def test_a_broker_that_is_down_for_the_controller_is_not_asked_until_the_time_is
     ((one, fenced, other),) = SurveyedReplicas(survey, {}, {}).all().values()
     assert isinstance(fenced.log, Unknown) and "no such replica" in fenced.log.detail
     assert isinstance(one.log, ReplicaLog) and isinstance(other.log, ReplicaLog)
+
+
+def _refusing(**broker_1: Any) -> Cast:
+    tp = TopicPartition("t", 0)
+    players = [Player({tp: WholeLog((0, 1, 1, 2))}, _round_and_round([0])) for _ in BROKERS]
+    return Cast((players[0], replace(players[1], **broker_1), players[2]), fenced_after=10**9)
+
+
+def _log_of_1(survey: LiveSurvey) -> ReplicaLog | Unknown:
+    (told,) = SurveyedReplicas(survey, {}, {}).all().values()
+    return next(one.log for one in told if one.broker == 1)
+
+
+def test_an_election_goes_on_asking_a_broker_that_refuses_and_a_picture_does_not() -> None:
+    """The controller lists it as up; it takes connections again after 12 attempts."""
+    assert isinstance(_log_of_1(play(_refusing(dies=0, returns=12), Depth.LAST)), ReplicaLog)
+    drawn = play(_refusing(dies=0, returns=12), Depth.LAST, picture_wait=0.0)
+    assert (
+        _log_of_1(drawn)
+        == drawn.contacts[1].problem
+        == Unknown(Why.NOT_ANSWERED, "broker: connection refused")
+    )
+    assert [contact.problem for broker, contact in drawn.contacts.items() if broker != 1] == [None, None]
+
+
+def test_a_picture_gives_a_broker_that_refuses_a_moment_to_come_back() -> None:
+    assert isinstance(
+        _log_of_1(play(_refusing(dies=0, returns=3), Depth.LAST, picture_wait=15.0)), ReplicaLog
+    )
+
+
+def test_the_first_other_node_that_answers_settles_a_broker_for_a_picture() -> None:
+    class Elsewhere(Cast):
+        async def connection(self, broker: int) -> BrokerConnection:
+            if broker != 1:
+                return await super().connection(broker)
+            self.players[1].dialled += 1
+            raise BrokerError(ConnectionProblem.WRONG_NODE, "broker", "another broker than 1 answers there")
+
+    cast_of = Elsewhere(*vars(_refusing()).values())
+    drawn = play(cast_of, Depth.LAST, picture_wait=15.0)
+    assert _log_of_1(drawn) == Unknown(Why.FAILED, "broker: another broker than 1 answers there")
+    assert cast_of.players[1].dialled == 1
+
+
+def test_a_picture_does_not_wait_for_a_broker_that_says_again_and_again_that_it_has_no_such_replica() -> None:
+    """Another broker answers at its address, and does not say which it is."""
+    drawn = play(_refusing(shy={TopicPartition("t", 0): 10**9}), Depth.LAST, picture_wait=0.0)
+    assert _log_of_1(drawn) == Unknown(Why.FAILED, "the broker has no such replica")
 
 
 def test_a_log_that_changes_all_the_time_is_given_up_with_the_reason() -> None:

@@ -186,12 +186,12 @@ def test_a_broker_that_gets_no_new_metadata_tells_no_all_clear() -> None:
 BROKERS = tuple(Broker(i, f"kafka-{i}", 9092, None, False) for i in (1, 2, 3))
 
 
-def test_a_broker_is_down_that_is_fenced_or_refuses_connections_but_not_one_that_refuses_an_answer() -> None:
+def test_a_broker_is_down_that_is_fenced_and_does_not_answer_and_no_other() -> None:
     fenced = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
-    assert troubled_brokers(fenced, {}, {}) == ((3,), (), ())
+    assert troubled_brokers(fenced, {}, {}) == ((), (3,), ()), "it was not asked"
     assert troubled_brokers(fenced, {3: SILENT}, {}) == ((3,), (), ())
-    assert troubled_brokers(BROKERS, {1: None, 2: SILENT}, {3: REFUSED}) == ((2,), (), ())
-    assert troubled_brokers(BROKERS, {1: None}, {3: SILENT}) == ((3,), (), ())
+    assert troubled_brokers(BROKERS, {1: None, 2: SILENT}, {3: REFUSED}) == ((), (), (2,))
+    assert troubled_brokers(BROKERS, {1: None}, {3: SILENT}) == ((), (), (3,))
 
 
 def test_a_broker_that_only_we_or_only_the_controllers_do_not_reach_is_not_called_down() -> None:
@@ -200,13 +200,21 @@ def test_a_broker_that_only_we_or_only_the_controllers_do_not_reach_is_not_calle
     assert troubled_brokers(fenced, {1: None, 2: late, 3: None}, {}) == ((), (3,), (2,))
     told = WELL._replace(brokers_fenced=(3,), brokers_unreached=(2,))
     assert not told.well
-    assert health_line(told) == "broker 3 fenced · broker 2 not reached · no partition offline"
+    line = "broker 3 fenced · broker 2 not reached from here; the controller says that it is up"
+    assert health_line(told) == f"{line} · no partition offline"
+    assert health_line(told, width=79) == "broker 3 fenced · broker 2 not reached · no partition offline"
+    nobody = health_line(told._replace(quorum=NO_LEADER))
+    assert nobody == "quorum NO LEADER · broker 3 fenced · broker 2 not reached", (
+        "there is no controller that says so"
+    )
 
 
 def test_a_fenced_broker_that_an_older_release_does_not_list_is_down() -> None:
     offline = survey({1: log((0, 0, 10)), 2: log((0, 0, 10)), 3: SILENT}, isr=(1, 2)).state
     listed = tuple(broker._replace(fenced=None) for broker in BROKERS[:2])
     assert troubled_brokers(listed, {}, {}, (offline,)).down == (3,)
+    last_member = offline._replace(leader=-1, isr=(3,))
+    assert troubled_brokers(listed, {}, {}, (last_member,)).down == (3,), "the ISR keeps its last member"
 
 
 def test_a_topic_that_elects_uncleanly_is_named_only_where_it_was_read() -> None:
@@ -228,7 +236,7 @@ def test_a_controller_that_is_down_and_known_by_its_address_only_is_named_by_it(
     assert "of: 127.0.0.1:9093" in lost.sentence
 
 
-def test_a_broker_that_refuses_is_not_said_to_be_out_of_reach() -> None:
+def test_a_broker_that_refuses_to_tell_is_not_said_to_be_out_of_reach() -> None:
     brokers = [Broker(number, "h", 9092, None, fenced=False) for number in (1, 2, 3)]
     silent = Unknown(Why.NOT_ANSWERED, "timed out")
     found = troubled_brokers(brokers, {1: REFUSED, 2: silent, 3: None}, {1: REFUSED})
