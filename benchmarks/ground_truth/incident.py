@@ -104,9 +104,10 @@ def incident_result(line: str) -> IncidentResult:
     """From a line of :meth:`IncidentResult.line`. Raises ValueError for one that was cut off."""
     fields = json.loads(line)
     counts = fields.pop("counts")
-    verdicts, excuses = Counter(counts.pop("verdicts")), Counter(counts.pop("excused"))
+    for name in ("verdicts", "open_for", "best", "excused"):
+        counts[name] = Counter(counts[name])
     fields["decisions"] = Counter(fields["decisions"])
-    return IncidentResult(**fields, counts=PromiseCounts(**counts, verdicts=verdicts, excused=excuses))
+    return IncidentResult(**fields, counts=PromiseCounts(**counts))
 
 
 def run_incident(cluster: KafkaCluster, seed: int, topics: int, only: Only | None = None) -> IncidentResult:

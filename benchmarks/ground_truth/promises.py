@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from benchmarks.ground_truth.disk_records import DiskReplica, Place
-from recovery.acknowledged.verdict import Condition, ConditionKind, PartitionVerdicts, Verdict
+from recovery.acknowledged.verdict import Condition, ConditionKind, PartitionVerdicts, Verdict, VerdictValue
 from recovery.loss import Loss, loss
 from recovery.model import Survey, Unknown
 
@@ -91,8 +91,9 @@ class TopicHistory:
 class PromiseCounts:
     """``choices`` is the number of candidates that were judged; ``excused`` are false verdicts by the condition
     that they named and that did not hold. ``verdicts`` counts them by what was at hand (the metadata log, the disks
-    of dead brokers, neither) and by what was told; ``alone``: records that were acknowledged with acks=1 only, and
-    that an election with the verdict none lost.
+    of dead brokers, neither) and by what was told, ``open_for`` the open ones by what would decide them; ``best``
+    counts partitions by what their best candidate was told. ``alone``: records that were acknowledged with acks=1
+    only, and that an election with the verdict none lost.
     """
 
     choices: int = 0
@@ -100,6 +101,8 @@ class PromiseCounts:
     nothing: int = 0
     alone: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
+    open_for: Counter[str] = field(default_factory=Counter)
+    best: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: PromiseCounts) -> None:
@@ -108,6 +111,8 @@ class PromiseCounts:
         self.nothing += other.nothing
         self.alone += other.alone
         self.verdicts.update(other.verdicts)
+        self.open_for.update(other.open_for)
+        self.best.update(other.best)
         self.excused.update(other.excused)
 
 
@@ -123,6 +128,9 @@ def broken_promises(
     """One line for each claim about a candidate that is not true. ``disks`` has every replica, also the silent
     ones. ``at_hand`` says by what was judged.
     """
+    if judged is not None and judged.candidates:
+        values = {verdict.value for verdict in judged.candidates.values()}
+        counts.best[f"{at_hand}: {next(value for value in VerdictValue if value in values)}"] += 1
     for broker, chosen in disks.items():
         if survey.log(broker) is None:
             continue
@@ -138,6 +146,9 @@ def broken_promises(
         if verdict is None:
             continue
         counts.verdicts[f"{at_hand}: {verdict.value}"] += 1
+        if verdict.value is VerdictValue.OPEN:
+            needed = " or ".join(sorted({str(one.kind) for one in verdict.decided_by})) or "nothing any more"
+            counts.open_for[f"{at_hand}: {needed}"] += 1
         for line in excused(topic, survey, verdict, _broken_verdict(topic, chosen, others, verdict), counts):
             yield f"{survey.tp}, choice {broker}, {verdict.value} ({at_hand}): {line}"
 

@@ -164,3 +164,5 @@ def _sum_up(results: list[IncidentResult]) -> None:
             )
             shares = ", ".join(f"{value} {count:,}" for value, count in sorted(verdicts.items()))
             print(f"  verdicts ({at_hand}): {shares}: {decided:.0%} decided")
+    for name, counter in (("open until", total.open_for), ("best candidates", total.best)):
+        print(f"  {name}: {', '.join(f'{key} {count:,}' for key, count in counter.most_common())}")
