@@ -56,6 +56,12 @@ def requests(plan: Plan, native: bool) -> Iterator[PlannedRequest]:
             yield _reassign(moved, "restore the assignment order", lambda row: row.replicas)
 
 
+def requests_in_short(plan: Plan, *, native: bool) -> str:
+    """Such as ``sends ElectLeaders (elect the designated leaders)``: each kind of request once, as they go out."""
+    kinds = dict.fromkeys(f"{request.name} ({request.purpose})" for request in requests(plan, native))
+    return f"sends {', then '.join(kinds)}"
+
+
 def election_parts(rows: Sequence[PlanRow]) -> Iterator[tuple[PlanRow, ...]]:
     """The rows in parts. The most important topic still comes first: that of the first row."""
     for start in range(0, len(rows), NEIGHBOURS_AMONG):

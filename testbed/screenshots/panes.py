@@ -78,7 +78,7 @@ PICTURES = (
         )
         for width, size in (("narrow", NARROW), ("wide", WIDE))
     ),
-    Screenshot("confirmation", "last-replica-standing", NARROW, ("enter", "c", "6", "A", "X")),
+    Screenshot("confirmation", "last-replica-standing", (80, 30), ("enter", "c", "6", "A", "X")),
     Screenshot("advice", "stale-long-tail", NARROW, ("enter", "c")),
     Screenshot("candidates", "stale-long-tail", NARROW, _CHOOSE),
     Screenshot("strategies", "offline-2000", NARROW, ("T",)),
@@ -147,8 +147,7 @@ async def draw(picture: Screenshot) -> str:
             field.cursor_blink = False
         if app.desk is not None:
             app.desk.draw_bars()  # as the next tick would, but ticks come in real time
-        await pilot.pause()
-        drawn = app.export_screenshot(title="ktriage")
+        drawn = await _settled(app, pilot)
         fixed.close()
         await app.close_session()
     return drawn
@@ -158,6 +157,16 @@ async def draw(picture: Screenshot) -> str:
 async def _shown(app: Console, size: tuple[int, int]) -> AsyncIterator[Pilot[int]]:
     async with app.run_test(size=size) as pilot:
         yield pilot
+
+
+async def _settled(app: Console, pilot: Pilot[int]) -> str:
+    """The screen, once it is drawn the same again: a scroll bar that comes folds texts anew in a later round."""
+    before, now = "", app.export_screenshot(title="ktriage")
+    async with asyncio.timeout(LIMIT):
+        while now != before:
+            await pilot.pause()
+            before, now = now, app.export_screenshot(title="ktriage")
+    return now
 
 
 async def _wait_idle(app: Console, pilot: Pilot[int], *, first: bool = False) -> None:

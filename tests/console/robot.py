@@ -246,11 +246,18 @@ class Robot:
         for field, text in (("#expected", typed), ("#reason", reason)):
             if confirmation.query(field):
                 confirmation.query_one(field, Input).value = text
+        await self.reads_the_warnings()
         button = confirmation.query_one("#confirm")
         await self.until(lambda: not button.disabled, f"a complete confirmation: {confirmation.missing}")
         button.focus()
         await self.until(lambda: button.has_focus, "the button in focus")
         await self.press("enter")
+
+    async def reads_the_warnings(self) -> None:
+        """Page by page, as far as the confirmation asks for it."""
+        confirmation = self.app.screen
+        while isinstance(confirmation, Confirmation) and "read the warnings" in confirmation.missing:
+            await self.press("pagedown")
 
     async def idle(self) -> None:
         """Waits until nothing is under way."""

@@ -21,8 +21,25 @@ async def test_pane_6_names_the_groups_before_and_the_hand_over_after_the_electi
         await robot.sees("billing on payments-0: committed 1,450 (epoch 0)", "back to 1,000")
         await robot.arms()
         await robot.applies("payments", "drill")
+        # A leader alone is no recovery: two groups would skip records.
+        await robot.hears("1 elected; 2 consumer groups affected (ktriage groups fix)")
+        assert "recovered" not in robot.screen
         await robot.press("H")
         await robot.sees(
             "Hand-over", "affected by the elections and not put right with ktriage: audit, billing"
         )
         await robot.sees("groups fix")
+
+
+async def test_a_transaction_that_hangs_after_the_election_is_reported_with_its_result(home: Path) -> None:
+    """An election that loses nothing of what was acknowledged is no recovery while consumers stand still."""
+    async with console("hanging-transactions", size=(140, 45), guide=True) as robot:
+        await robot.looked()
+        await robot.plans(2)
+        await robot.arms()
+        confirmation = await robot.asks_to_apply()
+        await robot.confirms(confirmation.request.expected or "", "drill")
+        await robot.idle()
+        await robot.hears("may hang (ktriage transactions fix)")
+        assert "recovered" not in robot.screen
+        await robot.sees("Guide: elected")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from textual.widgets import Input
 
 from console.app.plan.applier import request
 from console.app.plan.confirmed_change import freeze
@@ -13,7 +14,9 @@ from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, Ver
 from recovery.plan.values import Plan
 from tests.unit.plan.plans import equal_logs, plan_of, stale_long_tail
 from tests.unit.recovery.surveys import log, survey
-from widgets.dialogs.confirmation import ConfirmRequest
+from tests.unit.widgets.harness import Harness, text_of
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.text_lines import Lines
 
 
 def asked_of(plan: Plan, verdict: Verdict | None = None) -> ConfirmRequest:
@@ -63,3 +66,86 @@ def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, war
 def test_records_that_were_never_acknowledged_are_named_as_such(verdict: Verdict, what: str) -> None:
     asked = asked_of(plan_of(stale_long_tail()), verdict)
     assert any(f"1 of 1 may lose {what}; offsets lost" in line for line in asked.warnings)
+
+
+RESCUE = (
+    ConfirmOption(
+        "rescue first", "Rescue first: what is cut off is read into …/rescues/20260101T000000Z-00000000"
+    ),
+    ConfirmOption("no rescue", "NO rescue: what is cut off is gone for good."),
+)
+
+
+@pytest.mark.parametrize("partitions", [1, 13, 300])
+@pytest.mark.parametrize("size", [(80, 14), (80, 24), (120, 40), (200, 50)])
+async def test_every_warning_is_read_before_anything_can_be_confirmed(
+    size: tuple[int, int], partitions: int
+) -> None:
+    """Title and buttons stay where they are, however long the warnings and low the terminal."""
+    asked = asked_of(plan_of(*(stale_long_tail(partition=number) for number in range(partitions))), SOME_LOST)
+    app = Harness(Lines())
+    async with app.run_test(size=size) as pilot:
+        app.push_screen(Confirmation(replace(asked, options=RESCUE)))
+        await pilot.pause()
+        confirmation = app.screen
+        assert isinstance(confirmation, Confirmation)
+        confirmation.query_one("#expected", Input).value = asked.expected or ""
+        confirmation.query_one("#reason", Input).value = "drill"
+        await pilot.pause()
+        pages = [text_of(app)]
+        assert "! acknowledged records lost: " in pages[0], "a warning comes first"
+        while confirmation.missing:
+            assert confirmation.query_one("#confirm").disabled
+            assert "not yet: read the warnings to their end (PgDn)" in pages[-1]
+            await pilot.press("pagedown")
+            await pilot.pause()
+            pages.append(text_of(app))
+            assert len(pages) < 20, "no key shows more"
+        assert not confirmation.query_one("#confirm").disabled
+        read = words("\n".join(pages))
+        assert not [warning for warning in asked.warnings if not words(warning) <= read]
+        for page in pages:
+            for word in (asked.title, "[ Apply ]", "[ Cancel ]", "Rescue first"):
+                assert word in page, f"{word} is off the screen\n{page}"
+        for _ in range(20):
+            await pilot.press("pagedown")
+        assert text_of(app).count("orders-") or partitions == 1
+        last = asked.target[-1].split(":")[0]
+        assert last in text_of(app), f"what is sent and where cannot be reached by keys\n{text_of(app)}"
+
+
+def words(text: str) -> set[str]:
+    return set(text.replace("┃", " ").split()) - {"…"}
+
+
+def test_the_targets_are_counted_and_the_three_that_may_lose_most_are_named() -> None:
+    surveys = [equal_logs(partition=number) for number in range(10)]
+    surveys += [stale_long_tail(partition=number) for number in range(3)]
+    target = asked_of(plan_of(*surveys)).target
+    assert target[0].startswith("LIVE kafka:9092, cluster cluster-1")
+    assert target[1].startswith(
+        "sends AlterPartitionReassignments (put the chosen leader first), then ElectLeaders"
+    )
+    assert [line.split(":")[0] for line in target[2:]] == [
+        "orders-0",
+        "orders-1",
+        "orders-2",
+        "… and 10 more partitions",
+    ]
+
+
+async def test_a_page_that_was_skipped_was_not_read() -> None:
+    asked = ConfirmRequest("Apply?", ("LIVE",), "Apply", "X", tuple(f"warning {n}" for n in range(40)))
+    app = Harness(Lines())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(Confirmation(asked))
+        await pilot.pause()
+        confirmation = app.screen
+        assert isinstance(confirmation, Confirmation)
+        confirmation.query_one("#question").scroll_end(animate=False)
+        await pilot.pause()
+        assert "warning 39" in text_of(app)
+        assert confirmation.query_one("#confirm").disabled
+        await pilot.press("pageup", "pageup", "pageup", "pagedown", "pagedown", "pagedown")
+        await pilot.pause()
+        assert not confirmation.query_one("#confirm").disabled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -10,6 +11,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
@@ -19,6 +22,8 @@ from widgets.dialogs.guarded_button import GuardedButton
 from widgets.lifecycle import screen_is_open, when_ready
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
+
+REASON = "Why (it goes into the journal)"
 
 
 class ConfirmOption(NamedTuple):
@@ -31,7 +36,8 @@ class ConfirmOption(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmRequest:
-    """What is asked. ``target`` is what was frozen when the dialog opened, line by line; ``expected`` is what has
+    """What is asked. ``target`` is what was frozen when the dialog opened, line by line: the cluster, what is sent,
+    then the targets themselves. The ``warnings`` stand above it. ``expected`` is what has
     to be typed (None: nothing), ``expected_what`` says what that is ("the number of partitions that may lose
     something"). ``opened_by`` is the key that opened it, "" for the mouse: it presses nothing before another key
     was seen. ``options``: ways to go about it; the first holds unless Ctrl+R chooses the next one.
@@ -59,22 +65,51 @@ class ConfirmAnswer:
     option: int = 0
 
 
+class _Question(Lines):
+    """Warnings and targets, in the room that title, fields and buttons leave: what has no room there is reached by
+    keys. ``room`` tells that height for a width.
+    """
+
+    class Shown(Message):
+        """Other lines are on the screen."""
+
+    def __init__(self, content: Callable[[int], list[Line]], room: Callable[[int], int]) -> None:
+        super().__init__(content, focusable=False, key="PgDn", id="question")
+        self._room = room
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return min(super().get_content_height(container, viewport, width), self._room(width))
+
+    def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002  # the base class handles it too
+        self.post_message(self.Shown())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Shown())
+
+
+_LOW = 20
+"""On a terminal with fewer lines, fields have no lines of their own that say what they are for, and no margins."""
+_LEAST_ROOM = 3
+
+
 class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer | None]):
     """Ends with :class:`ConfirmAnswer`, or with None. Cancel has the focus; the key that opened it presses nothing
     before another key was seen. What is typed while a button has the focus goes into the field that misses
-    something.
+    something. Nothing is confirmed before every line of the warnings was on the screen.
     """
 
     DEFAULT_CSS = """
     Confirmation { align: center middle; }
     Confirmation > Vertical {
-        width: 96%; max-width: 100; height: auto; max-height: 96%; border: heavy $error; padding: 0 1;
+        width: 96%; max-width: 100; height: auto; max-height: 100%; border: heavy $error; padding: 0 1;
         background: $surface; overflow-y: auto; scrollbar-size-vertical: 1;
     }
-    Confirmation .question { max-height: 11; }
+    Confirmation #question { scrollbar-gutter: stable; scrollbar-size-horizontal: 0; }
     Confirmation Input { height: 1; border: none; padding: 0 1; background: $panel; }
     Confirmation Input:focus { border: none; }
     Confirmation Horizontal { height: auto; margin: 1 0 0 0; }
+    Confirmation.low Horizontal { margin: 0; }
     Confirmation GuardedButton {
         height: 1; min-width: 16; border: none; margin: 0 2 0 0; background: $panel; color: $foreground;
     }
@@ -90,6 +125,11 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         # Before the field itself has handled what was typed: what follows the key belongs to the next field.
         Binding("tab", "move_focus(1)", show=False, priority=True),
         Binding("shift+tab", "move_focus(-1)", show=False, priority=True),
+        # No field uses these keys, so that they scroll whatever has the focus.
+        Binding("up", "scroll_question(-1)", show=False),
+        Binding("down", "scroll_question(1)", show=False),
+        Binding("pageup", "page_question(-1)", show=False),
+        Binding("pagedown", "page_question(1)", show=False),
     ]
     AUTO_FOCUS = "#cancel"
 
@@ -101,18 +141,22 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         self._space = False
         self._awaits_focus: Input | None = None
         """The field that what is typed goes into; keys may come before it has the focus."""
+        self._warnings_shown = 0
+        """How many of their lines were on the screen, from the first on; none was skipped."""
+        self._folded_for = 0
 
     def compose(self) -> ComposeResult:
         request = self.request
         with Vertical():
-            yield Lines(self._question, focusable=False, classes="question")
+            yield Lines(self._title, focusable=False)
+            yield _Question(self._question, self._room)
             if request.options:
                 yield Lines(self._chosen_option, focusable=False, id="option")
             if request.expected is not None:
                 yield Lines(self._asks, focusable=False)
                 yield Input(id="expected", select_on_focus=False)
             if request.needs_reason:
-                yield Lines(_reason, focusable=False)
+                yield Lines(self._asks_reason, focusable=False)
                 yield Input(id="reason", max_length=500, select_on_focus=False)
             yield Lines(self._missing, focusable=False, id="missing")
             with Horizontal():
@@ -120,13 +164,53 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
                 yield GuardedButton(Content("[ Cancel ]"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
+        self._fit_height()
         if not screen_is_open(self):  # taken away before it had its parts
             return
         self._show_missing()
 
+    @when_ready
+    def on_resize(self) -> None:
+        self._fit_height()
+        for lines in self.query(Lines):
+            lines.show_again()
+            lines.refresh(layout=True)
+
+    def _fit_height(self) -> None:
+        """On a low terminal the empty fields themselves say what they are for."""
+        self.set_class(self._low, "low")
+        labels = {"expected": f"type {self.request.expected_what}", "reason": REASON}
+        for field in self.query(Input):
+            field.placeholder = labels[field.id or ""] if self._low else ""
+
+    @when_ready
+    def on__question_shown(self) -> None:
+        """More of the warnings may have been on the screen. After a change of width they are other lines."""
+        question = self.query_one(_Question)
+        width, top = question.scrollable_content_region.width, question.scroll_offset.y
+        if self._unread and width != self._folded_for:
+            self._warnings_shown, self._folded_for = 0, width
+        if self._unread and top <= self._warnings_shown:
+            end = top + question.size.height
+            whole = end if end >= len(question.lines) else end - 1
+            self._warnings_shown = max(self._warnings_shown, whole)
+        self._show_missing()
+
+    @property
+    def _low(self) -> bool:
+        return self.app.size.height < _LOW
+
+    @property
+    def _unread(self) -> bool:
+        """Whether a line of the warnings was not on the screen yet."""
+        lines = len(self._warning_lines(max(1, self._folded_for)))
+        return self._warnings_shown < lines
+
     @property
     def missing(self) -> str:
-        """What has still to be typed before it can be confirmed; "" when nothing has."""
+        """What has still to be read or typed before it can be confirmed; "" when nothing has."""
+        if self._unread:
+            return "read the warnings to their end (PgDn)"
         return {
             "#expected": f"type {self.request.expected_what}",
             "#reason": "give a reason: it goes into the journal",
@@ -198,6 +282,15 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         if self.request.options:
             self._option = (self._option + 1) % len(self.request.options)
             self.query_one("#option", Lines).show(self._chosen_option)
+            self.query_one(_Question).refresh(layout=True)
+
+    def action_scroll_question(self, lines: int) -> None:
+        self.query_one(_Question).scroll_relative(y=lines, animate=False)
+
+    def action_page_question(self, pages: int) -> None:
+        """The last line is shown again as the first: the sign that more follows has cut it."""
+        page = max(1, self.query_one(_Question).size.height - 1)
+        self.action_scroll_question(pages * page)
 
     def action_move_focus(self, step: int) -> None:
         self._another_key = True
@@ -216,14 +309,35 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     def _show_missing(self) -> None:
         self.query_one("#confirm", GuardedButton).disabled = bool(self.missing)
-        self.query_one("#missing", Lines).show(self._missing)
+        said = self.query_one("#missing", Lines)
+        before = len(said.lines)
+        said.show(self._missing)
+        if len(said.lines) != before:
+            self.query_one(_Question).refresh(layout=True)
+
+    def _room(self, width: int) -> int:
+        """The lines that title, fields, buttons and the border leave for the question."""
+        request = self.request
+        around = [self._title(width), self._missing(width) or [()]]
+        around += [self._chosen_option(width)] if request.options else []
+        around += [self._asks(width)] if request.expected is not None else []
+        around += [self._asks_reason(width)] if request.needs_reason else []
+        fields = (request.expected is not None) + request.needs_reason
+        buttons = 1 if self._low else 2
+        return max(_LEAST_ROOM, self.app.size.height - 2 - sum(map(len, around)) - fields - buttons)
+
+    def _title(self, width: int) -> list[Line]:
+        return fold(line(Piece(printable(self.request.title), Tone.STRONG)), width)
 
     def _question(self, width: int) -> list[Line]:
-        request = self.request
-        lines = fold(line(Piece(printable(request.title), Tone.STRONG)), width)
-        for text in request.target:
+        lines = self._warning_lines(width)
+        for text in self.request.target:
             lines += fold(line(Piece(f"  {printable(text)}")), width, "    ")
-        for text in request.warnings:
+        return lines
+
+    def _warning_lines(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        for text in self.request.warnings:
             lines += fold(line(Piece(f"! {printable(text)}", Tone.BAD)), width, "  ")
         return lines
 
@@ -234,7 +348,14 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         return fold(line(shown, Piece("Ctrl+R", Tone.KEY), f": {other.label}"), width)
 
     def _asks(self, width: int) -> list[Line]:
-        return fold(line(Piece(f"To go on, type {self.request.expected_what}:", Tone.KEY)), width)
+        return self._label(f"To go on, type {self.request.expected_what}:", width)
+
+    def _asks_reason(self, width: int) -> list[Line]:
+        return self._label(f"{REASON}:", width)
+
+    def _label(self, text: str, width: int) -> list[Line]:
+        """Nothing on a low terminal: there the empty field says it."""
+        return [] if self._low else fold(line(Piece(text, Tone.KEY)), width)
 
     def _missing(self, width: int) -> list[Line]:
         if not self.is_mounted:
@@ -253,7 +374,3 @@ def _plain(typed: str) -> str:
     """What was typed; a number without the thousands separators that the question shows it with."""
     number = typed.replace(",", "")
     return number if number.isdecimal() and typed == f"{int(number):,}" else typed
-
-
-def _reason(width: int) -> list[Line]:
-    return fold(line(Piece("Why (it goes into the journal):", Tone.KEY)), width)

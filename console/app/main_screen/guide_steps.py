@@ -104,6 +104,8 @@ def _after(now: GuideState) -> str:
         return f"Guide: elected; {under}: {ACKS_REFUSED}. r reads the cluster again; {verify} the result."
     if now.draft.rescue is not None:
         return _rescued(now.draft.rescue, now.pane, armed=now.safety.armed)
+    if now.draft.clients:
+        return f"Guide: elected; {now.draft.clients}. {verify} again when that is done."
     copy = "" if now.why_not("copy_command") else ", Y copies the command line of what you see"
     return f"Guide: recovered. J shows the journal{copy}, q leaves."
 

@@ -73,7 +73,11 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
         background: $surface; overflow-y: auto; scrollbar-size-vertical: 1;
     }
     ChoiceQuestion .question { width: 100%; height: auto; text-style: bold; margin: 0 0 1 0; }
-    ChoiceQuestion OptionList { height: auto; max-height: 12; border: none; background: $surface; padding: 0; }
+    /* The room of the scroll bar is always there: answers are not folded anew when it comes. */
+    ChoiceQuestion OptionList {
+        height: auto; max-height: 12; border: none; background: $surface; padding: 0;
+        scrollbar-gutter: stable; scrollbar-size: 0 1;
+    }
     ChoiceQuestion OptionList:focus { border: none; }
     ChoiceQuestion OptionList:focus > .option-list--option-highlighted {
         color: $foreground; background: $surface; text-style: bold;

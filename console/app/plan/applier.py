@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.answers import Outcome
+from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.app.main_screen.key_actions import NO_ALTER
 from console.app.main_screen.running_task import RunningTask
@@ -26,6 +27,7 @@ from console.plan_files import save_plan
 from console.program import Program
 from console.provenance import now
 from recovery.model import Unknown
+from recovery.plan.election_requests import requests_in_short
 from recovery.plan.plan_review import candidate_harm, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan, PlanRow
@@ -39,6 +41,7 @@ from widgets.text import Tone
 
 if TYPE_CHECKING:
     from console.operations.elections.apply_plan import Applied, ApplyPlan
+    from console.operations.elections.verify_plan import Verified
     from console.operations.rescue.rescue_outlook import RescueChoice, RescueOutlook
 
 
@@ -103,6 +106,9 @@ def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> Re
 
 
 WORST = 5
+"""Warnings of each kind that the question shows."""
+NAMED = 3
+"""Partitions that the question names: those that may lose most."""
 
 
 class Applier:
@@ -189,8 +195,9 @@ class Applier:
         session.plan_is(
             draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
         )
+        verified = await self._verified(frozen.plan) if applied.elected is not None else None
         session.poller.ask()
-        self._tell(applied, change.conclusion(applied))
+        self._tell(applied, change.conclusion(applied), verified)
         if self._unrecorded:
             self._say(self._unrecorded.pop(), Tone.BAD)
 
@@ -260,14 +267,28 @@ class Applier:
             raise half
         self._refuse_changed(whole)
 
-    def _tell(self, applied: Applied, conclusion: Conclusion) -> None:
+    async def _verified(self, plan: Plan) -> Verified | None:
+        """What is known once leaders are elected; None where it could not be read."""
+        session = self._session
+        try:
+            verified = await confirmed_change.verified_now(session, plan, self._progress.begin("verifying"))
+        except BackendError:
+            return None
+        finally:
+            self._progress.end()
+        session.plan_is(draft_changes.verified(session.draft, verified))
+        return verified
+
+    def _tell(self, applied: Applied, conclusion: Conclusion, verified: Verified | None) -> None:
+        """An elected leader alone is no recovery: clients may need something, and writes may be refused."""
         following = f"next: {_key_of(conclusion.next)}; J shows the journal"
         failures = applied.failures
         counts: Mapping[Outcome, int] = {} if applied.elected is None else applied.elected.counts
         done = () if applied.elected is None else [r for r in applied.elected.results if r.succeeded]
         under = [r.state for r in done if r.state is not None and r.state.usable is False]
         # A partition with a leader may not be writable yet: an election alone brings no replica back.
-        elected = f"{len(done):,} {'elected' if under else 'recovered'}"
+        clients = NOT_VERIFIED if verified is None else verified.aftermath.in_short
+        elected = f"{len(done):,} {'elected' if under or clients else 'recovered'}"
         if applied.rescued is not None:
             elected = f"{applied.rescued.offsets:,} offsets rescued, {elected}"
         preserved = () if applied.preserved is None else applied.preserved.brokers
@@ -286,11 +307,19 @@ class Applier:
                 f"{elected}, {len(failures):,} not{' finished' if leads else ''}: {tp}: {why}{more}", Tone.BAD
             )
         elif online == len(done):
-            self._say("nothing was left to elect: what was planned is online already", Tone.GOOD)
-        elif under:
-            self._say(f"{elected}; {_refusing(under)}. {following}", Tone.WARN)
+            online_already = "nothing was left to elect: what was planned is online already"
+            self._say(_joined(online_already, clients), Tone.WARN if clients else Tone.GOOD)
         else:
-            self._say(f"{elected}. {following}", Tone.GOOD)
+            refused = _refusing(under) if under else ""
+            tone = Tone.WARN if under or clients else Tone.GOOD
+            self._say(f"{_joined(elected, refused, clients)}. {following}", tone)
+
+
+NOT_VERIFIED = "groups and transactions could not be read (V reads them again)"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _key_of(command: Sequence[str]) -> str:
@@ -310,12 +339,16 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     """The question: the leaders to be elected, what that loses, and what has to be typed."""
     summary = frozen.summary
     rows = frozen.plan.rows
+    named = worst(frozen.plan, NAMED) or rows[:NAMED]
     leaders = "leader" if summary.elect == 1 else "leaders"
     where = "SIMULATOR" if frozen.simulated else "LIVE"
-    target = [f"{where} {frozen.title}, cluster {frozen.cluster_id}"]
-    target += [_elects(row) for row in rows[:WORST]]
-    if len(rows) > WORST:
-        target.append(f"… and {len(rows) - WORST:,} more partitions")
+    target = [
+        f"{where} {frozen.title}, cluster {frozen.cluster_id}",
+        requests_in_short(frozen.plan, native=prepared.native),
+    ]
+    target += map(_elects, named)
+    if len(rows) > len(named):
+        target.append(f"… and {counted(len(rows) - len(named), 'more partition')}: pane 6 lists each of them")
     warnings: list[str] = []
     if acknowledged := str(summary.acknowledged):
         none_lost = summary.acknowledged.is_none(summary.elect)

@@ -17,18 +17,17 @@ from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
 from console.operations.access import Access
 from console.operations.change import Change, Question, run_change
-from console.operations.elections.election_batches import survey_rows
 from console.operations.elections.loss_consent import NO_REASON, LossConsent, consent_to
 from console.operations.elections.unfinished_orders import SettledOrders
 from console.program import Program
 from console.signals import StopRequest
 from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import Plan
-from recovery.plan.verify import RowState, verify
 from recovery.plan.write import digest
 
 if TYPE_CHECKING:
     from console.operations.elections.apply_plan import Applied, ApplyPlan
+    from console.operations.elections.verify_plan import Verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +141,19 @@ async def apply(
     )
 
 
-async def verified(backend: Backend, plan: Plan, progress: Progress) -> tuple[RowState, ...]:
-    """The current state of every row (``ktriage verify``)."""
-    return verify(plan, await survey_rows(backend, [row.tp for row in plan.rows], progress))
+VERIFY_SECONDS = 10.0
+"""How long the partitions, groups and transactions may take to be read, each."""
+
+
+async def verified_now(session: Session, plan: Plan, progress: Progress) -> Verified:
+    """What ``ktriage verify`` says of the plan now. Raises BackendError."""
+    from console.operations.elections.verify_plan import read_verified  # noqa: PLC0415  # not for the first frame
+
+    async def job(backend: Backend) -> Verified:
+        cluster = await backend.cluster()
+        return await read_verified(backend, plan, cluster, seconds=VERIFY_SECONDS, progress=progress)
+
+    return await session.run(job)
 
 
 P = TypeVar("P")

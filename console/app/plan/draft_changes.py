@@ -14,7 +14,6 @@ from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.values import Header, Plan, PlanError
-from recovery.plan.verify import RowState
 from recovery.plan.write import digest
 from recovery.rescue_branches import BranchPart
 from recovery.strategy import Strategy
@@ -22,6 +21,7 @@ from widgets.plan import RowOutcome
 
 if TYPE_CHECKING:
     from console.operations.elections.apply_plan import Applied
+    from console.operations.elections.verify_plan import Verified
     from console.operations.rescue.rescue_read import Rescued
 
 V = TypeVar("V")
@@ -93,10 +93,11 @@ def compared(draft: Draft, checks: Iterable[Judgement]) -> Draft:
     return replace(draft, checks={check.tp: check for check in checks})
 
 
-def verified(draft: Draft, states: Iterable[RowState]) -> Draft:
+def verified(draft: Draft, found: Verified) -> Draft:
     if draft.plan is None:
         return draft
-    return replace(draft, states={state.tp: state for state in states})
+    states = {**draft.states, **{state.tp: state for state in found.states}}
+    return replace(draft, states=states, clients=found.aftermath.in_short)
 
 
 def refused(draft: Draft, checks: Iterable[Judgement]) -> Draft:

@@ -13,7 +13,8 @@ from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.pane_views import native_elections
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.main_screen.running_task import RunningTask
-from console.app.plan import confirmed_change, draft_changes, journal, leader_choice
+from console.app.plan import draft_changes, journal, leader_choice
+from console.app.plan.confirmed_change import verified_now
 from console.app.plan.leader_choice import StrategyOutcome
 from console.app.plan.progress import TaskProgress
 from console.app.plan.sources import load
@@ -38,9 +39,6 @@ from recovery.wording.quantity_text import both, counted
 from widgets.plan import CandidatePicker, in_plan
 from widgets.table import RowTable
 from widgets.text import Tone
-
-AFTERMATH_SECONDS = 10.0
-"""How long groups and transactions may take to be read after the partitions were."""
 
 
 class Planner:
@@ -287,21 +285,11 @@ class Planner:
         self._say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
 
     async def _verify(self) -> None:
-        from console.operations.consumers.election_aftermath import (  # noqa: PLC0415  # not before the first frame
-            read_aftermath,
-        )
-
-        session, plan = self._session, self._session.draft.plan
+        plan = self._session.draft.plan
         assert plan is not None
-        progress = self._progress.begin("verifying")
-        states = await session.run(lambda b: confirmed_change.verified(b, plan, progress))
-        aftermath = await session.run(lambda b: read_aftermath(b, plan, AFTERMATH_SECONDS))
-        self._tasks.plan_is(draft_changes.verified(session.draft, states))
-        good, complete = sum(s.good for s in states), sum(s.complete for s in states)
-        text = f"{good:,} of {len(states):,} led as planned, {complete:,} fully replicated"
-        clients = aftermath.in_short
-        well = good == len(states) and not clients
-        self._say("; ".join(filter(None, (text, clients))), Tone.GOOD if well else Tone.WARN)
+        verified = await verified_now(self._session, plan, self._progress.begin("verifying"))
+        self._tasks.plan_is(draft_changes.verified(self._session.draft, verified))
+        self._say(verified.in_short, Tone.GOOD if verified.well else Tone.WARN)
 
     def _toggle_requests(self) -> None:
         self._requests = not self._requests

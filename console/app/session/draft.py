@@ -36,7 +36,8 @@ class Draft:
     """A plan being edited. ``file`` is where exactly this plan is saved, None if it is not saved.
 
     ``edited``: rows whose leader was designated by hand. ``checks`` compare rows with the cluster, ``states``
-    are their current states, ``outcomes`` the results of their elections.
+    are their current states, ``outcomes`` the results of their elections. ``clients``: what groups and
+    transactions need since then, "" for nothing.
     """
 
     plan: Plan | None = None
@@ -47,6 +48,7 @@ class Draft:
     outcomes: Mapping[TopicPartition, RowOutcome] = field(default_factory=dict)
     digest: str = ""
     rescue: DraftRescue | None = None
+    clients: str = ""
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:

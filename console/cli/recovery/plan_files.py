@@ -14,23 +14,19 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.cli.recovery.consumers import selection_words
 from console.errors import InputError, StalePlan, Status
-from console.journal.recorded_keeps import recorded_keeps
-from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
 from console.operations.elections.apply_plan import ApplyPlan
-from console.operations.elections.election_batches import survey_rows
-from console.operations.elections.plan_comparison import PreparedPlan, prepare, refuse_rows
-from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
+from console.operations.elections.plan_comparison import PreparedPlan, prepare
+from console.operations.elections.plan_file_checks import refuse_other_cluster
+from console.operations.elections.verify_plan import Verified, read_verified
 from console.operations.rescue.rescue_first import rescue_words
-from console.operations.rescue.unread_disks import DiskStates, open_disks, read_states
 from console.output.plan.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
 from console.output.plan.review_report import review_document, review_lines, verified_document, verified_lines
 from console.plan_files import read
 from console.rescue.rescued_branch import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
-from recovery.plan.make import misplaced_leaders
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import BarePlan, Plan
-from recovery.plan.verify import Leading, Order, RowState, verify
+from recovery.plan.verify import Leading, Order, RowState
 from recovery.wording.unread_disk_text import stop_and_read, unread_disk_lines
 
 
@@ -134,27 +130,22 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
     plan = read(path)
     rescue = rescue_of(directory, plan)
 
-    async def job(
-        backend: Backend, _stop: StopRequest
-    ) -> tuple[tuple[RowState, ...], ElectionAftermath, DiskStates]:
+    async def job(backend: Backend, _stop: StopRequest) -> Verified:
         cluster = await backend.open()
         refuse_other_cluster(plan, cluster.cluster_id, path)
         refuse_other_rescue(rescue, cluster.cluster_id)
         progress = run.screen.progress
-        surveys = await survey_rows(backend, partitions_of(plan), progress, seconds)
-        if isinstance(plan, BarePlan):
-            refuse_rows(path, misplaced_leaders(plan, surveys))
-        states = verify(plan, surveys, recorded_keeps(cluster.cluster_id))
-        disks = open_disks(cluster.cluster_id)
-        if disks.problem:
-            run.screen.say(
-                f"which disks are still to be read before their brokers start is not known: {disks.problem}"
-            )
-        of_plan = disks.of({row.tp for row in plan.rows})
-        disk_states = await read_states(backend, of_plan, cluster, [survey.state for survey in surveys])
-        return states, await read_aftermath(backend, plan, seconds, progress, rescue), disk_states
+        return await read_verified(
+            backend, plan, cluster, seconds=seconds, progress=progress, rescue=rescue, file=path
+        )
 
-    states, aftermath, disk_states = run.read(job)
+    verified = run.read(job)
+    states, aftermath, disk_states = verified.states, verified.aftermath, verified.disks
+    if verified.disks_problem:
+        run.screen.say(
+            "which disks are still to be read before their brokers start is not known:"
+            f" {verified.disks_problem}"
+        )
     if run.json:
         run.screen.out(verified_document(states, aftermath, disk_states))
     else:
@@ -167,7 +158,7 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
         run.next("groups", "fix", str(path), "--dry-run")
     if aftermath.hanging:
         run.next("transactions", "fix", *selection_words(path, (), directory), "--dry-run")
-    return Status.DONE if all(state.complete for state in states) else Status.PARTLY
+    return Status.DONE if verified.complete else Status.PARTLY
 
 
 def _next_of_states(run: Run, states: tuple[RowState, ...], path: Path) -> None:

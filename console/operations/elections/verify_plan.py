@@ -1,0 +1,76 @@
+"""What ``ktriage verify`` knows of a plan's partitions, read for the command line and for the console alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.answers import ClusterInfo
+from backends.base.protocol import Backend, Progress
+from console.journal.recorded_keeps import recorded_keeps
+from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
+from console.operations.elections.election_batches import survey_rows
+from console.operations.elections.plan_comparison import refuse_rows
+from console.operations.elections.plan_file_checks import partitions_of
+from console.operations.rescue.unread_disks import DiskStates, open_disks, read_states
+from console.rescue.rescued_branch import RescueContents
+from recovery.plan.make import misplaced_leaders
+from recovery.plan.values import BarePlan, Plan
+from recovery.plan.verify import RowState, verify
+
+
+class Verified(NamedTuple):
+    """The partitions, their clients, and the disks that are to be read before their brokers start.
+    ``disks_problem`` says why there may be other disks, "" where the journal could be read.
+    """
+
+    states: tuple[RowState, ...]
+    aftermath: ElectionAftermath
+    disks: DiskStates
+    disks_problem: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing for any partition; clients do not count."""
+        return all(state.complete for state in self.states)
+
+    @property
+    def in_short(self) -> str:
+        good, complete = (
+            sum(state.good for state in self.states),
+            sum(state.complete for state in self.states),
+        )
+        text = f"{good:,} of {len(self.states):,} led as planned, {complete:,} fully replicated"
+        return "; ".join(filter(None, (text, self.aftermath.in_short)))
+
+    @property
+    def well(self) -> bool:
+        """Whether every partition is led as planned, and no client is known to need anything."""
+        return all(state.good for state in self.states) and not self.aftermath.in_short
+
+
+async def read_verified(
+    backend: Backend,
+    plan: Plan | BarePlan,
+    cluster: ClusterInfo,
+    *,
+    seconds: float,
+    progress: Progress | None = None,
+    rescue: RescueContents | None = None,
+    file: Path | None = None,
+) -> Verified:
+    """Partitions, groups and transactions take at most ``seconds`` each. ``rescue`` holds markers of transactions;
+    ``file`` is the plan's, for messages.
+
+    Raises BackendError where the partitions could not be read, and InputError for a plan that names leaders that
+    have no replica, or a damaged rescue.
+    """
+    surveys = await survey_rows(backend, partitions_of(plan), progress, seconds)
+    if isinstance(plan, BarePlan):
+        refuse_rows(file, misplaced_leaders(plan, surveys))
+    states = verify(plan, surveys, recorded_keeps(cluster.cluster_id))
+    disks = open_disks(cluster.cluster_id)
+    of_plan = disks.of({row.tp for row in plan.rows})
+    disk_states = await read_states(backend, of_plan, cluster, [survey.state for survey in surveys])
+    aftermath = await read_aftermath(backend, plan, seconds, progress, rescue)
+    return Verified(states, aftermath, disk_states, disks.problem)
