@@ -13,6 +13,7 @@ from backends.disk_scan.scan_script import scan_script
 from backends.disk_scan.scan_values import DiskScan, ScanDepth, scan_lines
 from console.errors import InputError, Status
 from console.output.survey.disk_scan_report import advice_lines, scan_table
+from console.paths import unused
 from console.program import Program
 from console.signals import Stopped
 from recovery.wording.quantity_text import printable
@@ -52,13 +53,13 @@ def _next(scan: DiskScan, depth: ScanDepth) -> list[str]:
         or not any(found.logs and not found.never_started for found in scan.dirs)
     ):
         return []
-    file = f"broker-{nodes[0]}.json"
+    file = unused(f"broker-{nodes[0]}.json")
     paths = [found.path for found in scan.dirs if found.problem is None]
     options = [*(("--checksums", depth.checksums) if depth.checksums != "unflushed" else ())]
     options += ["--every-batch"] * depth.every_batch
     scanned = shlex.join(("ktriage", "disk", "scan", "--output", "json", *options, *paths))
     planned = shlex.join(("ktriage", "plan", "--evidence", file, "--bootstrap-server", "HOST:PORT"))
-    return [f"next: {scanned} > {file}", f"next: {planned} recovery.json"]
+    return [f"next: {scanned} > {file}", f"next: {planned} {shlex.quote(unused())}"]
 
 
 def print_script(program: Program) -> int:

@@ -161,7 +161,7 @@ def show(run: Run, rows: int) -> int:
     gone = {lost.state.tp for lost in last_copies(failed)}
     offline = {lost.state.tp for dir_ in failed for lost in dir_.lost if lost.state.offline}
     if offline - gone:
-        run.next("plan", "--all-offline-partitions", "recovery.json")
+        run.next("plan", "--all-offline-partitions", unused())
     elif failed:
         first = failed[0].place
         run.next("log-dirs", "--swap", str(first))

@@ -14,6 +14,7 @@ from console.errors import InputError, Status
 from console.new_files import write_new
 from console.output.pipeline_report import show_result
 from console.output.plan.plan_table import plan_lines
+from console.paths import unused
 from console.program import Program
 from console.provenance import user
 from pipeline.plan import plan_job
@@ -46,7 +47,7 @@ def run_plan(
     screen = job.program.screen
     show_result(screen, result, job.rows, json=job.json)
     for row in result.summary["losses"][:1]:
-        words = ("--from", result.place.uri, "--cluster", row["cluster_id"], "recovery.json")
+        words = ("--from", result.place.uri, "--cluster", row["cluster_id"], unused())
         screen.say(f"next: {shlex.join(('ktriage', 'plan', *words))}")
     return Status.PARTLY if result.summary["refused"] or result.summary["quarantined"] else Status.DONE
 

@@ -17,6 +17,7 @@ from console.operations.survey.overview import Overview
 from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
 from console.output.transactions_report import endings_text
+from console.paths import unused
 from recovery.cluster_health import short_of_replicas
 from recovery.model import TopicPartition, Unknown
 from recovery.old_leaders import OldLeader
@@ -274,7 +275,7 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
             yield line(*restore.command)
     offline = _offline_now(incident)
     if offline:
-        yield line("plan", "--all-offline-partitions", "recovery.json")
+        yield line("plan", "--all-offline-partitions", unused())
     for file in incident.plans:
         if file.plan is not None and file.plan.rows:
             yield line("verify", str(file.path))
