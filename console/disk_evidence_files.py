@@ -7,15 +7,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from backends.disk_scan.broker_start import METADATA_TOPIC
 from backends.disk_scan.scan_values import LIVE, SCHEMA, STRAY, DiskScan, ScannedDir, scan_lines
 from console.errors import InputError
-from recovery.disk_evidence import DiskLog, DiskReading, StrayLog
+from recovery.disk_evidence import DiskLog, DiskReading, DiskStartEffect, StrayLog
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, TopicPartition
 from recovery.plan.json_fields import MAX_INT32, MAX_INT64, FieldError, Object, integer, integers, spans, text
 from recovery.plan.json_rows import read_document
 from recovery.plan.values import PlanError
 
-_METADATA_TOPIC = "__cluster_metadata"
 _LARGEST = 1 << 30
 
 
@@ -75,7 +75,9 @@ def _read(path: Path) -> DiskReading:
 
 def _parsed(path: Path, content: str) -> DiskReading:
     try:
-        members = read_document(content, {"logDirs": _dir_row, "partitions": _log_row})
+        members = read_document(
+            content, {"logDirs": _dir_row, "partitions": _log_row, "atStart": _start_effect}
+        )
     except PlanError as error:
         raise InputError(f"{path}: {error}") from None
     if members.get("schema") != SCHEMA:
@@ -113,7 +115,7 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
         if row.tp in found:
             disk = disk._replace(lost_tail="it stands in two log dirs")
         found[row.tp] = disk
-    metadata = found.pop(TopicPartition(_METADATA_TOPIC, 0), None)
+    metadata = found.pop(TopicPartition(METADATA_TOPIC, 0), None)
     return DiskReading(
         str(path),
         node_id,
@@ -123,6 +125,21 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
         None if metadata is None else metadata.log.log_end_offset,
         found,
         tuple(strays),
+        _start_effects(members),
+    )
+
+
+def _start_effects(members: Object) -> tuple[DiskStartEffect, ...]:
+    """None in a file of a scan that did not look for them."""
+    effects = members.get("atStart", [])
+    if not isinstance(effects, list):
+        raise FieldError("atStart", "must be a list")
+    return tuple(effects)
+
+
+def _start_effect(fields: Object) -> DiskStartEffect:
+    return DiskStartEffect(
+        text(fields, "effect"), text(fields, "where"), text(fields, "why"), text(fields, "repair")
     )
 
 
@@ -150,9 +167,15 @@ def _log_row(fields: Object) -> _LogRow:
     partition, start, end, high_watermark, last_epoch, leader_epoch, size = integers(fields, _OFFSETS)
     log_spans = spans(fields, "spans") if fields.get("spans") else ()
     lost = None if fields.get("lostTail") is None else text(fields, "lostTail")
-    if start > end or not _whole(log_spans, start, end) or (log_spans and log_spans[-1].epoch != last_epoch):
+    old_end = integer(fields, "oldEndOffset", 0, MAX_INT64) if "oldEndOffset" in fields else 0
+    known_from = max(start, old_end)
+    if (
+        start > end
+        or not _whole(log_spans, known_from, end)
+        or (log_spans and log_spans[-1].epoch != last_epoch)
+    ):
         raise FieldError(".spans", "the epochs do not go from the log start to the log end")
-    lineage = Lineage(last_epoch, log_spans, max(start, 0))
+    lineage = Lineage(last_epoch, log_spans, max(known_from, 0))
     log = ReplicaLog(leader_epoch, max(end, 0), start, high_watermark, lineage, text(fields, "logDir"), size)
     disk = DiskLog(text(fields, "topicId"), "", log, lost)
     return _LogRow(

@@ -36,11 +36,21 @@ class StrayLog(NamedTuple):
     disk: DiskLog
 
 
+class DiskStartEffect(NamedTuple):
+    """What a broker does at its start with the file or folder ``where``, why, and the repair before the start."""
+
+    effect: str
+    where: str
+    why: str
+    repair: str
+
+
 class DiskReading(NamedTuple):
     """One broker's disks, read at ``read_ms`` (ms since 1970) by the clock of ``host``.
 
     ``metadata_end``: the end of the metadata log on them, None where they hold none: the broker had learnt no later
-    change. ``logs`` are those of its replicas; ``strays`` are none of them.
+    change. ``logs`` are those of its replicas; ``strays`` are none of them. ``at_start``: why the broker does not
+    serve all of them if it is started with these disks as they are, the worst first.
     """
 
     source: str
@@ -51,6 +61,7 @@ class DiskReading(NamedTuple):
     metadata_end: int | None
     logs: Mapping[TopicPartition, DiskLog]
     strays: tuple[StrayLog, ...] = ()
+    at_start: tuple[DiskStartEffect, ...] = ()
 
 
 class RegistrationFacts(NamedTuple):
@@ -116,7 +127,10 @@ def with_disks(
 def _with_disk(survey: Survey, reading: DiskReading, disk: DiskLog) -> Survey:
     replicas = tuple(
         replica._replace(
-            log=disk.log, disk_read_ms=reading.read_ms, disk_stopped_cleanly=disk.stopped_cleanly
+            log=disk.log,
+            disk_read_ms=reading.read_ms,
+            disk_stopped_cleanly=disk.stopped_cleanly,
+            disk_to_repair=bool(reading.at_start),
         )
         if replica.broker == reading.broker
         else replica

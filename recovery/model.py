@@ -141,7 +141,8 @@ class Replica(NamedTuple):
 
     ``disk_read_ms``: the broker did not answer, and ``log`` was read from its disk at that time (ms since 1970);
     None: it is the broker's answer. ``disk_stopped_cleanly``: the disk has the file of a clean stop
-    (.kafka_cleanshutdown), which a broker writes when all its logs are on the disk.
+    (.kafka_cleanshutdown), which a broker writes when all its logs are on the disk. ``disk_to_repair``: the broker
+    does not serve all of that disk, or ends, if it is started with it as it is.
     """
 
     broker: int
@@ -149,6 +150,7 @@ class Replica(NamedTuple):
     log: ReplicaLog | Unknown
     disk_read_ms: int | None = None
     disk_stopped_cleanly: bool = False
+    disk_to_repair: bool = False
 
     @property
     def electable(self) -> bool:

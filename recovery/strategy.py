@@ -417,7 +417,9 @@ def _better_but_fenced(
         return (), ""
     disks = {replica.broker for replica in survey.replicas if replica.disk_read_ms is not None}
     if disks.issuperset(better):
-        start = f"start broker {both(better)} again with its disk"
+        repaired = [r.broker for r in survey.replicas if r.broker in better and r.disk_to_repair]
+        first = f", after its log dirs were repaired ({both(repaired)} does not serve them as they are)"
+        start = f"start broker {both(better)} again with its disk{first if repaired else ''}"
         return better, f"the disk of {both(better)} holds a better log than {best.broker} has: {start}"
     return (
         better,

@@ -9,6 +9,7 @@ exception ends the broker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from backends.disk_scan.checkpoint_files import CheckpointError, NotReadByKafka, read_text
@@ -21,6 +22,8 @@ from backends.disk_scan.scan_values import (
     ScannedLog,
     StartEffect,
 )
+from backends.log_segments.segment_reader import SegmentReader
+from backends.log_segments.segment_source import SegmentError, SegmentFile, reason_of
 
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
@@ -131,6 +134,33 @@ def _of_one_node(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
             yield _twice(places)
 
 
+def _compared(first: Path, second: Path) -> str:
+    """Two logs that end alike, by what their batches hold (offset and checksum)."""
+    try:
+        ones, others = _batches(first), _batches(second)
+        for one, other in zip_longest(ones, others):
+            if one != other:
+                offset = min(batch[0] for batch in (one, other) if batch is not None)
+                return f"both logs end alike, and differ from offset {offset} on, by the batches' checksums"
+    except SegmentError as error:
+        return f"both logs end alike; whether they hold the same is not known ({error})"
+    return "both logs hold the same batches, by offsets and checksums"
+
+
+def _batches(folder: Path) -> Iterator[tuple[int, int]]:
+    """First offset and checksum of each batch. Raises SegmentError."""
+    try:
+        names = sorted(path for path in folder.iterdir() if path.suffix == ".log" and path.stem.isdigit())
+    except OSError as error:
+        raise SegmentError(f"{folder}: cannot be listed: {reason_of(error)}") from None
+    for path in names:
+        with SegmentFile(path) as source:
+            reader = SegmentReader(source, check_from=None)
+            yield from ((batch.header.base_offset, batch.header.crc) for batch in reader)
+            if reader.defect is not None:
+                raise SegmentError(f"{path}: {reader.defect.text}")
+
+
 def _twice(places: Sequence[tuple[str, ScannedLog]]) -> StartEffect:
     def rank(place: tuple[str, ScannedLog]) -> tuple[int, int]:
         return place[1].last_epoch, place[1].log_end
@@ -138,7 +168,7 @@ def _twice(places: Sequence[tuple[str, ScannedLog]]) -> StartEffect:
     ranked = sorted(places, key=rank, reverse=True)
     best, second = ranked[0], ranked[1]
     if rank(best) == rank(second):
-        better = "both logs end alike"
+        better = _compared(*(Path(path) / log.folder for path, log in (best, second)))
     else:
         ends = [f"last epoch {epoch}, log end {end}" for epoch, end in map(rank, (best, second))]
         better = f"the better log is in {best[0]} ({ends[0]}; the other: {ends[1]})"

@@ -159,12 +159,17 @@ class _FolderScan:
         tally = self._walk.tally
         end = max(tally.log_end, start)
         epochs = self._epochs()
-        spans, differs = epoch_spans(tally.extents, epochs, start, end)
+        spans, differs = epoch_spans(tally.extents, epochs, max(start, tally.old.end), end)
         if differs is not None:
             self._remarks.append(differs)
         if self._walk.mismatches:
             self._remarks.append(
                 f"indexes that contradict their segments: {self._walk.mismatches}; every batch of these was read"
+            )
+        if tally.old.messages:
+            self._remarks.append(
+                f"{tally.old.messages:,} messages of formats 0 and 1, before offset {tally.old.end}, were not read:"
+                " a broker serves them"
             )
         newest = epochs[-1][0] if epochs else -1
         return ScannedLog(
@@ -181,7 +186,7 @@ class _FolderScan:
             leader_epoch=max(newest, spans[-1][0] if spans else -1),
             spans=spans,
             last_timestamp=tally.last_timestamp,
-            records=None if tally.skipped else tally.records,
+            records=None if tally.skipped or tally.old.messages else tally.records,
             size=sum(segment.size for segment in self._segments),
             skipped=tally.skipped,
             segments=len(self._segments),
@@ -190,6 +195,9 @@ class _FolderScan:
             lost_tail=self._lost_tail(start, epochs) or (None if self._segments else _NO_SEGMENT),
             remarks=tuple(self._remarks),
             at_start=tuple(self._at_start),
+            old_messages=tally.old.messages,
+            old_size=tally.old.size,
+            old_end=tally.old.end,
         )
 
     def _list(self) -> None:

@@ -57,6 +57,8 @@ def _scan(arguments: list[str]) -> int:
         for line in scan_lines(scan):
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
+    for one in scan.at_start:
+        sys.stderr.write(f"{one.effect.upper()}: {one.where}: {one.why}\n  repair: {one.repair}\n")
     for found in bad:
         sys.stderr.write(f"{found.path}: {found.problem}\n")
     return 2 if len(bad) == len(scan.dirs) else 1 if bad else 0

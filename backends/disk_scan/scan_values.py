@@ -66,7 +66,8 @@ class ScannedLog(NamedTuple):
     shows that. ``skipped`` is the size in bytes of flushed batches that were not read, because the index of their
     segment tells their epochs; ``records`` is None then, and ``last_timestamp`` that of the batches that were read.
     ``remarks`` are other things that a person should know, one line each. ``at_start``: what the broker does with
-    the folder at its start.
+    the folder at its start. ``old_messages`` of formats 0 and 1, ``old_size`` bytes up to offset ``old_end``, were
+    not read: a broker serves them, and they have no leader epoch, so that ``spans`` begin behind them.
     """
 
     folder: str
@@ -91,6 +92,9 @@ class ScannedLog(NamedTuple):
     lost_tail: str | None
     remarks: tuple[str, ...]
     at_start: tuple[StartEffect, ...] = ()
+    old_messages: int = 0
+    old_size: int = 0
+    old_end: int = 0
 
 
 class ScannedDir(NamedTuple):
@@ -203,6 +207,9 @@ def _log_fields(path: str, log: ScannedLog) -> dict[str, Any]:
         },
         "lostTail": log.lost_tail,
         "remarks": log.remarks,
+        "oldMessages": log.old_messages,
+        "oldBytes": log.old_size,
+        "oldEndOffset": log.old_end,
     }
 
 

@@ -15,8 +15,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from backends.disk_scan.scan_values import LogDefect
-from backends.log_segments.batch_header import HEADER_SIZE, NO_EPOCH, BatchHeader, parse_header
-from backends.log_segments.segment_reader import AlikeBatches, DefectKind, SegmentReader
+from backends.log_segments.batch_header import HEADER_SIZE, MAGIC, NO_EPOCH, BatchHeader, parse_header
+from backends.log_segments.segment_reader import AlikeBatches, DefectKind, OldMessages, SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile, SegmentSource
 
 _ENTRY = Struct(">ii")
@@ -103,7 +103,7 @@ class OffsetIndex:
         if len(data) < HEADER_SIZE:
             raise IndexMismatch
         header = parse_header(data)
-        if header.base_offset > self._flushed_to:
+        if header.base_offset > self._flushed_to or header.magic != MAGIC:
             raise IndexMismatch
         return _Indexed(number, position, header)
 
@@ -128,7 +128,8 @@ class LogTally:
 
     ``extents`` are (leader epoch, first offset, offset after the last) of successive batches of an epoch; where
     compaction has removed batches, there are holes between them. ``skipped`` is the size of the batches that were
-    not read, in bytes: their records are not in ``records``, and their timestamps not in ``last_timestamp``.
+    not read, in bytes: their records are not in ``records``, and their timestamps not in ``last_timestamp``; nor
+    are those of ``old``, messages of formats 0 and 1, which have no epoch.
     """
 
     def __init__(self) -> None:
@@ -139,6 +140,7 @@ class LogTally:
         self.last_timestamp = -1
         self.records = 0
         self.skipped = 0
+        self.old = OldMessages()
 
     @property
     def extents(self) -> list[tuple[int, int, int]]:
@@ -171,6 +173,12 @@ class LogTally:
         self.log_end = self._batches_end = next_offset
         self.last_timestamp = max(self.last_timestamp, batches.newest)
         self.records += batches.records
+
+    def add_old(self, old: OldMessages) -> None:
+        """Adds what was passed over in one segment."""
+        if old.messages:
+            self.old = OldMessages(self.old.messages + old.messages, self.old.size + old.size, old.end)
+            self.log_end = max(self.log_end, old.end)
 
     def _misplaced(self, header: BatchHeader, segment: SegmentName) -> str | None:
         if header.base_offset < segment.base_offset:
@@ -219,15 +227,16 @@ class SegmentWalk:
                 return
         except IndexMismatch:
             skips = None
-        reader = SegmentReader(source, check_from=self._check_from)
+        reader = SegmentReader(source, check_from=self._check_from, passes_old=True)
         misplaced = _read_batches(reader, segment, self.tally, [])
+        self.tally.add_old(reader.old)
         if misplaced is not None:
             position, text = misplaced
             self._ends(DefectKind.OUT_OF_ORDER, segment, position, after, text)
         elif reader.defect is not None:
             kind, position, text = reader.defect
             self._ends(kind, segment, position, after, text)
-        elif skips != []:
+        elif skips != [] and not reader.old.messages:
             self.mismatches += 1
 
     def _skips(self, source: SegmentFile, segment: SegmentName) -> list[SkippedBytes]:

@@ -16,7 +16,7 @@ broker sets them without a new checksum."""
 MAGIC = 2
 NO_EPOCH = -1
 OLD_MAGICS = (0, 1)
-"""Message sets of Kafka before 0.11, which Kafka 4.0 no longer reads."""
+"""Messages of Kafka before 0.11. Kafka 4.0 no longer writes them, and serves those that lie on its disks."""
 SHORTEST_LENGTH = HEADER_SIZE - LENGTH_BEFORE
 LAST_OFFSET = (1 << 63) - 1
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -6,6 +6,7 @@ Memory is bounded whatever the bytes say: a window of the file, and never a batc
 from __future__ import annotations
 
 import enum
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -54,6 +55,16 @@ class SegmentDefect(NamedTuple):
     text: str
 
 
+class OldMessages(NamedTuple):
+    """Messages of formats 0 and 1: how many (a compressed set counts as one), their bytes, and one beyond the last
+    offset.
+    """
+
+    messages: int = 0
+    size: int = 0
+    end: int = 0
+
+
 class Batch(NamedTuple):
     """A whole batch: its header, and its position in bytes."""
 
@@ -81,11 +92,16 @@ class SegmentReader:
     not.
 
     Checksums are checked for batches that hold an offset from ``check_from`` on; None: for no batch. Offsets that
-    go back end the reading.
+    go back end the reading. So do messages of formats 0 and 1, unless ``passes_old``: then ``old`` counts those
+    that were passed over.
     """
 
-    def __init__(self, source: SegmentSource, *, check_from: int | None = 0) -> None:
+    def __init__(
+        self, source: SegmentSource, *, check_from: int | None = 0, passes_old: bool = False
+    ) -> None:
         self._source = source
+        self._passes_old = passes_old
+        self.old = OldMessages()
         self._check_from = check_from
         self._window: bytes | memoryview = b""
         self._window_at = 0
@@ -97,6 +113,10 @@ class SegmentReader:
     def __iter__(self) -> Iterator[Batch]:
         while self.defect is None and self.end_position < self._source.size:
             found = self._next()
+            if isinstance(found, SegmentDefect) and found.kind is DefectKind.OLD_FORMAT and self._passes_old:
+                found = self._pass_old() or found
+                if found.kind is DefectKind.OLD_FORMAT:
+                    continue
             if isinstance(found, SegmentDefect):
                 self.defect = found
                 return
@@ -176,6 +196,31 @@ class SegmentReader:
         except SegmentError as error:
             return SegmentDefect(DefectKind.UNREADABLE, at, str(error))
 
+    def _pass_old(self) -> SegmentDefect | None:
+        """Goes on behind the message at ``end_position``; why it cannot."""
+        at = self.end_position
+        try:
+            head = bytes(self._bytes_at(at, MAGIC_AT))
+            base, length = int.from_bytes(head[:8], "big"), int.from_bytes(head[8:12], "big")
+            left = self._source.size - at
+            if length > left - LENGTH_BEFORE:
+                text = f"the message at offset {base} is cut short ({left} of {LENGTH_BEFORE + length} bytes)"
+                return SegmentDefect(DefectKind.CUT_SHORT, at, text)
+            if self.next_offset is not None and base < self.next_offset:
+                text = f"the message at offset {base} stands behind offset {self.next_offset - 1}"
+                return SegmentDefect(DefectKind.OUT_OF_ORDER, at, text)
+            if self._check_from is not None and base >= self._check_from:
+                data = bytes(self._bytes_at(at + MAGIC_AT, length - (MAGIC_AT - LENGTH_BEFORE)))
+                if zlib.crc32(data) != int.from_bytes(head[12:16], "big"):
+                    text = f"the message at offset {base} is damaged: its checksum is wrong"
+                    return SegmentDefect(DefectKind.WRONG_CHECKSUM, at, text)
+        except SegmentError as error:
+            return SegmentDefect(DefectKind.UNREADABLE, at, str(error))
+        size = LENGTH_BEFORE + length
+        self.end_position, self.next_offset = at + size, base + 1
+        self.old = OldMessages(self.old.messages + 1, self.old.size + size, base + 1)
+        return None
+
     def _without_header(self, data: bytes) -> SegmentDefect:
         at, left = self.end_position, self._source.size - self.end_position
         if not any(data):
@@ -243,5 +288,5 @@ def _is_old_format(header: BatchHeader) -> bool:
 
 
 def _old_format(header: BatchHeader, at: int) -> SegmentDefect:
-    text = f"the message at offset {header.base_offset} has the old format {header.magic}; only 2 can be read"
+    text = f"the message at offset {header.base_offset} has the old format {header.magic}, which is not read"
     return SegmentDefect(DefectKind.OLD_FORMAT, at, text)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.answers import LogPosition, RawBatches
-from backends.log_segments.segment_reader import SegmentReader
+from backends.log_segments.segment_reader import OldMessages, SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile, reason_of
 from console.rescue.rescued_segment import LARGEST_BATCH
 from recovery.model import TopicPartition, Unknown, Why
@@ -81,16 +81,27 @@ def _batches(folder: Path, offset: int) -> Iterator[_DiskBatch]:
     """The batches of a partition's folder that end behind ``offset``. Raises SegmentError."""
     for path in _segments(folder, offset):
         with SegmentFile(path) as source:
-            reader = SegmentReader(source, check_from=None)
+            reader = SegmentReader(source, check_from=None, passes_old=True)
             for batch in reader:
+                _refuse_old(path, reader.old, offset)
                 header = batch.header
                 if header.next_offset <= offset:
                     continue
                 if header.size > LARGEST_BATCH:
                     raise SegmentError(f"{path}: a batch of {header.size:,} bytes is not read")
                 yield _DiskBatch(header.next_offset, reader.raw(batch))
+            _refuse_old(path, reader.old, offset)
             if reader.defect is not None:
                 raise SegmentError(f"{path}: {reader.defect.text}")
+
+
+def _refuse_old(path: Path, old: OldMessages, offset: int) -> None:
+    """Raises SegmentError where messages of formats 0 and 1 at ``offset`` or later were passed over."""
+    if old.messages and old.end > offset:
+        raise SegmentError(
+            f"{path}: {old.messages:,} messages of formats 0 and 1 ({old.size:,} bytes, before offset {old.end})"
+            " are not read; a broker serves them"
+        )
 
 
 def _segments(folder: Path, offset: int) -> list[Path]:

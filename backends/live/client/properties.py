@@ -6,6 +6,7 @@ Values may be passwords: each is a Secret from the start, and no error shows one
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -38,10 +39,15 @@ Properties = Mapping[str, Property]
 def read_properties(path: Path) -> Properties:
     """Read a file. Raises PropertiesError where it cannot be read or is no properties file."""
     try:
-        text = path.read_bytes().decode("iso-8859-1")
+        data = path.read_bytes()
     except OSError as error:
         raise PropertiesError(f"{path}: cannot be read: {error.strerror}") from None
-    return parse_properties(text, str(path))
+    if data.startswith(codecs.BOM_UTF8):
+        # Java would read it as part of the first key, and ignore that setting: without security.protocol the
+        # connection would be in clear.
+        why = "begins with a byte order mark, which Java takes as part of the first key: save it without"
+        raise PropertiesError(f"{path}: {why}")
+    return parse_properties(data.decode("iso-8859-1"), str(path))
 
 
 def parse_properties(text: str, name: str) -> Properties:

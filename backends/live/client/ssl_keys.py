@@ -13,6 +13,7 @@ from backends.live.client.tls import (
     StoreError,
     Tls,
     key_pair,
+    pem_in_lines,
     read_store,
     trusted_certificates,
 )
@@ -45,7 +46,7 @@ def read_tls(properties: Properties) -> Tls:
 def _trusted(properties: Properties) -> str | None:
     inline, location = _one_of(properties, "ssl.truststore.certificates", "ssl.truststore.location")
     if inline is not None:
-        return inline.text
+        return pem_in_lines(inline.text)
     if location is None:
         return None
     try:
@@ -65,7 +66,7 @@ def _identity(properties: Properties) -> KeyPair | None:
             raise PropertiesError(
                 f"{inline.where}: ssl.keystore.key needs ssl.keystore.certificate.chain beside it"
             )
-        return KeyPair(Secret(f"{inline.text}\n{chain.text}\n"), key_password)
+        return KeyPair(Secret(pem_in_lines(f"{inline.text}\n{chain.text}\n")), key_password)
     if location is None:
         return None
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 import ssl
@@ -56,6 +57,23 @@ def keytool(path: Path, kind: str = "JKS") -> str:
     )
 
 
+_PEM_BLOCK = re.compile(r"-+BEGIN\s+([^-]*?)\s*-+\s+([a-zA-Z0-9/+=\s]*?)\s*-+END\s+\1\s*-+")
+_PEM_LINE = 64
+
+
+def pem_in_lines(text: str) -> str:
+    """Each block in lines of its own: to Kafka (DefaultSslEngineFactory.PemParser) any blanks may stand in place of
+    the line ends, and the continued lines of a properties file are one line.
+    """
+
+    def in_lines(block: re.Match[str]) -> str:
+        name, base64 = " ".join(block[1].split()), "".join(block[2].split())
+        lines = (base64[at : at + _PEM_LINE] for at in range(0, len(base64), _PEM_LINE))
+        return "\n".join((f"-----BEGIN {name}-----", *lines, f"-----END {name}-----\n"))
+
+    return _PEM_BLOCK.sub(in_lines, text)
+
+
 def is_pem(data: bytes) -> bool:
     """True for PEM, whatever the configured type says."""
     return b"-----BEGIN " in data
@@ -64,7 +82,7 @@ def is_pem(data: bytes) -> bool:
 def trusted_certificates(data: bytes, password: Secret | None) -> str:
     """The certificates of a trust store as PEM. Raises StoreError."""
     if is_pem(data):
-        return data.decode("ascii", "ignore")
+        return pem_in_lines(data.decode("ascii", "ignore"))
     from cryptography.hazmat.primitives.serialization import Encoding
 
     _, certificate, others = _open_pkcs12(data, password)
@@ -77,7 +95,7 @@ def trusted_certificates(data: bytes, password: Secret | None) -> str:
 def key_pair(data: bytes, password: Secret | None, key_password: Secret | None) -> KeyPair:
     """The key and certificates of a key store. Raises StoreError."""
     if is_pem(data):
-        return KeyPair(Secret(data.decode("ascii", "ignore")), key_password)
+        return KeyPair(Secret(pem_in_lines(data.decode("ascii", "ignore"))), key_password)
     from cryptography.hazmat.primitives.serialization import (
         BestAvailableEncryption,
         Encoding,

@@ -57,7 +57,8 @@ class DiskUse(NamedTuple):
 
     ``partitions`` of those that were asked for are on them; ``strays`` of the logs the broker has set aside.
     ``answers``: the broker itself told its logs too.
-    ``read`` are those of the partitions whose logs were compared, and whose branches are whole.
+    ``read`` are those of the partitions whose logs were compared, and whose branches are whole. ``reading``: what
+    the scan told.
     """
 
     broker: int
@@ -67,6 +68,7 @@ class DiskUse(NamedTuple):
     answers: bool
     strays: int = 0
     read: tuple[DiskPartition, ...] = ()
+    reading: DiskReading | None = None
 
     @property
     def useless(self) -> bool:
@@ -302,6 +304,7 @@ def _disk_uses(
             any(one.log(reading.broker) is not None for one in surveys),
             sum(stray.tp in asked for stray in reading.strays),
             _read_of(disks, reading.broker, results, compared),
+            reading,
         )
         for reading in disks.readings
     )

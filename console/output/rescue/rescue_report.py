@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from console.operations.rescue.rescue_read import DiskUse, Rescued, RescueReading
 from console.operations.rescue.rescue_run import BranchResult
 from console.output.json_document import document
+from console.output.survey.survey_report import disk_start_lines
 from console.output.text_table import TextColumn, table
 from recovery.model import NO_EPOCH, EpochSpan
 from recovery.rescue_branches import STRAY_MARK, RescueBranch, UnreadReplica
@@ -21,7 +22,10 @@ def rescue_lines(rescued: Rescued, rows: int) -> Iterator[str]:
         f" {rescued.directory}: {counted(rescued.offsets, 'offset')}, {human_bytes(rescued.size)}"
         f"{_read_before(rescued)} ({lasting(rescued.seconds)})"
     )
-    yield from map(disk_use_text, rescued.disks)
+    for use in rescued.disks:
+        yield disk_use_text(use)
+        if use.reading is not None:
+            yield from disk_start_lines(use.reading)
     yield from unread_lines(rescued.unread)
     if rescued.results:
         yield ""
@@ -51,11 +55,12 @@ def disk_use_text(use: DiskUse) -> str:
             f"{use.log_dir} is of broker {use.broker}: {counted(use.offsets, 'offset')} are only on it{aside}"
         )
     if use.answers:
-        return (
-            f"{use.log_dir} is of broker {use.broker}, which answers: it holds nothing more, and was not used"
-        )
+        return f"{use.log_dir} is of broker {use.broker}, which answers: its answer counts, the disk adds no offset"
     aside = f", {_strays_text(use)} too" if use.strays else ""
-    return f"{use.log_dir} is of broker {use.broker}: it was read{aside}, and holds nothing more"
+    return (
+        f"{use.log_dir} is of broker {use.broker}: it was read{aside}, and adds no offset (by epochs and offsets,"
+        " not by content)"
+    )
 
 
 def _strays_text(use: DiskUse) -> str:

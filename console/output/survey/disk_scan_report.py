@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from backends.disk_scan.broker_start import METADATA_TOPIC
 from backends.disk_scan.scan_values import (
+    DELETED,
     ENDS,
+    FUTURE,
     LIVE,
+    STRAY,
     DiskScan,
     ScannedDir,
     ScannedLog,
@@ -65,7 +69,7 @@ def metadata_lines(scan: DiskScan) -> Iterator[str]:
         MetadataCopy(found.node_id, found.path, _lineage(log), log.log_end, log.lost_tail)
         for found in scan.dirs
         for log in found.logs
-        if (log.topic, log.partition, log.kind) == ("__cluster_metadata", 0, LIVE)
+        if (log.topic, log.partition, log.kind) == (METADATA_TOPIC, 0, LIVE)
     ]
     if len({copy.node for copy in copies}) < 2:
         return
@@ -77,7 +81,10 @@ def metadata_lines(scan: DiskScan) -> Iterator[str]:
     most = on_majority(compared)
     if most is not None:
         share = f"{len(compared) // 2 + 1} of these {len(compared)}"
-        yield f"offsets below {offset(most)} are the same on {share}; what was committed is in no file"
+        yield (
+            f"offsets below {offset(most)} have the same epochs on {share} (what the batches hold was not"
+            " compared); what was committed is in no file"
+        )
 
 
 def _lineage(log: ScannedLog) -> Lineage:
@@ -201,6 +208,24 @@ def advice_lines(scan: DiskScan) -> Iterator[str]:
 
 
 def _not_read(dirs: Iterable[ScannedDir]) -> str:
-    """What "no sign" leaves out: the batches that were skipped, and folders that are no replicas."""
-    skipped = sum(log.skipped for found in dirs for log in found.logs)
-    return f" ({human_bytes(skipped)} of flushed batches were not read)" if skipped else ""
+    """What "no sign" leaves out: batches that were skipped, bytes behind a tear, messages of old formats, and
+    folders that are no replicas.
+    """
+    logs = [log for found in dirs for log in found.logs]
+    live = [log for log in logs if log.kind == LIVE]
+    parts = []
+    if skipped := sum(log.skipped for log in live):
+        parts.append(f"{human_bytes(skipped)} of flushed batches")
+    if old := sum(log.old_messages for log in live):
+        parts.append(f"{counted(old, 'message')} of formats 0 and 1")
+    if torn := sum(log.defect is not None for log in live):
+        parts.append(f"what lies behind a damaged place in {counted(torn, 'log')}")
+    text = f"not read: {', '.join(parts)}" if parts else ""
+    kinds = [
+        counted(sum(log.kind == kind for log in logs), f"{kind} folder")
+        for kind in (FUTURE, DELETED, STRAY)
+        if any(log.kind == kind for log in logs)
+    ]
+    beside = f"no replicas, and not counted: {', '.join(kinds)}" if kinds else ""
+    found = "; ".join(filter(None, (text, beside)))
+    return f" ({found})" if found else ""

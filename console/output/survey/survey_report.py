@@ -21,7 +21,7 @@ from console.output.survey.survey_json import (
 )
 from console.output.text_table import TextColumn, table
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.disk_evidence import EvidenceUse
+from recovery.disk_evidence import DiskReading, EvidenceUse
 from recovery.loss import loss
 from recovery.membership.quorum import Quorum
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown
@@ -45,6 +45,7 @@ def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:
         yield printable(
             f"{line} as answered: {disk_text(reading.read_ms)} ({reading.source}, {reading.host})"
         )
+        yield from disk_start_lines(reading)
     reasons = Counter((refusal.broker, refusal.reason) for refusal in use.refused)
     for (broker, reason), count in reasons.most_common():
         first = next(one.tp for one in use.refused if (one.broker, one.reason) == (broker, reason))
@@ -52,6 +53,15 @@ def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:
         yield printable(f"evidence refused: {first}{more} of broker {broker}: {reason}")
     if use.unchecked is not None:
         yield printable(f"not checked: whether a broker ran after its disk was read ({use.unchecked})")
+
+
+def disk_start_lines(reading: DiskReading) -> Iterator[str]:
+    """What is to be repaired before the broker is started with these disks; nothing where it serves all of them."""
+    for one in reading.at_start:
+        yield printable(
+            f"before broker {reading.broker} is started with it: {one.effect}: {one.where}: {one.why}"
+        )
+        yield printable(f"  repair: {one.repair}")
 
 
 def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
@@ -66,6 +76,7 @@ def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
                 "host": reading.host,
                 "readAtMs": reading.read_ms,
                 "logsUsed": count,
+                "atStart": [one._asdict() for one in reading.at_start],
             }
             for reading, count in zip(use.readings, use.used, strict=True)
         ],

@@ -59,9 +59,16 @@ def test_a_disk_that_adds_nothing_is_named(run: Caller) -> None:
     assert run("ktriage", "plan", "--strategy", "aggressive", "plan.json", *TAIL).status == 0
     read = ("rescue", "read", "plan.json", *TAIL)
     ended = run("ktriage", *read, "--to", "first", "--from-disk", wrong)
-    assert ended.status == 1 and "is of broker 2, which answers: it holds nothing more" in ended.out, ended
+    assert (
+        ended.status == 1
+        and "is of broker 2, which answers: its answer counts, the disk adds no offset" in ended.out
+    ), ended
     ended = run("ktriage", *read, "--to", "second", "--from-disk", right)
-    assert ended.status == 0 and "is of broker 3: it was read, and holds nothing more" in ended.out, ended
+    assert (
+        ended.status == 0
+        and "is of broker 3: it was read, and adds no offset (by epochs and offsets, not by content)"
+        in ended.out
+    ), ended
 
 
 def test_where_a_partition_has_no_leader_a_disk_needs_a_plan_first(run: Caller, tmp_path: Path) -> None:

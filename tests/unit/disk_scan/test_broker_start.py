@@ -14,10 +14,13 @@ import pytest
 from backends.disk_scan.broker_start import BAD_CHECKPOINTS
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import DIR_OFFLINE, ENDS, RENAMED_TO_STRAY, DiskScan, scan_lines
+from console.disk_evidence_files import read_disk_evidence
+from console.output.survey.survey_report import disk_start_lines
+from recovery.model import Lineage, TopicPartition
 from tests.command_server import Ended
 from tests.unit.cli.command_process import invoke
 from tests.unit.disk_scan.log_dirs import CLUSTER, DIRECTORY, TOPIC_ID, add_partition, log_dir, write_offsets
-from tests.unit.log_segments.segments import batch
+from tests.unit.log_segments.segments import batch, old_message
 
 
 def data(path: Path, node: int = 3) -> Path:
@@ -115,6 +118,69 @@ def test_a_partition_in_two_log_dirs_names_the_better_log(tmp_path: Path) -> Non
         "Do not start broker 3 with these dirs as they are: it ends at its start"
         in shown(tmp_path, first, second).err
     )
+
+
+def test_two_logs_that_end_alike_are_compared_by_what_their_batches_hold(tmp_path: Path) -> None:
+    first, second = data(tmp_path / "a"), log_dir(tmp_path / "b")
+    text = (second / "meta.properties").read_text().replace(DIRECTORY, "bBgYEsQI1_LYj4bkgJZzHg")
+    (second / "meta.properties").write_text(text)
+    folder = add_partition(second, "orders-0", {0: batch(0, 100)})
+    (found,) = scan(first, second).at_start
+    assert "both logs hold the same batches, by offsets and checksums" in found.why
+    segment = folder / f"{0:020}.log"
+    segment.write_bytes(batch(0, 60) + batch(60, 40, payload=b"others"))
+    (found,) = scan(first, second).at_start
+    assert "both logs end alike, and differ from offset 0 on" in found.why
+
+
+def test_messages_of_old_formats_are_counted_and_are_no_lost_records(tmp_path: Path) -> None:
+    """A broker of today serves them from its disk."""
+    path = data(tmp_path / "data")
+    old = b"".join(old_message(1, offset, b"value") for offset in range(40))
+    add_partition(path, "old-0", {0: old + batch(40, 60)}, epochs=((0, 40),))
+    add_partition(path, "older-0", {0: old_message(0, 0, b"one")}, epochs=())
+    logs = {log.topic: log for log in scan(path).dirs[0].logs}
+    old_log, older = logs["old"], logs["older"]
+    assert (old_log.log_end, old_log.lost_tail, old_log.defect) == (100, None, None)
+    assert (old_log.old_messages, old_log.old_size, old_log.old_end) == (40, len(old), 40)
+    assert old_log.spans == ((0, 40, 100),) and old_log.records is None
+    assert (older.log_end, older.lost_tail, older.spans) == (1, None, ())
+    ended = shown(tmp_path, path)
+    assert "Try first: run broker 3" in ended.err
+    assert "(not read: 41 messages of formats 0 and 1)" in ended.err
+    assert "40 messages of formats 0 and 1, before offset 40, were not read" in ended.out
+    file = tmp_path / "broker-3.json"
+    file.write_text("\n".join(scan_lines(scan(path))))
+    (reading,) = read_disk_evidence([file])
+    log = reading.logs[TopicPartition("old", 0)].log
+    assert isinstance(log.lineage, Lineage) and log.lineage.floor == 40
+
+    damaged = bytearray(old)
+    damaged[-1] ^= 1
+    (path / "old-0" / f"{0:020}.log").write_bytes(bytes(damaged))
+    (torn,) = (log for log in scan(path).dirs[0].logs if log.topic == "old")
+    assert torn.defect is not None and torn.defect.kind == "wrong checksum" and torn.log_end == 39
+
+
+def test_what_is_no_replica_is_counted_beside_no_sign_of_a_loss(tmp_path: Path) -> None:
+    path = data(tmp_path / "data")
+    for mark in ("stray", "future"):
+        add_partition(path, f"orders-1.{'0' * 32}-{mark}", {0: batch(0, 10)})
+    assert "(no replicas, and not counted: 1 future folder, 1 stray folder)" in shown(tmp_path, path).err
+
+
+def test_evidence_says_what_is_to_be_repaired_before_its_broker_is_started(tmp_path: Path) -> None:
+    path = data(tmp_path / "data")
+    foreign_folder(path)
+    file = tmp_path / "broker-3.json"
+    file.write_text("\n".join(scan_lines(scan(path))))
+    (reading,) = read_disk_evidence([file])
+    told, repair = disk_start_lines(reading)
+    assert told == (
+        f"before broker 3 is started with it: the broker ends: {path / 'lost+found'}: it is no partition's folder,"
+        " and Kafka stops at any other folder in a log dir"
+    )
+    assert repair == f"  repair: move it out of {path}"
 
 
 def test_log_dirs_of_two_clusters_are_no_evidence_of_one_broker(tmp_path: Path) -> None:

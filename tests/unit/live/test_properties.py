@@ -99,3 +99,10 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         PropertiesError, match=r"nothing\.properties: cannot be read: No such file or directory$"
     ):
         read_properties(tmp_path / "nothing.properties")
+
+
+def test_a_byte_order_mark_is_refused_as_java_would_lose_the_first_setting(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_bytes(b"\xef\xbb\xbfsecurity.protocol=SASL_SSL\r\nsasl.mechanism=PLAIN\r\n")
+    with pytest.raises(PropertiesError, match="begins with a byte order mark"):
+        read_properties(file)

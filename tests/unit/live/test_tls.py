@@ -183,3 +183,12 @@ async def test_nobody_else_is_trusted(tmp_path: Path) -> None:
     error = await greet(Issued("server", Issued("root")), Issued("another root").pem, tmp_path)
     assert error.trouble is ConnectionProblem.TLS
     assert "the certificate is not accepted" in error.detail
+
+
+def test_blanks_count_as_line_ends_in_pem_as_in_a_properties_file_with_continued_lines(
+    stores: Path,
+) -> None:
+    certificates = trusted_certificates(read_store(stores / "trust.p12"), Secret(PASSWORD))
+    inline = " ".join(certificates.split("\n"))
+    assert trusted_certificates(inline.encode(), None).split() == certificates.split()
+    Tls(trusted=trusted_certificates(inline.encode(), None)).context("localhost")

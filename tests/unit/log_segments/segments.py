@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from struct import Struct, pack_into
+from struct import Struct, pack, pack_into
+from zlib import crc32
 
 from crc32c import crc32c
 
@@ -27,3 +28,10 @@ def batch(
     data = bytearray(HEADER.pack(*head) + payload)
     pack_into(">I", data, 17, crc32c(data[21:]))
     return bytes(data)
+
+
+def old_message(magic: int, offset: int, value: bytes) -> bytes:
+    """A message of the formats before 0.11 with a right checksum, as it lies in a segment, without a key."""
+    time = pack(">q", 1_000) if magic == 1 else b""
+    body = pack(">BB", magic, 0) + time + pack(">ii", -1, len(value)) + value
+    return pack(">qiI", offset, len(body) + 4, crc32(body)) + body

@@ -348,7 +348,8 @@ def test_memory_does_not_grow_with_the_cluster(tmp_path: Path) -> None:
 
 
 NEWER_FIELDS = re.compile(
-    r", (compacted=None|disk_read_ms=None|disk_stopped_cleanly=False|leads=None|min_isr_on=\(\))"
+    r", (compacted=None|disk_read_ms=None|disk_stopped_cleanly=False|disk_to_repair=False|leads=None"
+    r"|min_isr_on=\(\))"
 )
 """What values of today have, and no snapshot tells."""
 
