@@ -26,7 +26,7 @@ from backends.live.calls.describe_log_dirs import describe_log_dirs
 from backends.live.calls.describe_partitions import topic_operations, topics_only_in_log_dirs, with_hidden
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.client.addresses import Address
-from backends.live.codec.offered_versions import capabilities, serves_log_info
+from backends.live.codec.offered_versions import capabilities, serves_log_info, without_cluster_action
 from backends.live.connections.connection import BrokerConnection, place
 from backends.live.errors import CLUSTER_RESOURCE, as_unknown
 from backends.live.nodes.broker_addresses import SEED
@@ -49,6 +49,9 @@ async def check(fleet: BrokerFleet) -> CheckReport:
     operations = await _topics(conn)
     hidden = await _hidden(fleet, conn, reached, operations)
     rights = [*await _cluster_rights(conn, _native(served)), *_topic_rights(operations, hidden)]
+    natively = next((right.granted for right in rights if right.operation == "CLUSTER_ACTION"), True)
+    if natively is not True:
+        offered = without_cluster_action(offered, natively)
     return CheckReport(
         cluster_info(reported.value, reported.broker, conn.features),
         tuple(reach),
@@ -169,8 +172,6 @@ def _topic_rights(
         missing = tuple(sorted({*lacking, *unseen}))
         granted: bool | Unknown = not missing
         if not missing and isinstance(hidden, Unknown):
-            granted = Unknown(
-                Why.NOT_ALLOWED, f"on every topic that may be seen; the others: {hidden.detail}"
-            )
+            granted = hidden
         rights.append(PermissionCheck(name, TOPICS, use, granted, missing, len(operations) + len(unseen)))
     return rights

@@ -67,12 +67,15 @@ def endings_text(rows: Sequence[JudgedTransaction]) -> str:
 
 
 def _summary(found: PartitionsTransactions) -> Iterator[str]:
-    known = bool(found.partitions) or not found.unread
-    reported = endings_text(found.rows) or ("none is open" if known else "not known")
+    none = "none is open"
+    if found.hidden_topics or (found.unread and not found.partitions):
+        none = "none is open in what may be seen" if found.partitions else "not known"
+    reported = endings_text(found.rows) or none
     yield f"transactions in {counted(len(found.partitions), 'partition')}: {reported}"
     if found.unread:
         tp, why = next(iter(found.unread.items()))
         yield f"{counted(len(found.unread), 'partition')} could not be read ({tp}: {printable(str(why))})"
+    yield from found.hidden_topics
     for reason in found.not_asked:
         yield f"a coordinator may know more: {printable(str(reason))}"
     for reason in found.groups_not_listed:
@@ -148,6 +151,7 @@ def transactions_document(found: PartitionsTransactions) -> Iterator[str]:
 def _found_json(found: PartitionsTransactions) -> dict[str, object]:
     return {
         "complete": found.complete,
+        "notSeen": list(found.hidden_topics),
         "notAsked": [str(why) for why in found.not_asked],
         "unread": [
             {"topic": tp.topic, "partition": tp.partition, "why": str(why)}

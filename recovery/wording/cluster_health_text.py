@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
@@ -92,6 +92,20 @@ def stale_advice(health: ClusterHealth, where: str) -> str:
 def leader_unknown_text(why: Unknown) -> str:
     """What is said of a partition that has a leader which the listener that was asked does not reach."""
     return f"{printable(why.detail)}; it is not offline and nothing is elected for it"
+
+
+def hidden_topic_texts(hidden: Sequence[str], not_compared: Unknown | None) -> Iterator[str]:
+    """Why there are, or may be, topics that this caller does not see; nothing where it sees all.
+
+    ``hidden`` and ``not_compared`` as in Partitions.
+    """
+    if hidden:
+        names = ", ".join(hidden[:5]) + (", …" if len(hidden) > 5 else "")
+        yield f"{counted(len(hidden), 'topic')} may not be seen (needs DESCRIBE on topic {printable(names)})"
+    if not_compared is not None:
+        yield (
+            f"whether some partitions are hidden from this caller is unknown ({printable(str(not_compared))})"
+        )
 
 
 def quorum_badge(quorum: QuorumFinding) -> str:

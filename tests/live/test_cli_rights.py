@@ -87,6 +87,10 @@ def test_a_topic_that_may_not_be_seen_is_not_a_topic_without_trouble(
     ended = console("kafka-unclean-recovery", *OFFLINE, "--show-replica-info")
     assert ended.status == 1
     assert "1 topic may not be seen (needs DESCRIBE on topic closed)" in ended.err
+    seen = console("transactions", "show")
+    assert (seen.status, "transactions in 0 partitions: not known" in seen.out) == (1, True), seen
+    assert "1 topic may not be seen (needs DESCRIBE on topic closed)" in seen.out
+    assert "1 topic may not be seen (needs DESCRIBE on topic closed)" in console("status").err
     named = console("replicas", "--topic", CLOSED)
     assert named.status == 3
     assert "DESCRIBE" in named.err
@@ -110,6 +114,8 @@ def test_a_caller_without_any_right_sees_no_empty_cluster(disaster: KafkaCluster
         assert ended.status == 3, str(ended)
         assert ended.out == ""
         assert "needs DESCRIBE on Cluster:kafka-cluster" in ended.err
+    shown = console("transactions", "show")
+    assert shown.status == 1 and "transactions in 0 partitions: not known" in shown.out, shown
     checked = console("check")
     assert checked.status == 1
     assert "missing: DESCRIBE on Cluster:kafka-cluster" in checked.err

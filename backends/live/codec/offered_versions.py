@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from backends.base.answers import Capabilities, Offered
@@ -15,6 +16,9 @@ StreamsGroupTopologyDescriptionUpdate: a broker is only asked where :func:`serve
 ELECT_LEADERS = 43
 ELECT_DESIGNATED = 3
 """The version of ElectLeaders that takes designated leaders; in no release up to 4.4."""
+
+
+NEEDS_CLUSTER_ACTION = Unknown(Why.NOT_ALLOWED, "needs CLUSTER_ACTION on the cluster")
 
 
 class CallVersions(NamedTuple):
@@ -84,6 +88,30 @@ def capabilities(served: Served, features: Mapping[str, int] | None) -> Capabili
         dict(features or {}),
         _replica_logs(offered),
         _designated(offered),
+    )
+
+
+def without_cluster_action(offered: Capabilities, granted: bool | Unknown) -> Capabilities:
+    """What is used where CLUSTER_ACTION, which the native calls need, is not granted, or is not known to be."""
+    versions = {
+        **{call.call: call.versions for call in offered.calls},
+        "GetReplicaLogInfo": NEEDS_CLUSTER_ACTION,
+        "ElectLeaders v3": NEEDS_CLUSTER_ACTION,
+    }
+    logs, elections = _replica_logs(versions), _designated(versions)
+    if isinstance(granted, Unknown):
+        unsure = "if CLUSTER_ACTION is granted, which is not known; else"
+        return replace(
+            offered,
+            replica_logs=f"{offered.replica_logs} {unsure} {logs}",
+            designated_elections=f"{offered.designated_elections} {unsure} {elections}",
+        )
+    return replace(
+        offered,
+        replica_logs=f"{logs}; the native call needs CLUSTER_ACTION",
+        designated_elections=elections
+        if isinstance(elections, Unknown)
+        else f"{elections}; the native call needs CLUSTER_ACTION",
     )
 
 

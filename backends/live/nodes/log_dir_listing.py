@@ -108,5 +108,8 @@ class LogDirListing:
 
 
 def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:
-    reported = (answer for answer in dirs.values() if isinstance(answer, Unknown))
-    return next((answer for answer in reported if answer.why is Why.NOT_ALLOWED), None)
+    reported = [answer for answer in dirs.values() if isinstance(answer, Unknown)]
+    refused = next((answer for answer in reported if answer.why is Why.NOT_ALLOWED), None)
+    if refused is not None or len(reported) < len(dirs):
+        return refused
+    return reported[0] if reported else Unknown(Why.NOT_ANSWERED, "no broker told of its log dirs")

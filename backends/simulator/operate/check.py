@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from backends.base.answers import Capabilities, ClusterInfo, Partitions
 from backends.base.check_report import (
     CLUSTER_RIGHTS,
@@ -15,6 +17,7 @@ from backends.live.errors import CLUSTER_RESOURCE
 from backends.simulator.network import broker as node
 from backends.simulator.operate.operator_client import OperatorClient, silence
 from backends.simulator.operator_messages import ClusterDescribed, DescribeCluster
+from recovery.model import Unknown, Why
 
 OF_CLUSTER = ("DESCRIBE", "ALTER", "CLUSTER_ACTION")
 OF_TOPICS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
@@ -58,4 +61,11 @@ def checked(
             )
         )
     hidden = partitions.not_compared or partitions.hidden
+    if "CLUSTER_ACTION cluster" in denied:
+        needs = "needs CLUSTER_ACTION on the cluster"
+        capabilities = replace(
+            capabilities,
+            replica_logs=f"not to be had: GetReplicaLogInfo {needs}",
+            designated_elections=Unknown(Why.NOT_ALLOWED, f"ElectLeaders v3 {needs}"),
+        )
     return CheckReport(cluster, reached(asking, cluster), capabilities, tuple(rights), hidden)

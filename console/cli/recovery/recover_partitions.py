@@ -120,6 +120,8 @@ def choose_leaders(
         none = (
             f"{stale_reason(picture.health)}, so it is not known which partitions are offline"
             if picture.health is not None and picture.stale
+            else "nothing that may be seen is offline"
+            if picture.may_hide_partitions
             else "nothing is offline"
         )
         why = "with this strategy no leader is elected yet" if offline else none

@@ -26,6 +26,7 @@ from recovery.transactions.transaction_values import (
     PartitionTransactions,
     RescuedMarker,
 )
+from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.quantity_text import counted
 
 
@@ -50,6 +51,7 @@ class PartitionsTransactions:
     """``unread`` are partitions whose leader reported nothing. ``not_asked`` says why coordinators may know more.
     ``waiting`` are the groups whose committed offset on a partition is its last stable offset: they stand still, if
     they read committed records only. It is Unknown where groups could not be read.
+    ``hidden_topics`` says why there are, or may be, topics that this caller does not see, where all were asked for.
     """
 
     partitions: Mapping[TopicPartition, PartitionTransactions]
@@ -58,6 +60,7 @@ class PartitionsTransactions:
     not_asked: tuple[Unknown, ...] = ()
     waiting: Mapping[TopicPartition, tuple[str, ...]] = field(default_factory=dict)
     groups_not_listed: tuple[Unknown, ...] = ()
+    hidden_topics: tuple[str, ...] = ()
 
     @property
     def hanging(self) -> tuple[JudgedTransaction, ...]:
@@ -65,14 +68,14 @@ class PartitionsTransactions:
 
     @property
     def complete(self) -> bool:
-        return not self.unread and not self.not_asked
+        return not self.unread and not self.not_asked and not self.hidden_topics
 
     @property
     def unread_reasons(self) -> tuple[str, ...]:
         """Why there may be other hanging transactions, in partitions that somebody leads; one line each."""
         unread = Counter(str(why) for why in self.unread.values() if why != LEADERLESS)
         rest = (f"{counted(number, 'partition')}: {why}" for why, number in unread.items())
-        return (*map(str, self.not_asked), *rest)
+        return (*self.hidden_topics, *map(str, self.not_asked), *rest)
 
 
 async def read_transactions(
@@ -88,7 +91,8 @@ async def read_transactions(
     evidence, and so is what the elections of ``plan`` cut off in __transaction_state. Raises BackendError;
     InputError where the rescue is damaged.
     """
-    states = await _states(cluster, partitions, topics)
+    described_now = await _described(cluster, partitions, topics)
+    states = described_now.states
     if progress is not None:
         progress("asking leaders for open transactions", 0, len(states))
     api = cluster.transactions()
@@ -111,7 +115,13 @@ async def read_transactions(
     markers = await _markers(rescue, states, open_ones)
     cut_off = await _cut_off_coordinators(cluster, plan) if open_ones else _CutOffCoordinators()
     rows = tuple(_judged(one, answers, decisions, markers, cut_off) for one in open_ones)
-    result = await _open_still(api, PartitionsTransactions(found, rows, unread, answers.not_asked))
+    hidden_topics = (
+        tuple(hidden_topic_texts(described_now.hidden, described_now.not_compared))
+        if partitions is None
+        else ()
+    )
+    listed = PartitionsTransactions(found, rows, unread, answers.not_asked, hidden_topics=hidden_topics)
+    result = await _open_still(api, listed)
     return await _with_groups(cluster, result)
 
 
@@ -169,14 +179,14 @@ async def _open_still(api: Transactions, result: PartitionsTransactions) -> Part
     return replace(result, partitions=partitions, rows=rows, unread={**result.unread, **unread})
 
 
-async def _states(
+async def _described(
     cluster: Backend, partitions: Sequence[TopicPartition] | None, topics: Sequence[str]
-) -> tuple[PartitionState, ...]:
+) -> Partitions:
     if partitions is not None:
-        return (await described(cluster, partitions)).states if partitions else ()
+        return await described(cluster, partitions) if partitions else Partitions(())
     found: Partitions = await cluster.partitions(tuple(topics) or None)
     refuse_unknown_topics(topics, found)
-    return found.states
+    return found
 
 
 def _judged(

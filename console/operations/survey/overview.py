@@ -47,6 +47,7 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import NO_LEADER, Broker, PartitionState, Survey, Unknown
 from recovery.survey_columns import MergedSurveys, SurveyTotals, columns_of, totals, unknown_values
 from recovery.unread_disks import by_broker, still_to_read, without_read
+from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.unread_disk_text import not_judged_text
 
 LAGGING_MS = 3_000
@@ -264,9 +265,7 @@ def not_asked(view: Overview) -> tuple[str, ...]:
 
 def _not_asked(view: Overview) -> Iterator[str]:
     up = {broker.id for broker in view.cluster.brokers if not broker.fenced}
-    if view.partitions.hidden:
-        names = _few(view.partitions.hidden)
-        yield f"{len(view.partitions.hidden):,} topics may not be seen: needs DESCRIBE on topic {names}"
+    yield from hidden_topic_texts(view.partitions.hidden, view.partitions.not_compared)
     hidden = set(view.partitions.hidden)
     for tp, why in view.partitions.unknown.items():
         if tp.topic not in hidden:
@@ -296,7 +295,3 @@ def _unknown_values(surveys: Sequence[Survey], up: set[int]) -> Iterator[str]:
     ):
         for why, count in counts.items():
             yield f"{what.format(f'{count:,}')}: {why}"
-
-
-def _few(names: tuple[str, ...], shown: int = 5) -> str:
-    return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")

@@ -55,8 +55,11 @@ def problems(checked: CheckReport) -> list[str]:
     for right in checked.rights:
         if right.granted is False:
             lines.append(f"missing: {right.operation} on {_resource(right)}, used for {right.used_for}")
-    if isinstance(checked.hidden, tuple) and checked.hidden:
-        lines.append(f"{len(checked.hidden)} topics exist that may not be seen: {_names(checked.hidden)}")
+    if isinstance(checked.hidden, Unknown):
+        lines.append(f"hidden topics: not known ({printable(checked.hidden.detail)})")
+    elif checked.hidden:
+        topics = counted(len(checked.hidden), "topic")
+        lines.append(f"{topics} may not be seen: {_names(checked.hidden)}")
     return lines
 
 
@@ -136,6 +139,8 @@ def _call_table(checked: CheckReport) -> Iterator[str]:
 
 def _granted(right: PermissionCheck) -> str:
     if isinstance(right.granted, Unknown):
+        if right.looked_at:
+            return f"granted on what is seen; hidden topics: not known ({printable(right.granted.detail)})"
         return printable(str(right.granted))
     return "yes" if right.granted else "NO"
 

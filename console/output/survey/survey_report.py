@@ -28,7 +28,7 @@ from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown
 from recovery.old_leaders import old_leaders
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import SurveyTotals, missing_in_sync, totals
-from recovery.wording.cluster_health_text import health_lines, leader_unknown_text
+from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts, leader_unknown_text
 from recovery.wording.loss_text import short_loss
 from recovery.wording.proof_text import explained_lines, partition_proofs, proofs_json
 from recovery.wording.quantity_text import counted, printable
@@ -227,14 +227,7 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
     """The topics that exist and may not be seen: they may hold offline partitions. And partitions that are led by a
     broker which the listener that was asked does not reach.
     """
-    if picture.hidden:
-        names = ", ".join(picture.hidden[:5]) + (", …" if len(picture.hidden) > 5 else "")
-        yield f"{counted(len(picture.hidden), 'topic')} may not be seen (needs DESCRIBE on topic {names})"
-    if picture.not_compared is not None:
-        yield (
-            "whether some partitions are hidden from this caller is unknown"
-            f" ({printable(str(picture.not_compared))})"
-        )
+    yield from hidden_topic_texts(picture.hidden, picture.not_compared)
     for why, count in Counter(picture.unreachable_leaders.values()).items():
         first = next(tp for tp, reason in picture.unreachable_leaders.items() if reason == why)
         more = f" (and {count - 1:,} more)" if count > 1 else ""

@@ -150,6 +150,27 @@ def test_offline_partitions_that_may_not_be_seen_are_never_none(call: Caller) ->
     assert "1 topic may not be seen (needs DESCRIBE on topic secret)" in ended.err
 
 
+def test_nothing_is_said_of_topics_that_may_not_be_seen_but_that_they_are_not_known(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.states[tp(0)] = backend.states[tp(0)]._replace(leader=1)
+    backend.hidden = ("secret",)
+    secret = "1 topic may not be seen (needs DESCRIBE on topic secret)"
+    planned = call.on(backend)("ktriage", "plan", *ANY, "plan.json")
+    assert planned.status == 1
+    assert "plan.json was not written: nothing that may be seen is offline" in planned.err
+    assert secret in planned.err
+    shown = call.on(backend)("ktriage", "transactions", "show", *ANY)
+    assert shown.status == 1
+    assert "none is open in what may be seen" in shown.out and secret in shown.out
+    backend.states.clear()
+    shown = call.on(backend)("ktriage", "transactions", "show", *ANY)
+    assert (shown.status, shown.out.splitlines()[0]) == (1, "transactions in 0 partitions: not known")
+    seen = json.loads(call.on(backend)("ktriage", "transactions", "show", *ANY, "--output", "json").out)
+    assert (seen["complete"], seen["notSeen"]) == (False, [secret])
+    status = call.on(backend)("ktriage", "status", *ANY)
+    assert (status.status, f"unknown: {secret}" in status.err) == (1, True)
+
+
 def test_a_topic_that_may_not_be_seen_is_a_missing_permission(call: Caller) -> None:
     backend = cluster_of(1)
     backend.hidden = ("secret",)

@@ -271,6 +271,9 @@ async def test_without_cluster_action_neither_logs_nor_elections_are_had() -> No
     log = surveyed.surveys[0].replicas[0].log
     assert isinstance(log, Unknown)
     assert log.why is Why.NOT_ALLOWED
+    offered = (await cluster.check()).capabilities
+    assert offered.replica_logs == "not to be had: GetReplicaLogInfo needs CLUSTER_ACTION on the cluster"
+    assert isinstance(offered.designated_elections, Unknown)
     (election,) = await elect(cluster, rows)
     assert (election.outcome, election.reason) == (Outcome.FAILED, Reason.NOT_ALLOWED)
     with pytest.raises(NotAllowed):
