@@ -6,6 +6,7 @@ alone (KIP-919, ``--bootstrap-controller``) has nothing else. The values are tho
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -156,6 +157,12 @@ class Membership(Protocol):
         """The controllers that have registered, observers too (DescribeCluster, endpoint type controllers).
 
         Asked of a controller: it needs ALTER on the cluster, and a controller's listener that can be reached.
+        """
+        ...
+
+    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
+        """Each controller address that was named, asked on its own: the quorum that is led there. Unknown: nobody
+        leads there, or why it could not be asked. Empty where brokers were named.
         """
         ...
 

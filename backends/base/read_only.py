@@ -97,6 +97,9 @@ class ReadOnlyMembership:
     async def controllers(self) -> tuple[Controller, ...] | Unknown:
         return await self._membership.controllers()
 
+    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
+        return await self._membership.at_named_addresses()
+
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
         return await self._membership.probe(host, port, node_id)
 

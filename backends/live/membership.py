@@ -190,6 +190,12 @@ class LiveMembership:
         except BackendError as error:
             return as_unknown(error)
 
+    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
+        """Only of controllers: a broker forwards the question to the leader."""
+        if self._fleet is not None:
+            return {}
+        return await self._controllers.each_of(self._settings.bootstrap)
+
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
         """Over a connection of its own."""
         return await probe(self._settings, Address(host, port), node_id)

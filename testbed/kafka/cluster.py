@@ -251,16 +251,16 @@ class KafkaCluster:
             node.start()
         self._wait_up()
 
-    def format_again(self, node_id: int) -> str:
+    def format_again(self, node_id: int, *, standalone: bool = False) -> str:
         """Wipe all log dirs of a stopped node and format it for joining the running cluster.
 
         Returns the new directory id. A controller is formatted with ``--no-initial-controllers``: it comes back as
-        an observer, to be added as a voter.
+        an observer, to be added as a voter; with ``standalone`` it has a quorum of its own.
         """
         node = self.node(node_id)
         for index in range(len(node.log_dirs)):
             node.wipe_log_dir(index)
-        self._formatter.again(node)
+        self._formatter.again(node, standalone=standalone)
         return node.directory_id
 
     def set_bootstrap_controllers(self, controllers: Iterable[int]) -> None:

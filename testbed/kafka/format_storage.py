@@ -66,13 +66,15 @@ class StorageFormatter:
             _change(target / _META, {"node.id": str(node.id), "directory.id": voter or new_uuid()})
         node.directory_id = read_directory_id(node)
 
-    def again(self, node: Node) -> None:
+    def again(self, node: Node, *, standalone: bool = False) -> None:
         """Formats the empty or missing log dirs of a node of the running cluster; the others are not touched.
 
-        Each gets a new directory id. Without this, a broker with a new disk does not start.
+        Each gets a new directory id. Without this, a broker with a new disk does not start. ``standalone``: a
+        controller becomes the only voter of a quorum of its own.
         """
         dynamic = node.role == "controller" and self._spec.quorum == "dynamic"
-        self._format(node, ["--ignore-formatted", *(["--no-initial-controllers"] if dynamic else [])])
+        joining = ["--standalone" if standalone else "--no-initial-controllers"] if dynamic else []
+        self._format(node, ["--ignore-formatted", *joining])
         node.directory_id = read_directory_id(node)
 
     def _format(self, node: Node, args: list[str]) -> None:

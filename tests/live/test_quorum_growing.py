@@ -48,6 +48,32 @@ def killed_and_gone_on(
     return ended
 
 
+def test_controllers_that_were_named_and_lead_quorums_of_their_own_are_said(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    """Each host was formatted with --standalone and the same cluster id."""
+    alone = [cluster.node(number) for number in (101, 102)]
+    try:
+        for node in alone:
+            cluster.format_again(node.id, standalone=True)
+            node.start()
+            wait_listening(cluster, node.id)
+        ended = console("quorum", "status")
+        shown, found = console.json("quorum", "status")
+    finally:
+        for node in alone:
+            node.kill()
+            node.wipe_log_dir()
+            node.directory_id = ""
+    assert ended.status == shown == 1
+    assert "3 QUORUMS: the controllers that were named are not in one quorum" in ended.out
+    others = [one["leader"] for one in found["elsewhere"] if "leader" in one]
+    assert sorted([found["leader"], *others]) == [100, 101, 102]
+    silent = [one for one in found["elsewhere"] if "unknown" in one]
+    assert len(silent) == 2, "103 and 104 do not run"
+    assert f"127.0.0.1:{cluster.node(103).port}: which quorum it is in is not known" in ended.out
+
+
 def test_from_one_to_three(cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher) -> None:
     words = ("--why", "grow", "--with", "101", "--with", "102")
     killed_and_gone_on(cluster, console, words, "add-voter", "7")

@@ -27,6 +27,8 @@ WRONG_KINDS = {
     "power-off controllers": "for a controller: kill-controller",
     "shut-down operator": "operator",
     "kill-controller broker-1": "a controller, not broker-1",
+    "kill-controller controller-100 controller-101": "takes one node: give one command for each of controller-100",
+    "break-disk broker-1 broker-2": "takes one node: give one command for each of broker-1, broker-2",
     "break-disk controller-100": "for a controller: break-controller-disk",
     "break-disk broker-1 log_dir=7": "log dir of broker-1",
     "break-disk brokers": "one node",

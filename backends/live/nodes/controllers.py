@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
@@ -12,9 +13,10 @@ from backends.live.client.settings import ClientSettings
 from backends.live.connections.connection import BrokerConnection
 from backends.live.connections.hedging import AllFailed, first_success
 from backends.live.connections.pool import Pool
-from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
+from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached, as_unknown
 from backends.live.nodes.node_probe import ControllerListing, list_controllers
 from recovery.membership.quorum import Quorum
+from recovery.model import Unknown, Why
 
 T = TypeVar("T")
 
@@ -80,6 +82,23 @@ class ControllerConnections:
             return await first_success(asks, patience=0.0)
         except AllFailed as error:
             raise _in_short(error) from None
+
+    async def each_of(self, addresses: Iterable[Address]) -> dict[str, Quorum | Unknown]:
+        """The quorum that the controller at each address leads; Unknown: it does not lead, or was not asked."""
+
+        async def one(address: Address) -> Quorum | Unknown:
+            try:
+                conn = await self._connection(address)
+                cluster_id = (await list_controllers(conn, timeout=ANSWER_TIMEOUT)).cluster_id
+                return await describe_quorum(conn, cluster_id, timeout=ANSWER_TIMEOUT)
+            except NoLeader as error:
+                return Unknown(Why.NO_LEADER, str(error))
+            except BackendError as error:
+                return as_unknown(error)
+
+        asked = list(dict.fromkeys(addresses))
+        answers = await asyncio.gather(*(one(address) for address in asked))
+        return dict(zip(map(str, asked), answers, strict=True))
 
     async def leading(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
         """Send a request to the leader, once. Raises as :meth:`quorum`, and what the question raises."""

@@ -145,6 +145,10 @@ class SimulatedMembership:
         return SimulatedMetadataLogBytes(self._world.committed_records, self._newest)
 
     # The protocol gives the expected node too.
+    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
+        """A simulated cluster is named as a whole."""
+        return {}
+
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:  # noqa: ARG002
         """The node that listens at that address."""
         answer = self._probe(host, port)

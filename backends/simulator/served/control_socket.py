@@ -62,6 +62,8 @@ def read_fault(words: Sequence[str]) -> dict[str, Any]:
     target = next((name for name in _NAMED if name in model.model_fields), None)
     if bare and target is None:
         raise ControlError(f"{words[0]} takes no {bare[0]!r}")
+    if len(bare) > 1 and target not in ("nodes", "partitions"):
+        raise ControlError(f"{words[0]} takes one {target}: give one command for each of {', '.join(bare)}")
     if bare and target is not None:
         given[target] = bare if target in ("nodes", "partitions") else bare[0]
     checked(given)

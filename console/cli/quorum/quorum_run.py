@@ -12,6 +12,7 @@ from backends.base.errors import NoLeader
 from backends.base.read_only import ReadOnlyMembership
 from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, NotDone, Status
+from console.operations.voters.quorum_state import read_elsewhere
 from console.operations.voters.remembered_voters import leaderless, reading_or_lost
 from console.output.quorum.quorum_report import (
     lost_document,
@@ -40,7 +41,10 @@ def show(run: Run, *, everything: bool) -> int:
     """Prints the quorum; returns 1 if something is wrong with it."""
 
     async def job(membership: Membership, _stop: object) -> QuorumReading | QuorumWithoutLeader:
-        return await reading_or_lost(membership)
+        reading = await reading_or_lost(membership)
+        if isinstance(reading, QuorumWithoutLeader):
+            return reading
+        return replace(reading, elsewhere=await read_elsewhere(membership, reading.quorum))
 
     found = read_quorum(run, job)
     command = "quorum-replication" if everything else "quorum-status"
@@ -50,7 +54,7 @@ def show(run: Run, *, everything: bool) -> int:
     lines = replication_lines if everything else status_lines
     run.screen.out(status_document(found, command) if run.json else lines(found))
     remind(run, found.cluster_id)
-    return Status.DONE if everything or found.health.well else Status.PARTLY
+    return Status.DONE if (everything or found.health.well) and not found.elsewhere else Status.PARTLY
 
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
@@ -12,7 +12,7 @@ from recovery.membership.quorum_health import QuorumHealth, all_fetched, committ
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
-from recovery.model import Unknown
+from recovery.model import Unknown, Why
 
 if TYPE_CHECKING:
     from recovery.membership.quorum import Quorum
@@ -37,11 +37,14 @@ second.
 
 @dataclass(frozen=True, slots=True)
 class QuorumReading:
-    """A reading of a quorum with a leader."""
+    """A reading of a quorum with a leader. ``elsewhere`` is what was read at those of the named addresses
+    that are in no quorum with this leader: another quorum, or why it is not known what runs there.
+    """
 
     cluster_id: str
     health: QuorumHealth
     controllers: tuple[Controller, ...] | Unknown
+    elsewhere: Mapping[str, Quorum | Unknown] = field(default_factory=dict)
 
     @property
     def quorum(self) -> Quorum:
@@ -77,6 +80,19 @@ async def read_quorum_state(membership: Membership) -> QuorumReading:
         stuck = wedged(first, quorum)
     ids = None if isinstance(controllers, Unknown) else {c.id for c in controllers}
     return QuorumReading(cluster_id, health(quorum, LivenessLimits(), ids, wedged=stuck), controllers)
+
+
+async def read_elsewhere(membership: Membership, quorum: Quorum) -> Mapping[str, Quorum | Unknown]:
+    """For ``QuorumReading.elsewhere``: what the named addresses answer that are in no quorum with this leader."""
+    named = await membership.at_named_addresses()
+    return {address: found for address, found in named.items() if not _of(quorum, found)}
+
+
+def _of(quorum: Quorum, found: Quorum | Unknown) -> bool:
+    """Whether a named address answered, and leads no quorum but this."""
+    if isinstance(found, Unknown):
+        return found.why is Why.NO_LEADER
+    return found.cluster_id == quorum.cluster_id and found.leader in quorum.voters.keys
 
 
 class PreflightReading(NamedTuple):
@@ -172,7 +188,9 @@ async def _asked(membership: Membership, address: str) -> ClusterNode:
 
 
 def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], log_end_offset: int) -> VoterHost:
-    mine = [node for node in nodes if node.id == key.id or (address and node.address == address)]
+    mine = [
+        node for node in nodes if (key.id >= 0 and node.id == key.id) or (address and node.address == address)
+    ]
     answer = next(
         (n.answer for n in mine if isinstance(n.answer, NodeProbe)), mine[0].answer if mine else None
     )

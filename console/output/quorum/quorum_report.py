@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from console.operations.voters.quorum_state import QuorumReading
 from console.output.json_document import document
@@ -10,6 +10,7 @@ from console.output.survey.survey_json import unknown_json
 from console.output.text_table import TextColumn, table
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.preflight import PreflightResult, VoterSetStrength
+from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import (
     MemberRole,
     MemberState,
@@ -50,6 +51,7 @@ def status_lines(reading: QuorumReading) -> Iterator[str]:
 def replication_lines(reading: QuorumReading) -> Iterator[str]:
     """Every replica of the metadata log, also on brokers."""
     yield _head(reading)
+    yield from elsewhere_lines(reading.elsewhere)
     yield ""
     yield from table(_COLUMNS, [_row(m) for m in reading.health.silent_first])
 
@@ -58,6 +60,7 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     """The quorum's version, how many failures it tolerates, and what is wrong with it."""
     found = reading.health
     yield _head(reading)
+    yield from elsewhere_lines(reading.elsewhere)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
     yield f"kraft.version {found.quorum.kraft_version} ({kind})"
     yield str(found.strength)
@@ -66,6 +69,22 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
         yield printable(
             f"which nodes are controllers and which are brokers is unknown: {reading.controllers}"
         )
+
+
+def elsewhere_lines(elsewhere: Mapping[str, Quorum | Unknown]) -> Iterator[str]:
+    """What runs at the other addresses that were named, where it is not in this quorum."""
+    quorums = {address: found for address, found in elsewhere.items() if not isinstance(found, Unknown)}
+    if quorums:
+        yield f"{len(quorums) + 1} QUORUMS: the controllers that were named are not in one quorum"
+    for address, other in quorums.items():
+        voters = ", ".join(map(str, other.voters.keys))
+        yield printable(
+            f"{address} leads another quorum: cluster {other.cluster_id}, leader {other.leader.id} (epoch"
+            f" {other.leader_epoch}), voters {voters}"
+        )
+    for address, found in elsewhere.items():
+        if isinstance(found, Unknown):
+            yield printable(f"{address}: which quorum it is in is not known: {found}")
 
 
 def trouble_lines(found: QuorumHealth) -> Iterator[str]:
@@ -166,6 +185,9 @@ def status_document(reading: QuorumReading, command: str = "quorum-status") -> I
             "ghosts": [key_json(m.key) for m in found.ghosts],
             "duplicates": list(found.duplicates),
             "controllers": _controllers_json(reading),
+            "elsewhere": [
+                {"address": address, **_elsewhere_json(found)} for address, found in reading.elsewhere.items()
+            ],
             "members": [member_json(m) for m in found.members],
         },
     )
@@ -200,6 +222,18 @@ def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> 
             ],
         },
     )
+
+
+def _elsewhere_json(found: Quorum | Unknown) -> dict[str, object]:
+    if isinstance(found, Unknown):
+        return unknown_json(found)
+    voters = [key_json(key) for key in found.voters.keys]
+    return {
+        "clusterId": found.cluster_id,
+        "leader": found.leader.id,
+        "leaderEpoch": found.leader_epoch,
+        "voters": voters,
+    }
 
 
 def strength_json(strength: VoterSetStrength) -> dict[str, object]:

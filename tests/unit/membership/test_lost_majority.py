@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from backends.base.membership import ClusterNode, NodeProbe, ProcessRole
+from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
 from console.operations.voters.quorum_state import UNLOADED, lost, saved_voters
 from console.output.quorum.quorum_report import lost_lines
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
@@ -87,3 +87,24 @@ async def test_a_controller_that_answers_without_any_metadata_is_not_called_down
     row = next(line for line in lost_lines(found) if line.startswith("  2 "))
     assert "none reported" in row
     assert "DOWN" not in row
+
+
+class Unreachable3:
+    """Three controllers that were named by their addresses, each dead in its own way."""
+
+    async def nodes(self) -> tuple[ClusterNode, ...]:
+        problems = ("connection refused", "connect timed out", "name not resolved")
+        return tuple(
+            ClusterNode(-1, ProcessRole.CONTROLLER, f"kafka-{n}:9093", Unknown(Why.NOT_ANSWERED, why))
+            for n, why in enumerate(problems)
+        )
+
+
+async def test_each_controller_that_does_not_answer_has_its_own_reason() -> None:
+    found = await lost(cast("Membership", Unreachable3()), "c", None)
+    assert [host.why for host in found.hosts] == [
+        "not answered: connection refused",
+        "not answered: connect timed out",
+        "not answered: name not resolved",
+    ]
+    assert [host.stopped for host in found.hosts] == [True, False, False]
