@@ -171,6 +171,10 @@ class HostileQuorum:
             default_listener=self.text,
         )
 
+    async def at_named_addresses(self) -> dict[str, Quorum | Unknown]:
+        elsewhere = replace(await self.describe(), leader=key(9, self.text))
+        return {self.text: elsewhere, f"{self.text}:1": Unknown(Why.NOT_ANSWERED, self.text)}
+
     async def controllers(self) -> Unknown:
         return Unknown(Why.NOT_ALLOWED, self.text)
 
