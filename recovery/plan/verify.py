@@ -23,7 +23,8 @@ from recovery.wording.replica_text import still_writes_text
 
 
 class Leading(StrEnum):
-    """Who leads, measured against the plan. CLEAN: a member of ISR or ELR when the plan was made. MOVED: a replica
+    """Who leads, measured against the plan. CLEAN: a member of ISR or ELR when the plan was made, whose log is not
+    known to lack anything of the planned log. MOVED: a replica
     with all of the planned log, which took the leadership over after the election, as Kafka moves it to the
     preferred replica by itself (``auto.leader.rebalance.enable``).
     """
@@ -120,6 +121,8 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None, keep: ReplicaMove 
         return RowState(row.tp, NO_LEADER, Leading.NOT_SEEN, unseen, False, Order.NOT_KNOWN, unseen, (what,))
     leading = _leading(row, survey)
     lost = _lost(row, survey, leading)
+    if leading is Leading.CLEAN and lost:
+        leading = Leading.OTHER  # it returned without a part of its log
     if isinstance(row, PlanRow) and leading is Leading.OTHER and lost == 0:
         leading = Leading.MOVED if survey.state.leader_epoch > row.leader_epoch + 1 else leading
     usable = _usable(survey)
@@ -150,12 +153,11 @@ def _leading(row: PlanRow | BareRow, survey: Survey) -> Leading:
 
 
 def _lost(row: PlanRow | BareRow, survey: Survey, leading: Leading) -> int | Unknown | None:
-    """None where the leader holds what it should, as far as its log tells. A member of ISR or ELR has every
-    committed record, and may rightly lack others of the planned log; but not all.
-    """
+    """None where the leader holds what it should, as far as its log tells."""
     if isinstance(row, BareRow) or leading in (Leading.RIGHT, Leading.OFFLINE):
         return None
-    return (emptied(row, survey) or None) if leading is Leading.CLEAN else lost_of_planned_log(row, survey)
+    lost = emptied(row, survey) or lost_of_planned_log(row, survey)
+    return None if leading is Leading.CLEAN and (isinstance(lost, Unknown) or not lost) else lost
 
 
 def _usable(survey: Survey) -> bool | Unknown:

@@ -53,7 +53,7 @@ def test_another_leader_of_our_own_election_is_none_that_was_there_already() -> 
 
 
 def test_an_elr_member_that_was_elected_while_nothing_was_sent_was_there_already() -> None:
-    cluster = three((3, 1, 2), (2, 1, 3))
+    cluster = Cluster((3, 1, 2), (1, 2, 3), {2: NEWEST, 1: NEWEST, 3: STALE})
     cluster.elr = (1,)
     row = planned(cluster, (2, 1, 3))
     cluster.leader, cluster.epoch = 1, 6

@@ -106,8 +106,9 @@ def test_a_member_of_the_isr_that_came_back_with_an_empty_disk_is_no_success(now
     """Kafka elects it, whatever it holds, and every other replica truncates to it."""
     elr = stale_long_tail()._replace(state=stale_long_tail().state._replace(elr=(4,)))
     (row,) = verify(plan_of(elr), [after(leader=4, logs={4: now})])
-    assert (row.leading, row.good, row.complete, row.lost) == (Leading.CLEAN, False, False, 1300)
+    assert (row.leading, row.good, row.complete, row.lost) == (Leading.OTHER, False, False, 1300)
     assert row.missing == (
+        "led by 4, not by 2",
         "the planned log loses at least 1,300 offsets",
         "the leader has no record from before the plan, as after a replaced disk",
     )
@@ -116,15 +117,24 @@ def test_a_member_of_the_isr_that_came_back_with_an_empty_disk_is_no_success(now
 @pytest.mark.parametrize(
     "now",
     [
-        log((0, 0, 1000), (2, 1000, 1250), (5, 1250, 1300)),  # the planned log had an uncommitted tail
+        log((0, 0, 1000), (2, 1000, 1300), (5, 1300, 1400)),
         log((5, 1300, 1400), start=1300),  # retention has taken the rest since
         log((5, 1200, 1400), start=1200)._replace(lineage=Unknown(Why.NOT_ANSWERED, "")),
     ],
 )
-def test_a_member_of_the_isr_may_lack_records_that_were_never_committed(now: ReplicaLog) -> None:
+def test_a_member_of_the_elr_that_is_not_known_to_lack_anything_is_as_good(now: ReplicaLog) -> None:
     elr = stale_long_tail()._replace(state=stale_long_tail().state._replace(elr=(4,)))
     (row,) = verify(plan_of(elr), [after(leader=4, logs={4: now})])
     assert (row.leading, row.good, row.lost) == (Leading.CLEAN, True, None)
+
+
+def test_a_member_of_the_elr_that_came_back_short_is_another_leader_with_what_it_lacks() -> None:
+    """Its host lost what was not flushed; the planned log, which answered, had it."""
+    elr = stale_long_tail()._replace(state=stale_long_tail().state._replace(elr=(4,)))
+    short = log((0, 0, 1000), (2, 1000, 1050), (5, 1050, 1400))
+    (row,) = verify(plan_of(elr), [after(leader=4, logs={4: short})])
+    assert (row.leading, row.good, row.complete, row.lost) == (Leading.OTHER, False, False, 250)
+    assert row.missing[:2] == ("led by 4, not by 2", "the planned log loses at least 250 offsets")
 
 
 def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> None:
