@@ -24,6 +24,7 @@ from recovery.acknowledged.verdict import (
 from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import CLEAN, Decision, DecisionKind, Strategy, WhyNot, decide, likely_leaders
+from recovery.unread_disks import UnreadDisk, only_in_journal
 
 
 class AdviceKind(StrEnum):
@@ -70,9 +71,10 @@ class Advice(NamedTuple):
     nobody is elected.
     ``was_shut_down``: each of ``brokers`` was in a controlled shutdown when it was last seen (metadata log).
     ``reassigning``: a reassignment is in progress, so that nobody can be designated. ``missed``, of READ_FIRST
-    alone: the election after which the leader lacks what their disks may hold. ``leads_again``, of STOP_OR_MEND
-    alone: Kafka elects each of ``brokers`` by itself, without an unclean election, when it hears the controllers
-    again.
+    alone: the election after which the leader lacks what their disks may hold; None: the journal has it.
+    ``leads_again``, of STOP_OR_MEND alone: Kafka elects each of ``brokers`` by itself, without an unclean election,
+    when it hears the controllers again. ``read_before``: those of ``brokers`` to start, or of ``start_if_whole``,
+    whose start is not advised before their disks are read: this step or another one would lose by it.
     """
 
     kind: AdviceKind
@@ -91,12 +93,42 @@ class Advice(NamedTuple):
     keeps_acked: bool = False
     keeps_all: bool = False
     led_after: tuple[LaterLeader, ...] = ()
+    read_before: tuple[int, ...] = ()
+
+    @property
+    def starts(self) -> frozenset[int]:
+        """The brokers that the step asks to start."""
+        if self.kind is AdviceKind.ELECT:
+            return frozenset(one.broker for one in self.start_if_whole)
+        return frozenset(self.brokers if self.kind in _STARTING else ())
+
+    @property
+    def holds_back(self) -> frozenset[int]:
+        """The brokers that are not to be started before the step is done."""
+        reads = self.brokers if self.kind is AdviceKind.READ_FIRST else ()
+        return frozenset((*reads, *(one.broker for one in self.keep_down)))
+
+    def reading_before(self, brokers: Collection[int]) -> Advice:
+        """The same, without the start of these brokers before their disks are read."""
+        read = tuple(sorted(self.starts.intersection(brokers).union(self.read_before)))
+        down = tuple(one for one in self.keep_down if one.failed_disk or one.broker not in read)
+        return self._replace(read_before=read, keep_down=down) if read else self
 
 
-def read_first(unread: DisksToRead) -> Iterator[tuple[TopicPartition, Advice]]:
-    """The advice for partitions with a leader: whose disks are to be read before they start."""
+_STARTING = (AdviceKind.BRING_BACK, AdviceKind.ASK, AdviceKind.COMPARE)
+"""The kinds whose ``brokers`` are to be started."""
+
+
+def read_first(
+    unread: DisksToRead, recorded: Iterable[UnreadDisk] = ()
+) -> Iterator[tuple[TopicPartition, Advice]]:
+    """The advice for partitions with a leader: whose disks are to be read before they start. ``recorded`` are those
+    of elections in the journal.
+    """
     for tp, missed in unread.partitions.items():
         yield tp, Advice(AdviceKind.READ_FIRST, missed.brokers, missed=missed)
+    for disk in only_in_journal(recorded, unread):
+        yield disk.tp, Advice(AdviceKind.READ_FIRST, (disk.broker,))
 
 
 def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -> Advice | None:
@@ -121,6 +153,11 @@ def advise_decided(
 
 def advice(decision: Decision) -> Advice | None:
     """As :func:`advise`, from the decision of balanced."""
+    found = _advice(decision)
+    return None if found is None else found.reading_before(found.holds_back)
+
+
+def _advice(decision: Decision) -> Advice | None:
     judged = decision.judged
     if judged is None:
         return None
@@ -279,25 +316,34 @@ def _own_log_safe(one: SelfElection) -> bool:
 
 
 class FirstStep(NamedTuple):
-    """The same advice for so many ``partitions``; ``example`` is the first of them."""
+    """The same advice for so many ``partitions``; ``example`` is the first of them. ``only_then``: it starts a
+    broker that is not to be started before an earlier step is done.
+    """
 
     advice: Advice
     partitions: int
     example: TopicPartition
+    only_then: bool = False
 
 
 def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstStep, ...]:
     """What to do, in order: whose disks are to be read before they start, and what a broker's return would cut off,
     since another step may ask for that return; elections, since
     a broker that returns may take them away; then whose return helps the most partitions; then what needs a
-    person's choice.
+    person's choice. This is the one place that decides what is said of the start of each broker: no step asks for
+    what another one advises against.
     """
     groups: dict[tuple[object, ...], list[tuple[TopicPartition, Advice]]] = {}
     for tp, one in found:
         groups.setdefault(_group(one), []).append((tp, one))
-    steps = [
-        FirstStep(_merged([one for _, one in group]), len(group), group[0][0]) for group in groups.values()
-    ]
+    return in_order(
+        FirstStep(_merged([one for _, one in group]), len({tp for tp, _ in group}), group[0][0])
+        for group in groups.values()
+    )
+
+
+def in_order(steps: Iterable[FirstStep]) -> tuple[FirstStep, ...]:
+    """As :func:`first_steps`, of steps that were made apart."""
     order = list(AdviceKind)
 
     def urgency(step: FirstStep) -> tuple[bool, int, int]:
@@ -305,7 +351,30 @@ def first_steps(found: Iterable[tuple[TopicPartition, Advice]]) -> tuple[FirstSt
         warns = reads or any(one.cuts_off for one in step.advice.keep_down)
         return not warns, order.index(step.advice.kind), -step.partitions
 
-    return tuple(sorted(steps, key=urgency))
+    return tuple(_without_contradiction(sorted(steps, key=urgency)))
+
+
+def _without_contradiction(steps: list[FirstStep]) -> Iterator[FirstStep]:
+    """A step that starts a broker comes after those that hold it back; an election need not wait for them, and
+    where each of two steps would have to be the first, the disk is read before.
+    """
+    left, done = list(steps), frozenset[int]()
+    while left:
+        guarded: frozenset[int] = frozenset()
+        for number, step in enumerate(left):
+            others = left[:number] + left[number + 1 :]
+            guarded = frozenset(broker for one in others for broker in one.advice.holds_back)
+            if step.advice.kind is AdviceKind.ELECT or not step.advice.starts & guarded:
+                break
+        else:
+            number, step = 0, left[0]
+            guarded = frozenset(broker for one in left[1:] for broker in one.advice.holds_back)
+        del left[number]
+        if step.advice.kind is AdviceKind.ELECT:
+            guarded |= done
+        after = step.advice.reading_before(guarded | step.advice.holds_back)
+        yield step._replace(advice=after, only_then=bool((after.starts & done).difference(after.read_before)))
+        done |= step.advice.holds_back
 
 
 def _group(one: Advice) -> tuple[object, ...]:
@@ -341,11 +410,12 @@ def _merged(group: list[Advice]) -> Advice:
         elr,
         shut,
         group[0].reassigning,
-        group[0].missed,
+        next((one.missed for one in group if one.missed is not None), None),
         all(one.leads_again for one in group),
         tuple(sorted({broker for one in group for broker in one.instead})),
         tuple({one.broker: one for found in group for one in found.start_if_whole}.values()),
         all(one.keeps_acked for one in group),
         all(one.keeps_all for one in group if one.start_if_whole or one.kind is not AdviceKind.ELECT),
         tuple(dict.fromkeys(later for one in group for later in one.led_after)),
+        tuple(sorted({broker for one in group for broker in one.read_before})),
     )

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 class UnreadDisk(NamedTuple):
     """The log of ``tp`` on ``broker``, which was down and not read when a leader was elected.
 
-    ``topic_id`` is "" and ``leader_epoch`` (the new leader's) is -1 where they are not known. ``elected_ms`` is the
-    time of the election by the clock of the host that sent it.
+    ``topic_id`` is "" where it is not known. ``leader_epoch`` is the new leader's, -1: whether the election was
+    carried out was not recorded. ``elected_ms`` is the time of the election by the clock of the host that sent it.
+    ``set_aside``: the journal has that the broker was taken out of the assignment while it was down, so that it
+    keeps its log when it starts.
     """
 
     broker: int
@@ -30,6 +32,7 @@ class UnreadDisk(NamedTuple):
     topic_id: str = ""
     leader_epoch: int = -1
     elected_ms: int = 0
+    set_aside: bool = False
 
 
 class ReadDisk(NamedTuple):
@@ -54,11 +57,15 @@ def without_read(unread: DisksToRead, read: Iterable[ReadDisk]) -> DisksToRead:
 
 
 class UnreadDiskState(StrEnum):
-    """What became of such a disk."""
+    """What became of such a disk. NO_REPLICA: its broker keeps the log when it starts; SET_ASIDE: it did, and is
+    up. NO_LEADER: nobody is known to have been elected, and nobody leads, so nothing is cut off by a start.
+    """
 
     AWAY = "not started since"
     CAME_BACK = "came back unread"
     NO_REPLICA = "not a replica any more"
+    SET_ASIDE = "set aside as -stray"
+    NO_LEADER = "nobody was elected"
     NO_TOPIC = "the topic was deleted"
 
 
@@ -83,8 +90,9 @@ def disk_outcomes(
         if disk.topic_id and state.topic_id != disk.topic_id:
             found[disk] = UnreadDiskState.NO_TOPIC
         elif disk.broker not in state.replicas:
-            followed = history is not None and _followed_first(disk, state, history)
-            found[disk] = UnreadDiskState.CAME_BACK if followed else UnreadDiskState.NO_REPLICA
+            found[disk] = _without_replica(disk, state, history, up=disk.broker in up)
+        elif state.offline and disk.leader_epoch < 0:
+            found[disk] = UnreadDiskState.NO_LEADER
         elif disk.broker in state.isr or disk.broker == state.leader:
             found[disk] = UnreadDiskState.CAME_BACK
         elif disk.broker in up:
@@ -106,12 +114,21 @@ def with_outcome(
 def still_to_read(
     disks: Iterable[UnreadDisk], outcomes: Mapping[UnreadDisk, UnreadDiskState] | None
 ) -> tuple[UnreadDisk, ...]:
-    """The disks that can still be read before their brokers start; all, where no cluster was asked."""
+    """The disks that can still be read; all, where no cluster was asked."""
     if outcomes is None:
         return tuple(disks)
-    open_ = with_outcome(outcomes, UnreadDiskState.AWAY, UnreadDiskState.NO_REPLICA)
+    open_ = with_outcome(outcomes, UnreadDiskState.AWAY, *STRAYS)
     wanted = set(disks)
     return tuple(disk for disk in open_ if disk in wanted)
+
+
+STRAYS = (UnreadDiskState.NO_REPLICA, UnreadDiskState.SET_ASIDE)
+"""Of disks whose brokers may be started: their logs stand in, or get, folders that end in -stray."""
+
+
+def before_start(outcomes: Mapping[UnreadDisk, UnreadDiskState]) -> tuple[UnreadDisk, ...]:
+    """The disks that are to be read before their brokers are started: the start cuts them off."""
+    return with_outcome(outcomes, UnreadDiskState.AWAY)
 
 
 def only_in_journal(disks: Iterable[UnreadDisk], unread: DisksToRead) -> tuple[UnreadDisk, ...]:
@@ -129,6 +146,16 @@ def by_broker(disks: Iterable[UnreadDisk]) -> Mapping[int, tuple[TopicPartition,
     for disk in disks:
         found.setdefault(disk.broker, set()).add(disk.tp)
     return {broker: tuple(sorted(tps)) for broker, tps in sorted(found.items())}
+
+
+def _without_replica(
+    disk: UnreadDisk, state: PartitionState, history: MetadataHistory | None, *, up: bool
+) -> UnreadDiskState:
+    if history is not None and _followed_first(disk, state, history):
+        return UnreadDiskState.CAME_BACK
+    # A broker that loses its replica while it is up deletes the log.
+    known = disk.set_aside or history is not None
+    return UnreadDiskState.SET_ASIDE if up and known else UnreadDiskState.NO_REPLICA
 
 
 def _followed_first(disk: UnreadDisk, state: PartitionState, history: MetadataHistory) -> bool:

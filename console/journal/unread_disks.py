@@ -2,7 +2,7 @@
 
 An election of a plan leaves a point open for each replica that was down and not read. It is closed by a rescue that
 read that disk, for the same plan or later, by an operator who waives it, and by a later election of the partition
-at which the broker told its log.
+at which the broker told its log. A broker that was taken out of the assignment keeps its log when it starts.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ class DiskBook:
         self._planned: dict[str, EntryBegun] = {}
         self._read_for: dict[str, set[_Place]] = {}
         self._closed: dict[_Place, int] = {}
+        self._set_aside: set[_Place] = set()
 
     @property
     def closed(self) -> tuple[ReadDisk, ...]:
@@ -108,7 +109,10 @@ class DiskBook:
         found = {_Place(disk.broker, tp): disk for tp, disks in self._open.items() for disk in disks.values()}
         for begun in self._planned.values():
             found = {**self._left_by(begun), **found}
-        return tuple(found[place] for place in sorted(found))
+        return tuple(
+            found[place]._replace(set_aside=True) if place in self._set_aside else found[place]
+            for place in sorted(found)
+        )
 
     def planned(self, begun: EntryBegun) -> None:
         """Elections are about to be sent."""
@@ -116,10 +120,12 @@ class DiskBook:
 
     def ended(self, ended: EntryEnded) -> None:
         """Takes the end of any entry."""
+        self._set_aside.update(_preserved_places(ended.result))
         begun = self._planned.pop(ended.entry, None)
         if begun is None:
             return
         left: dict[TopicPartition, dict[int, UnreadDisk]] = {}
+        self._set_aside.difference_update(self._left_by(begun))
         for place, disk in self._left_by(begun).items():
             left.setdefault(place.tp, {})[place.broker] = disk
         for election in planned_elections(begun, ended):
@@ -154,6 +160,17 @@ class DiskBook:
                 if place not in read:
                     found[place] = UnreadDisk(broker, tp, topic_id, elected_ms=elected_ms)
         return found
+
+
+PRESERVED = "kept"
+"""The ``end`` of a log whose broker is out of the assignment, among the ``kept`` of an entry's result."""
+
+
+def _preserved_places(result: Mapping[str, Any]) -> Iterator[_Place]:
+    for one in result.get("kept", ()):
+        if one.get("end") == PRESERVED:
+            tp = TopicPartition(str(one.get("topic", "")), int(one.get("partition", -1)))
+            yield from (_Place(int(broker), tp) for broker in one.get("brokers", ()))
 
 
 def _ms(at: str) -> int:

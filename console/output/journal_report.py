@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from console.journal.journal_lines import FOUND_ORDER, KafkaElectionKind
 from console.journal.planned_elections import planned_entries
+from console.journal.recorded_keeps import keep_moves
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
 from console.journal.unfinished_entries import (
     CANCEL_REASSIGNMENT,
     COMMIT_OFFSETS,
     HEAL,
+    KEEP_LOG,
     NO_RESCUE,
     REASSIGN,
     RESTORE_RECORDS,
@@ -23,8 +25,9 @@ from console.journal.unfinished_entries import (
 from console.journal.unread_disks import DISK_READ, DISK_WAIVED, disk_partitions
 from console.output.incident.journal_outcomes import elections_lines, fix_lines
 from console.output.json_document import document
+from recovery.log_preservation import taken_out
 from recovery.membership.voters import ReplicaKey
-from recovery.wording.quantity_text import counted, printable, time_text
+from recovery.wording.quantity_text import both, counted, printable, time_text
 
 
 class ClusterJournal(NamedTuple):
@@ -143,7 +146,13 @@ def _about(event: EntryBegun) -> str:
         return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"
     if "feature" in detail:
         return f" {detail['feature']} to {detail.get('level', '?')}"
-    if event.action in _COUNTED or event.action in (HEAL, REASSIGN, CANCEL_REASSIGNMENT, UNREGISTER):
+    if event.action in _COUNTED or event.action in (
+        KEEP_LOG,
+        HEAL,
+        REASSIGN,
+        CANCEL_REASSIGNMENT,
+        UNREGISTER,
+    ):
         return _about_fix(event.action, detail)
     if "steps" in detail:
         return f" {', '.join(map(str, detail['steps']))}"
@@ -159,6 +168,10 @@ def _about_restore(detail: Mapping[str, Any]) -> str:
 
 
 def _about_fix(action: str, detail: Mapping[str, Any]) -> str:
+    if action == KEEP_LOG:
+        moves = [keep.move for keep in keep_moves(detail)]
+        brokers = sorted({broker for move in moves for broker in taken_out(move)})
+        return f" of broker {both(brokers)}: {counted(len(moves), 'partition')}"
     if action in _COUNTED:
         key, one, many = _COUNTED[action]
         return f" of {counted(len(detail.get(key, ())), one, many)}"

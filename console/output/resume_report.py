@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from console.errors import InputError
 from console.journal.cluster_lock import LockHolder
 from console.journal.errors import JournalError
+from console.journal.recorded_keeps import keep_moves
 from console.journal.unfinished_entries import OpenOrder, Unfinished
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
 from console.output.text_table import TextColumn, table
-from recovery.wording.quantity_text import counted, printable, some_of
+from recovery.log_preservation import taken_out
+from recovery.wording.quantity_text import counted, either, printable, some_of
 
 SHOWN = 5
 SHOWN_ROWS = 20
@@ -66,9 +68,11 @@ def unfinished_lines(found: Unfinished, now: datetime) -> Iterator[str]:
             " progress, and throttles of replication may be set"
         )
     for keep in found.keeps:
+        brokers = sorted({broker for one in keep_moves(keep.detail) for broker in taken_out(one.move)})
         yield (
             f"{_named(found, keep.run_id, keep.at)} was to keep the logs of brokers that are down: whether each is"
-            " out of the replica sets is not known. Do not start one of them before ktriage resume has looked"
+            f" out of the replica sets is not known. Do not start broker {either(brokers)} before ktriage resume"
+            " has looked"
         )
     yield from _restore_lines(found)
     for entry in found.entries[:SHOWN]:

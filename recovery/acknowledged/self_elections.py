@@ -19,7 +19,7 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
         answered = not isinstance(replica.log, Unknown)
         kind = None if replica.electable and answered else _kind(facts, replica.broker)
         if kind is not None:
-            checks = _checks_records(facts, kind)
+            checks = _checks_records(facts, kind, replica.broker)
             failed = replica.broker in facts.failed_disks
             verdict = verdicts.get(replica.broker)
             shut_down, cuts_off = _shut_down(facts, replica), _cuts_off(facts, replica.broker)
@@ -40,11 +40,14 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
     return tuple(found)
 
 
-def _checks_records(facts: PartitionFacts, kind: SelfElectionKind) -> bool:
+def _checks_records(facts: PartitionFacts, kind: SelfElectionKind, broker: int) -> bool:
     """A member that returns uncleanly leaves ISR and ELR. Where the topic elects uncleanly by itself, that election
-    then takes it all the same.
+    then takes it all the same; and where no other member is left, the controller elects the last known leader
+    (PartitionChangeBuilder.canElectLastKnownLeader).
     """
-    if facts.unclean_elections is True:
+    state = facts.survey.state
+    alone = {*state.isr, *(state.elr or ())} == {broker} and state.last_known_elr == (broker,)
+    if facts.unclean_elections is True or alone:
         return False
     return kind is SelfElectionKind.ELR_MEMBER or (
         kind is SelfElectionKind.ISR_MEMBER and facts.elr_enabled is True

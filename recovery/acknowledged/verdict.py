@@ -232,7 +232,8 @@ class SelfElection(NamedTuple):
     """Kafka elects ``broker`` by itself when it returns, before any other.
 
     ``checks_records``: Kafka does so only after a clean shutdown (an ELR member; an ISR member with the ELR on;
-    not where the topic elects uncleanly by itself). Otherwise it is elected whatever its log lost. ``shut_down``:
+    not where the topic elects uncleanly by itself, nor where it is the only member and the last known leader, which
+    the controller elects uncleanly then). Otherwise it is elected whatever its log lost. ``shut_down``:
     it was in a controlled shutdown when it was last seen (metadata log), or its disk, which was read, shows a clean
     stop; None: not known. A clean stop of a broker that leads nothing leaves no record. ``failed_disk``: its
     disk is known to have failed, so that it returns with an empty log or cannot be elected. ``verdict``: what its

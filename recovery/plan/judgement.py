@@ -193,7 +193,7 @@ def judge_leader(row: PlanRow, now: Survey) -> Judgement:
         return Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.DESIGNATED_LEADER, detail)
     empty = emptied(row, now)
     lost = empty or lost_of_planned_log(row, now)
-    # A member of ISR or ELR has every committed record where its host kept them: its log may have come back shorter.
+    # A member of ISR or ELR has every committed record where its host kept them: its log may have come back short.
     if leader in row.clean_electors and (isinstance(lost, Unknown) or not lost):
         detail = f"led by {leader}, not by {row.leader} as planned: {leader} was in ISR or ELR"
         return Judgement(row.tp, RowDecision.ALREADY_ONLINE, Reason.CLEAN_LEADER, detail)

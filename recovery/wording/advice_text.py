@@ -24,13 +24,13 @@ ACCEPT_UNCHECKED = "only if what stands above cannot be done, elect by what was 
 """Before a command with --accept-unchecked."""
 
 
-def steps_lines(steps: Sequence[FirstStep], shown: int = 3) -> Iterator[str]:
+def steps_lines(steps: Sequence[FirstStep], shown: int = 3, *, after: bool = False) -> Iterator[str]:
     """What to do, in order, a line each; of more than ``shown`` steps the rest is counted. What is warned of in two
-    steps is said once.
+    steps is said once. ``after``: something else was said to be done first.
     """
     said: set[str] = set()
     for number, step in enumerate(steps[:shown], 1):
-        first = "Do first" if number == 1 else "Then"
+        first = "Do first" if number == 1 and not after else "Only then" if step.only_then else "Then"
         where = f" ({step.example})" if step.partitions == 1 else ""
         sentences = [sentence for sentence in step_lines(step) if sentence not in said]
         said.update(sentences)
@@ -55,7 +55,7 @@ def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
     action, failed, warnings = _action(advice, count), tuple(_failed(advice)), tuple(_warnings(advice))
     match advice.kind:
         case AdviceKind.ELECT:
-            return (action, *_start_if_whole(advice), *failed, *warnings)
+            return (*_start_or_elect(advice, action), *failed, *warnings)
         case AdviceKind.CHOOSE:
             return (*failed, *warnings, action)
         case _:
@@ -88,11 +88,12 @@ def _ask(advice: Advice, count: int) -> str:
         f"Start broker {either(advice.brokers)}, here or with its disk on another host, or read its disk (ktriage"
         " disk scan)"
     )
+    if read := advice.read_before:
+        start = f"Read {_disks(read)} (ktriage disk scan) before {_they_are(read)} started"
     if also := _also_read(advice):
-        disks = f"the disk{'' if len(also) == 1 else 's'} of broker {both(also)}"
         return (
-            f"{start}, and read {disks} too: for {_partitions(count)} only all of these logs together decide who"
-            f" holds {ACKED}.{_instead(advice)}"
+            f"{start}, and read {_disks(also)} too: for {_partitions(count)} only all of these logs together decide"
+            f" who holds {ACKED}.{_instead(advice)}"
         )
     return f"{start}: for {_partitions(count)} its log decides who holds {ACKED}.{_instead(advice)}"
 
@@ -149,7 +150,7 @@ def _compare(advice: Advice, count: int) -> str:
     whose = "The" if count == 1 else f"For {count:,} partitions the"
     lacks = f"{whose} best-ranked log lacks records that were committed: each choice cuts off a branch."
     choose = "hoose a leader, and read what it cuts off before it is elected (ktriage rescue)."
-    if advice.brokers:
+    if advice.brokers and not advice.read_before:
         return f"{lacks} {_bring(advice)}, or c{choose}"
     return f"{lacks} C{choose}"
 
@@ -163,29 +164,36 @@ def _elect(advice: Advice, count: int) -> str:
     return f"{who}: {holds} {ACKED}{_unless(advice)}{_unchecked(advice)}."
 
 
-def _start_if_whole(advice: Advice) -> Iterator[str]:
-    """What the elected log may lack that nobody acknowledged with acks=all, and how to keep it too."""
-    if not advice.start_if_whole:
-        return
+def _start_or_elect(advice: Advice, elect: str) -> Iterator[str]:
+    """The election, or first the start of who may hold what nobody acknowledged with acks=all."""
     brokers = sorted(one.broker for one in advice.start_if_whole)
+    first = [broker for broker in brokers if broker not in advice.read_before]
+    if first:
+        one = len(first) == 1
+        # Of several that led different partitions last, each may cut off what another one took.
+        outcome = (
+            "then nothing at all is lost"
+            if one and advice.keeps_all
+            else f"{'its log' if one else 'their logs'} may hold more"
+        )
+        yield f"If the host of broker {both(first)} kept power, start {'it' if one else 'them'} first: {outcome}."
+        yield f"If not, or if nobody knows, {elect[0].lower()}{elect[1:]}"
+    else:
+        yield elect
+    if not brokers:
+        return
     alone = tuple(_led_alone(advice))
-    yield from alone
-    one = len(brokers) == 1
-    its, it, was = ("its host", "it", "its disk") if one else ("their hosts", "them", "their disks")
-    if not alone:
-        yield f"What broker {both(brokers)} may have taken alone with acks=1 is on no other log."
-    # Of several that led different partitions last, each may cut off what another one took.
-    outcome = (
-        "then nothing at all is lost"
-        if one and advice.keeps_all
-        else (f"{'its log' if one else 'their logs'} may hold more")
-    )
-    yield f"If {its} kept power, start {it} first: {outcome}."
-    at_once = any(not one.checks_records for one in advice.start_if_whole)
-    why = (
-        f": Kafka elects {it} at once, whatever {'its log' if one else 'their logs'} lost" if at_once else ""
-    )
-    yield f"If not, or if nobody knows, read {was} before {it} is started (ktriage disk scan){why}."
+    yield from alone or (f"What broker {both(brokers)} may have taken alone with acks=1 is on no other log.",)
+    then = "Then r" if first else "R"
+    yield f"{then}ead {_disks(brokers)} before {_they_are(brokers)} started (ktriage disk scan)."
+
+
+def _disks(brokers: Sequence[int]) -> str:
+    return f"the disk{'' if len(brokers) == 1 else 's'} of broker {both(sorted(brokers))}"
+
+
+def _they_are(brokers: Sequence[int]) -> str:
+    return "it is" if len(brokers) == 1 else "they are"
 
 
 def _led_alone(advice: Advice) -> Iterator[str]:
@@ -238,7 +246,11 @@ def _bring(advice: Advice) -> str:
 
 def _bring_back(advice: Advice, count: int) -> str:
     get = "the partition then gets" if count == 1 else f"{count:,} partitions then get"
-    text = f"{_bring(advice)}: {get} a leader without an unclean election"
+    read = f"Read {_disks(advice.read_before)} first (ktriage disk scan). " if advice.read_before else ""
+    # Nobody else is in the ELR: killed, it leaves that too, and is elected as the last known leader.
+    by_last_known = advice.by_elr and advice.check_disk and not advice.was_shut_down
+    how = " (after a kill by an unclean election)" if by_last_known else " without an unclean election"
+    text = f"{read}{_bring(advice)}: {get} a leader{how}"
     if advice.reassigning:
         text += ", which a reassignment in progress needs"
     if advice.was_shut_down:
@@ -251,6 +263,7 @@ def _bring_back(advice: Advice, count: int) -> str:
         return f"{text} ({stopped}).{_later_leaders(advice, count)}{_instead(advice)}"
     if not advice.check_disk:
         return f"{text} (for certain only after a clean shutdown).{_later_leaders(advice, count)}{_instead(advice)}"
+    # A member of the ELR: after a kill only as the last known leader, by an unclean election of the controller.
     unchecked = "read its disk first (ktriage disk scan): Kafka elects it whatever it lost"
     return (
         f"{text}. If its host lost power, or nobody knows, {unchecked}."

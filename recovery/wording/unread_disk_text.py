@@ -61,13 +61,25 @@ def no_replica_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
     """The replica of the broker was taken out of the assignment while the broker was down."""
     return (
         f"broker {broker} has no replica of {printable(some_of(partitions))} any more: its log is not cut off when"
-        f" it starts, but set aside under another name (-stray); read it there ({READ_DISK})"
+        f" it starts, but set aside under another name (-stray): {_READ_STRAY}"
     )
+
+
+def stray_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
+    """The same broker is up again."""
+    return (
+        f"broker {broker} is up without a replica of {printable(some_of(partitions))}, and has set its log aside"
+        f" under another name (-stray): {_READ_STRAY}"
+    )
+
+
+_READ_STRAY = f"read it there ({READ_DISK}), then assign the replica again (ktriage heal assign-again)"
 
 
 _TEXTS: Mapping[UnreadDiskState, Callable[[int, Sequence[TopicPartition]], str]] = {
     UnreadDiskState.AWAY: disk_first_text,
     UnreadDiskState.NO_REPLICA: no_replica_text,
+    UnreadDiskState.SET_ASIDE: stray_text,
     UnreadDiskState.CAME_BACK: came_back_text,
 }
 
@@ -78,11 +90,13 @@ def unread_disk_lines(
     """One line for each broker and outcome, what is still to be done first. ``outcomes`` is None where no cluster
     was asked; a disk that has none is of a partition that was not seen, and left out.
     """
-    if outcomes is None:
-        for broker, partitions in by_broker(disks).items():
-            yield f"{disk_first_text(broker, partitions)} (whether it was started since was not looked at here)"
-        return
     wanted = list(disks)
+    if outcomes is None:
+        for broker, partitions in by_broker(one for one in wanted if not one.set_aside).items():
+            yield f"{disk_first_text(broker, partitions)} (what became of it since was not looked at here)"
+        for broker, partitions in by_broker(one for one in wanted if one.set_aside).items():
+            yield no_replica_text(broker, partitions)
+        return
     for outcome, text in _TEXTS.items():
         for broker, partitions in by_broker(one for one in wanted if outcomes.get(one) is outcome).items():
             yield text(broker, partitions)

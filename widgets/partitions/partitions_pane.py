@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.advice import FirstStep
+from recovery.advice import FirstStep, in_order
 from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import advice_lines, steps_lines
@@ -136,7 +136,7 @@ class PartitionsPane(TablePane):
 
     @property
     def _all_steps(self) -> tuple[FirstStep, ...]:
-        return (*self._view.steps, *self._counts.steps)
+        return in_order((*self._view.steps, *self._counts.steps))
 
     def rest_lines(self, width: int) -> list[Line]:
         return self._steps(width, len(self._all_steps))

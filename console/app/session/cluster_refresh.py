@@ -43,8 +43,8 @@ from recovery.plan.topic_marks import marks
 from recovery.unread_disks import (
     UnreadDisk,
     UnreadDiskState,
+    before_start,
     by_broker,
-    still_to_read,
     without_read,
 )
 
@@ -226,7 +226,7 @@ class ClusterRefresh:
         log_or_why = why if isinstance(history, Unknown) and why is not None else history
         reported = await disks_to_read(states, min_isr, log_or_why, copied=copied)
         unread = without_read(reported, () if view.journal is None else view.journal.read)
-        steps = first_steps(read_first(unread))
+        steps = first_steps(read_first(unread, before_start(view.unread_disks)))
         return replace(
             view, disks=JudgedDisks(view.partitions, view.configs, log, view.journal, unread, steps)
         )
@@ -364,7 +364,7 @@ def _health(view: View) -> ClusterHealth | None:
             view.configs,
             under_min_isr=sum(_under_min_isr(state, view.configs) for state in led),
             unread=DisksToRead() if view.disks is None else view.disks.unread,
-            to_read=tuple(by_broker(still_to_read(view.unread_disks, view.unread_disks))),
+            to_read=tuple(by_broker(before_start(view.unread_disks))),
             failed_before=view.failed_before,
         )
     )

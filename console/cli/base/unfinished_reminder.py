@@ -16,19 +16,19 @@ from console.provenance import now
 if TYPE_CHECKING:
     from backends.base.answers import ClusterInfo
     from console.operations.rescue.unread_disks import DiskStates
-    from recovery.acknowledged.disks_to_read import DisksToRead
     from recovery.model import PartitionState
     from recovery.unread_disks import UnreadDisk
 
 
 class PresentCluster(NamedTuple):
     """The cluster as the command read it, to tell what became of disks that an election left unread. ``reported``:
-    what the command said of disks already; ``disks``: what became of those of the journal, where it looked further.
+    the disks of the journal that the command told of already; ``disks``: what became of them, where it looked
+    further.
     """
 
     cluster: ClusterInfo
     states: Sequence[PartitionState]
-    reported: DisksToRead | None = None
+    reported: Sequence[UnreadDisk] = ()
     disks: DiskStates | None = None
 
 
@@ -46,6 +46,19 @@ def remind(run: Run, cluster_id: str, present: PresentCluster | None = None) -> 
         from console.output.resume_report import unknown_line  # noqa: PLC0415
 
         run.screen.say(unknown_line(error))
+        return False
+
+
+def resumes_first(cluster_id: str) -> bool:
+    """Whether :func:`remind` will say that an earlier run is to be finished before everything else."""
+    from console.journal.journal import running  # noqa: PLC0415
+    from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
+
+    try:
+        if not _has_runs(cluster_id) or running(cluster_id) is not None:
+            return False
+        return not replace(unfinished(cluster_id), entries=(), restores=()).nothing
+    except (InputError, JournalError):
         return False
 
 
@@ -85,7 +98,7 @@ def _remind(run: Run, cluster_id: str, present: PresentCluster | None) -> bool:
 
 def _say_disks(run: Run, disks: Sequence[UnreadDisk], present: PresentCluster | None) -> None:
     from console.operations.rescue.unread_disks import states_of  # noqa: PLC0415  # few journals have any
-    from recovery.unread_disks import only_in_journal, still_to_read  # noqa: PLC0415
+    from recovery.unread_disks import still_to_read  # noqa: PLC0415
     from recovery.wording.unread_disk_text import unread_disk_lines  # noqa: PLC0415
 
     states = None
@@ -93,6 +106,6 @@ def _say_disks(run: Run, disks: Sequence[UnreadDisk], present: PresentCluster | 
         known = present.disks
         states = states_of(disks, present.cluster, present.states) if known is None else known
     left = still_to_read(disks, states)
-    if present is not None and present.reported is not None:
-        left = only_in_journal(left, present.reported)
+    if present is not None:
+        left = tuple(disk for disk in left if disk not in present.reported)
     run.screen.say(*unread_disk_lines(left, states))

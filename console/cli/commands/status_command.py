@@ -6,7 +6,7 @@ import time
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.base.unfinished_reminder import PresentCluster, remind
+from console.cli.base.unfinished_reminder import PresentCluster, remind, resumes_first
 from console.cli.commands.options import DURATION_MS, DurationMs, Rows, connected
 from console.errors import Status
 from console.paths import unused
@@ -31,6 +31,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
     from console.operations.survey.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
     from console.output.survey.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from recovery.cluster_health import QuorumState  # noqa: PLC0415
+    from recovery.unread_disks import before_start, by_broker, still_to_read  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
     async def job(backend: Backend, _stop: object) -> Overview:
@@ -40,14 +41,17 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
     view = run.read(job)
     # A reading may take half a minute; a simulation's time stands still meanwhile.
     until = now if run.target.kind == "simulated" else time.time()
-    lines = overview_lines(view, rows, until, run.target.importance)
+    resumes = resumes_first(view.cluster.cluster_id)
+    lines = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
     run.screen.out(overview_document(view) if run.json else lines)
     missing = not_asked(view)
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")
     health = view.health
     quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
-    present = PresentCluster(view.cluster, view.partitions.states, view.unread, view.disks)
+    told = before_start(view.disks) if view.health.current else ()
+    present = PresentCluster(view.cluster, view.partitions.states, told, view.disks)
+    to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
     if not remind(run, view.cluster.cluster_id, present):
         if health.quorum.state in quorum_first:
             run.next("quorum", "status")
@@ -57,7 +61,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
             run.next("quorum", "status")
         elif health.failed_dirs:
             run.next("log-dirs")
-        elif replaceable := [broker for broker in health.brokers_down if broker not in health.disks_to_read]:
+        elif replaceable := [broker for broker in health.brokers_down if broker not in to_read]:
             _if_gone(run, replaceable[0])
     return Status.DONE if health.well and not missing else Status.PARTLY
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from backends.base.check_report import CheckReport
@@ -20,7 +21,8 @@ from console.output.survey.check_report import checked_document, checked_lines, 
 from console.signals import StopRequest
 from recovery.cluster_changes import ClusterChangeKind, ClusterReading
 from recovery.cluster_health import ClusterHealth
-from recovery.unread_disks import UnreadDiskState, by_broker
+from recovery.model import NO_LEADER, TopicPartition
+from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
 from recovery.wording.quantity_text import counted, printable, time_text
 from recovery.wording.unread_disk_text import came_back_text, unread_disk_lines
 
@@ -82,8 +84,11 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
         cluster_id = (await backend.open()).cluster_id
         name = run.target.title or cluster_id
         begun = False
+        leaders: Mapping[TopicPartition, int] = {}
         async for change in watch(backend, interval, stop):
-            report = _with_disk(change, cluster_id)
+            if change.reading is not None:
+                leaders = change.reading.leaders
+            report = _with_disk(change, cluster_id, leaders)
             if report.text:
                 _print(run, report)
                 run.screen.ring(f"{name}: {report.text}")
@@ -93,7 +98,8 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
                 begun = True
                 run.screen.say(awaited.outlook(report.reading))
                 disks = open_disks(cluster_id)
-                away = [disk for disk in disks.disks if disk.broker not in report.reading.up]
+                cut_off = _cut_off_at_start(disks.disks, leaders)
+                away = [disk for disk in cut_off if disk.broker not in report.reading.up]
                 run.screen.say(*unread_disk_lines(away, dict.fromkeys(away, UnreadDiskState.AWAY)))
                 if disks.problem:
                     run.screen.say(f"which disks are to be read first is not known: {disks.problem}")
@@ -105,12 +111,24 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
     return run.read(job)
 
 
-def _with_disk(report: WatchReport, cluster_id: str) -> WatchReport:
+def _cut_off_at_start(
+    disks: Iterable[UnreadDisk], leaders: Mapping[TopicPartition, int]
+) -> tuple[UnreadDisk, ...]:
+    """Without those that are set aside, and those of which nobody is known to have been elected."""
+    return tuple(
+        disk
+        for disk in disks
+        if not disk.set_aside and not (disk.leader_epoch < 0 and leaders.get(disk.tp, NO_LEADER) == NO_LEADER)
+    )
+
+
+def _with_disk(report: WatchReport, cluster_id: str, leaders: Mapping[TopicPartition, int]) -> WatchReport:
     """A broker that is back is another message where its disk was to be read first, and was not until now."""
     change = report.change
     if change is None or change.broker is None or change.kind is not ClusterChangeKind.BROKER_BACK:
         return report
-    partitions = by_broker(open_disks(cluster_id).disks).get(change.broker)
+    unread_then = _cut_off_at_start(open_disks(cluster_id).disks, leaders)
+    partitions = by_broker(unread_then).get(change.broker)
     if not partitions:
         return report
     unread = change._replace(kind=ClusterChangeKind.BROKER_BACK_UNREAD, partitions=partitions)

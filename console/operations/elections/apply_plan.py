@@ -28,11 +28,13 @@ from console.operations.elections.plan_comparison import (
 from console.operations.elections.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
 from console.operations.elections.preserved_logs import (
     PreservedLogs,
+    cut_off_at_start,
     keep_logs,
     keep_notes,
     note_keeping,
     only_where_preserved,
     plan_to_keep,
+    without_preserved,
 )
 from console.operations.rescue.rescue_first import (
     rescue_first,
@@ -69,8 +71,14 @@ class Applied:
 
     @property
     def unread(self) -> UnreadBrokers:
-        """The brokers that are down and whose disks nobody has read, of the partitions that were elected."""
-        return {} if self.elected is None else self.elected.of_elected(self.prepared.unread)
+        """The brokers that are down and whose disks nobody has read, of the partitions that were elected; without
+        those that were taken out, which keep their logs.
+        """
+        return (
+            {}
+            if self.elected is None
+            else cut_off_at_start(self.elected, self.prepared.unread, self.preserved)
+        )
 
     @property
     def stale(self) -> bool:
@@ -148,16 +156,17 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     async def prepare(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
     ) -> PreparedPlan:
-        prepared = self.compared
-        if prepared is None:
-            prepared = await self._compared_now(cluster, cluster_id, operator)
-            notes = await rescue_notes(cluster, prepared, self.rescue, operator.progress)
-            prepared = replace(prepared, notes=notes)
-        if self.keep_logs_of is None:
+        prepared = self.compared or await self._compared_now(cluster, cluster_id, operator)
+        keep = None
+        if self.keep_logs_of is not None:
+            keep = await plan_to_keep(cluster, prepared.holding, self.keep_logs_of)
+            prepared = prepared if self.keep_where_possible else only_where_preserved(prepared, keep)
+            prepared = replace(prepared, keep=keep)
+        if self.compared is not None:
             return prepared
-        keep = await plan_to_keep(cluster, prepared.holding, self.keep_logs_of)
-        allowed = prepared if self.keep_where_possible else only_where_preserved(prepared, keep)
-        return replace(allowed, keep=keep)
+        cut_off = without_preserved(prepared, keep)
+        notes = await rescue_notes(cluster, cut_off, self.rescue, operator.progress)
+        return replace(prepared, notes=(*notes, *keep_notes(keep)))
 
     async def _compared_now(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
@@ -183,8 +192,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     def question(self, prepared: PreparedPlan) -> Question:
         question = loss_question(prepared.holding, self.title, native=prepared.native)
-        notes = (*prepared.notes, *keep_notes(prepared.keep))
-        return question._replace(warnings=(*question.warnings, *notes))
+        return question._replace(warnings=(*question.warnings, *prepared.notes))
 
     async def compare_again(
         self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]

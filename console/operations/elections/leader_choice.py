@@ -11,6 +11,7 @@ from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.operations.elections.election_batches import elects_natively
+from console.operations.rescue.unread_disks import open_disks, states_of
 from console.operations.survey.acknowledged_losses import with_verdicts
 from console.operations.survey.partition_picture import Picture
 from console.operations.survey.record_times import with_times
@@ -22,6 +23,7 @@ from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
 from recovery.plan.values import Header, Plan
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
+from recovery.unread_disks import UnreadDisk, before_start
 from recovery.wording.advice_text import ACCEPT_LOSS, ACCEPT_UNCHECKED, steps_lines
 
 
@@ -61,6 +63,7 @@ class Choices:
     steps: tuple[FirstStep, ...]
     native: bool = False
     notes: tuple[str, ...] = ()
+    recorded: tuple[UnreadDisk, ...] = ()
 
     @property
     def counts(self) -> Mapping[DecisionKind, int]:
@@ -115,7 +118,9 @@ def _decided(
         yield LeaderChoice(survey, decision)
 
 
-def _steps(rows: Iterable[LeaderChoice], header: Header, unread: DisksToRead) -> tuple[FirstStep, ...]:
+def _steps(
+    rows: Iterable[LeaderChoice], header: Header, unread: DisksToRead, recorded: Iterable[UnreadDisk]
+) -> tuple[FirstStep, ...]:
     """By the decisions of balanced, and before them the disks of other partitions. Partitions that are equal in all
     that is judged share one verdict, and so one advice.
     """
@@ -137,7 +142,15 @@ def _steps(rows: Iterable[LeaderChoice], header: Header, unread: DisksToRead) ->
         advice = by_verdict[id(judged)]
         if advice is not None:
             found.append((row.tp, advice))
-    return first_steps([*read_first(unread), *found])
+    return first_steps([*read_first(unread, recorded), *found])
+
+
+def _recorded_disks(picture: Picture) -> tuple[UnreadDisk, ...]:
+    """By the journal, of brokers that the offline partitions may wait for: to be read before these are started."""
+    awaited = {replica.broker for s in picture.surveys if s.state.offline for replica in s.replicas}
+    disks = [one for one in open_disks(picture.cluster.cluster_id).disks if one.broker in awaited]
+    states = (*(survey.state for survey in picture.surveys), *picture.led_without)
+    return before_start(states_of(disks, picture.cluster, states)) if disks else ()
 
 
 def _in_ms(moments: Mapping[TopicPartition, float]) -> dict[TopicPartition, int]:
@@ -162,8 +175,10 @@ async def choose(
     rows = tuple(_decided(importance.ordered(picture.surveys), header, picture.verdicts))
     since, already = map(_in_ms, (picture.offline_times.since, picture.offline_times.already))
     plan = make_plan(header, rows, picture.marks, since, already)
-    steps = _steps(rows, header, picture.unread)
+    recorded = _recorded_disks(picture)
+    steps = _steps(rows, header, picture.unread, recorded)
     if not picture.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))
     native = await elects_natively(backend, plan)
-    return Choices(picture, rows, await with_times(backend, plan, picture.surveys), steps, native)
+    timed = await with_times(backend, plan, picture.surveys)
+    return Choices(picture, rows, timed, steps, native, recorded=recorded)

@@ -19,10 +19,11 @@ from console.operations.elections.plan_comparison import PreparedPlan
 from console.operations.replication.heal_replicas import move_fields
 from console.operations.replication.keep_logs import LogKeeper, PreservationEnd, PreservedLog
 from recovery.controller.rules import MIN_ISR
-from recovery.log_preservation import COST, KeepPlan, keep_plan
+from recovery.log_preservation import COST, KeepPlan, keep_plan, taken_out
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.plan.judgement import Judgement, Reason, RowDecision
 from recovery.plan.values import Plan
+from recovery.unread_brokers import UnreadBrokers
 from recovery.wording.quantity_text import both, counted, some_of
 
 SILENT = "silent"
@@ -101,6 +102,19 @@ def only_where_preserved(prepared: PreparedPlan, keep: KeepPlan) -> PreparedPlan
     return replace(prepared, checks=checks, holding=replace(prepared.holding, rows=rows))
 
 
+def without_preserved(prepared: PreparedPlan, keep: KeepPlan | None) -> PreparedPlan:
+    """The same, without the unread logs that will be kept: no start cuts them off."""
+    if keep is None:
+        return prepared
+    out = {move.tp: set(taken_out(move)) for move in keep.moves}
+    left = {
+        row.tp: tuple(broker for broker in prepared.unread[row.tp] if broker not in out.get(row.tp, ()))
+        for row in prepared.holding.rows
+        if row.tp in prepared.unread
+    }
+    return replace(prepared, unread={tp: brokers for tp, brokers in left.items() if brokers})
+
+
 def keep_notes(keep: KeepPlan | None) -> tuple[str, ...]:
     """For the question: what will be done, and what it costs."""
     if keep is None or not keep.moves:
@@ -110,6 +124,23 @@ def keep_notes(keep: KeepPlan | None) -> tuple[str, ...]:
         f"broker {brokers} is taken out of {counted(len(keep.moves), 'partition')} right after the elections, so"
         f" that its log is kept when it starts; it must be down until then. It costs {COST}",
     )
+
+
+def cut_off_at_start(
+    elected: Elected, unread: UnreadBrokers, preserved: PreservedLogs | None
+) -> UnreadBrokers:
+    """The brokers whose unread logs are cut off when they start, of the partitions that were elected."""
+    out = {
+        (one.move.tp, broker)
+        for one in (() if preserved is None else preserved.logs)
+        if one.end is PreservationEnd.PRESERVED
+        for broker in one.brokers
+    }
+    found = {
+        tp: tuple(broker for broker in brokers if (tp, broker) not in out)
+        for tp, brokers in elected.of_elected(unread).items()
+    }
+    return {tp: brokers for tp, brokers in found.items() if brokers}
 
 
 def note_keeping(recorder: Recorder, keep: KeepPlan, plan: Plan) -> str:
@@ -190,8 +221,9 @@ async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinishe
     keeps = list(keep_moves(entry.detail))
     keeper = LogKeeper(cluster, run, {keep.move.tp: keep.leader_epoch for keep in keeps})
     ended = await keeper.take_out([keep.move for keep in keeps])
-    if not PreservedLogs(tuple(ended)).open:
-        run.journal.settle("each broker is out, or cannot be taken out", entries=[entry.entry])
+    preserved = PreservedLogs(tuple(ended))
+    if not preserved.open:
+        run.journal.after(entry.entry, {"kept": preserved_json(preserved)})
     return ended
 
 

@@ -22,7 +22,15 @@ from console.operations.elections.leader_choice import Choices, NextChoice, choo
 from console.operations.elections.loss_consent import loss_question
 from console.operations.elections.partition_selection import Selection
 from console.operations.elections.plan_comparison import checked_just_now
-from console.operations.elections.preserved_logs import PreservedLogs, keep_logs, note_keeping, plan_to_keep
+from console.operations.elections.preserved_logs import (
+    PreservedLogs,
+    cut_off_at_start,
+    keep_logs,
+    keep_notes,
+    note_keeping,
+    plan_to_keep,
+    without_preserved,
+)
 from console.operations.rescue.rescue_first import (
     rescue_first,
     rescue_notes,
@@ -186,7 +194,12 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Choices]) -> Choices:
         choices = await survey_and_choose(cluster, self.options, operator.progress)
         prepared = checked_just_now(choices.plan)
-        return replace(choices, notes=await rescue_notes(cluster, prepared, self.rescue, operator.progress))
+        keep = None
+        if self.keep_logs_of is not None and choices.plan.rows:
+            keep = await plan_to_keep(cluster, choices.plan, self.keep_logs_of)
+            prepared = without_preserved(prepared, keep)
+        notes = await rescue_notes(cluster, prepared, self.rescue, operator.progress)
+        return replace(choices, notes=(*notes, *keep_notes(keep)))
 
     def unsent(self, prepared: Choices) -> Recovery | None:
         return None if prepared.plan.rows else Recovery(prepared, None)
@@ -228,7 +241,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         )
         note_elected(run.journal, entry, elected)
         preserved = await keep_logs(cluster, moved, keeping, elected, run) if moved and keeping else None
-        unread = elected.of_elected(checked.unread)
+        unread = cut_off_at_start(elected, checked.unread, preserved)
         return Recovery(prepared, elected, file, preserved, keep, rescued, checked.refused, unread)
 
     def conclusion(self, result: Recovery) -> Conclusion:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from backends.base.errors import BackendError
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
+from console.journal import unread_disks
 from console.operations.change import ChangeRun
 from console.operations.replication.move_batches import (
     SETTLED_LOOKS,
@@ -31,7 +32,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 class PreservationEnd(StrEnum):
     """Whether the logs of a partition are kept."""
 
-    PRESERVED = "kept"
+    PRESERVED = unread_disks.PRESERVED
     FOLLOWED = "cut off"
     NOT_TAKEN_OUT = "not kept"
     STILL_REPLICA = "still a replica"

@@ -14,6 +14,7 @@ from recovery.advice import FirstStep, advise, first_steps, read_first
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.survey_columns import leaderless
+from recovery.unread_disks import UnreadDisk
 
 
 async def first_advice(
@@ -25,12 +26,14 @@ async def first_advice(
     *,
     source: MetadataLogSource,
     unread: DisksToRead,
+    recorded: Sequence[UnreadDisk] = (),
 ) -> tuple[FirstStep, ...]:
     """For those of ``surveys`` that are offline, read down to where their logs part, and for disks that are to be
-    read before their brokers start. Raises BackendError.
+    read before their brokers start: ``unread`` by the metadata log, ``recorded`` by the journal. Raises
+    BackendError.
     """
     offline = leaderless(surveys)
     found = await judged(backend, cluster.elr_enabled, offline, log_dirs, failed_before, source=source)
     advised = ((one.tp, advise(one, Ranking.LAST_RECORD, found.verdicts.get(one.tp))) for one in offline)
     found_advice = [(tp, advice) for tp, advice in advised if advice is not None]
-    return first_steps([*read_first(unread), *found_advice])
+    return first_steps([*read_first(unread, recorded), *found_advice])

@@ -46,7 +46,7 @@ from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMe
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import NO_LEADER, Broker, PartitionState, Survey, Unknown
 from recovery.survey_columns import MergedSurveys, SurveyTotals, columns_of, totals, unknown_values
-from recovery.unread_disks import by_broker, still_to_read, without_read
+from recovery.unread_disks import before_start, by_broker, without_read
 from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.unread_disk_text import not_judged_text
 
@@ -117,7 +117,7 @@ class Overview:
                 self.configs,
                 under_min_isr=self.totals.led_under_min_isr,
                 unread=self.unread,
-                to_read=tuple(by_broker(still_to_read(self.disks, self.disks))),
+                to_read=tuple(by_broker(before_start(self.disks))),
                 failed_before=self.failed_before,
             )
         )
@@ -161,7 +161,10 @@ async def overview(
     disks = states_of(journal.disks, cluster, found.states, history)
     dirs = log_dirs.result()
     before = failed_before(cluster, found, dirs)
-    steps = await first_advice(backend, cluster, result.surveys, dirs, before, source=source, unread=unread)
+    recorded = before_start(disks)
+    steps = await first_advice(
+        backend, cluster, result.surveys, dirs, before, source=source, unread=unread, recorded=recorded
+    )
     return Overview(
         cluster,
         found,

@@ -22,7 +22,7 @@ from recovery.cluster_health import short_of_replicas
 from recovery.model import TopicPartition, Unknown
 from recovery.old_leaders import OldLeader
 from recovery.plan.values import NotElected
-from recovery.unread_disks import UnreadDisk, UnreadDiskState, only_in_journal, still_to_read, with_outcome
+from recovery.unread_disks import UnreadDisk, UnreadDiskState, before_start, still_to_read, with_outcome
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
@@ -48,7 +48,8 @@ def open_items(incident: Incident) -> Iterator[str]:
         if not health.well:
             yield from health_lines(health)
         if health.current:
-            yield from steps_lines(now.steps)
+            unfinished = replace(incident.unfinished, entries=(), restores=())
+            yield from steps_lines(now.steps, after=incident.recorded and not unfinished.nothing)
         yield from offline_lines(now.offline_times, now.totals.offline, _offline_until(incident, now))
     yield from _unaware_leaders(incident)
     yield from _without_leader(incident)
@@ -182,8 +183,10 @@ def disks_to_read(incident: Incident) -> Iterator[str]:
     """The disks that can still be read before their brokers start, one line for each broker."""
     states = disk_states(incident)
     disks = still_to_read(incident.unfinished.unread_disks, states)
-    if (now := incident.sources.now) is not None:
-        disks = only_in_journal(disks, now.unread)
+    now = incident.sources.now
+    if now is not None and now.health.current:  # the steps tell of the others
+        told = before_start(now.disks)
+        disks = tuple(disk for disk in disks if disk not in told)
     yield from map(sentence, unread_disk_lines(disks, states))
 
 

@@ -198,5 +198,7 @@ def _step_json(step: FirstStep) -> dict[str, object]:
         "leadsAgain": advice.leads_again,
         "instead": list(advice.instead),
         "startIfWhole": [one.broker for one in advice.start_if_whole],
+        "readBefore": list(advice.read_before),
+        "onlyThen": step.only_then,
         "text": " ".join(step_lines(step)),
     }

@@ -64,14 +64,16 @@ def overview_counts(view: Overview) -> dict[str, int]:
 
 
 def overview_lines(
-    view: Overview, limit: int, now: float, importance: Importance = NO_TIERS
+    view: Overview, limit: int, now: float, importance: Importance = NO_TIERS, *, resumes_first: bool = False
 ) -> Iterator[str]:
     """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble).
-    ``now`` in seconds since 1970.
+    ``now`` in seconds since 1970. ``resumes_first``: an earlier run is to be finished before everything else.
     """
     yield from health_lines(view.health)
     if view.health.current:  # without a quorum nobody can be elected
-        yield from steps_lines(view.steps)
+        if resumes_first:
+            yield "Do first: finish the run that was interrupted (ktriage resume). Start no broker before."
+        yield from steps_lines(view.steps, after=resumes_first)
     yield from count_lines(view)
     yield from offline_lines(view.offline_times, view.totals.offline, now)
     yield from _titled("BROKERS IN TROUBLE", _BROKERS, _broker_rows(view))

@@ -144,11 +144,12 @@ def test_where_nobody_knows_how_a_broker_stopped_that_led_alone_both_steps_are_t
     assert (decision.verdict, decision.leader) == (DecisionKind.ELECT, 2)
     told = advice(decision)
     assert told is not None and told.keep_down == ()
-    action, alone, first, read = advice_lines(told)
-    assert action == "Elect 2 now: it holds every record that was acknowledged with acks=all."
+    first, action, alone, read = advice_lines(told)
+    every = "it holds every record that was acknowledged with acks=all."
+    assert action == f"If not, or if nobody knows, elect 2 now: {every}"
     assert alone.startswith("Broker 1 led alone from T+7 s to T+8 s (1.00 s): what it took then with acks=1")
-    assert first == "If its host kept power, start it first: then nothing at all is lost."
-    assert read.startswith("If not, or if nobody knows, read its disk before it is started")
+    assert first == "If the host of broker 1 kept power, start it first: then nothing at all is lost."
+    assert read.startswith("Then read the disk of broker 1 before it is started (ktriage disk scan)")
 
 
 def left_before_another_led_alone() -> ControllerLog:

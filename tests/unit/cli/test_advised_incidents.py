@@ -63,4 +63,4 @@ def test_a_broker_that_an_offline_partition_waits_for_is_not_started_before_its_
 ) -> None:
     first, shown = advised(call, words, "one-waits-for-what-another-fears")
     assert first.startswith("Do first (orders-0): Before broker 1 or 3 is started, read their disks")
-    assert "Then (payments-0): Bring broker 1 or 3 back with its disk intact" in shown
+    assert "Only then (payments-0): Bring broker 1 or 3 back with its disk intact" in shown

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from backends.base.answers import ClusterInfo
 from backends.simulator.adapter import SimulatorBackend
-from tests.unit.cli.command_process import Caller
+from tests.unit.cli.command_process import Caller, environment
 from tests.unit.cli.stale_long_tail import AGREED, TAIL
 
 FIRST = "before broker 3 is started, read its disk (ktriage rescue read"
@@ -44,6 +49,59 @@ def test_a_disk_that_was_read_is_no_point_any_more(elected: Caller) -> None:
     assert "The disk of broker 3 was read into saved-3: 1 partition" in report and FIRST not in report
 
 
+def shown(planned: Caller, *words: str) -> str:
+    ended = planned("ktriage", *words, *TAIL)
+    return ended.out + ended.err
+
+
+EVERYWHERE = (("status",), ("verify", "plan.json"), ("journal",), ("handover", *PAGE), ("report", *PAGE))
+
+
+@pytest.mark.parametrize("up", [False, True], ids=["down", "up with its stray"])
+def test_a_broker_whose_log_is_kept_may_be_started_and_its_stray_is_the_point(
+    planned: Caller, monkeypatch: pytest.MonkeyPatch, up: bool
+) -> None:
+    applied = shown(planned, "apply", "plan.json", "--keep-log-of", "3", *AGREED)
+    assert "start it, read the log" in applied and "before broker 3 is started" not in applied, applied
+    asked = returns(planned, monkeypatch) if up else partial(shown, planned)
+    now = (
+        "roker 3 is up without a replica of payments-0"
+        if up
+        else "roker 3 has no replica of payments-0 any more"
+    )
+    for words in EVERYWHERE:
+        told = asked(*words)
+        assert "before broker 3" not in told.lower() and "read the disk" not in told, told
+        assert (words == ("journal",) or now in told) and "--gone-for-good" not in told, told
+    assert "keep-log of broker 3: 1 partition" in asked("journal")
+    state = "set aside as -stray" if up else "not a replica any more"
+    assert f'"state":"{state}"' in asked("verify", "plan.json", "--output", "json")
+
+
+def test_an_apply_that_died_before_its_election_says_resume_first_and_nothing_against_it(
+    planned: Caller,
+) -> None:
+    words = ("apply", "plan.json", "--keep-log-of", "3", *AGREED, *TAIL)
+    died = subprocess.run(
+        [sys.executable, "-m", "tests.live.killed_command", "planned-elections", *words],
+        env=environment(planned.home),
+        cwd=planned.home,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert died.returncode == -signal.SIGKILL, died
+    for words in (("status",), ("handover", *PAGE)):
+        told = shown(planned, *words)
+        assert "Do not start broker 3 before ktriage resume has looked" in told
+        assert "is cut off when it starts" not in told and "read the disk" not in told, told
+        assert "Do first (" not in told and "Then (payments-0): " in told, told
+        assert "ktriage resume --simulate" in told
+    assert "Do first: finish the run that was interrupted (ktriage resume)" in shown(planned, "status")
+    assert [point["state"] for point in points(planned)] == ["nobody was elected"]
+    assert shown(planned, "resume") and "resume" not in shown(planned, "status")
+
+
 def test_a_disk_read_for_the_plan_before_the_election_is_no_point(planned: Caller) -> None:
     assert planned("ktriage", "simulate", "disk", "stale-long-tail", "3", "--to", "disk-3").status == 0
     words = ("rescue", "read", "plan.json", "--to", "saved", "--from-disk", "disk-3/log-dir-0")
@@ -64,12 +122,11 @@ def test_a_disk_that_nobody_will_read_is_waived_with_a_reason(elected: Caller) -
     assert "its disk burned" in report
 
 
-@pytest.mark.parametrize("away_again", [False, True], ids=["up", "killed again"])
-def test_a_broker_that_came_back_unread_is_told_as_such(
-    elected: Caller, monkeypatch: pytest.MonkeyPatch, away_again: bool
-) -> None:
-    """Also where it is down again: the metadata log shows that it registered in between."""
+def returns(call: Caller, monkeypatch: pytest.MonkeyPatch, *, away_again: bool = False) -> Callable[..., str]:
+    """What each command says after the return of broker 3."""
     opened = SimulatorBackend.open
+    (state,) = (call.home / "state" / "ktriage" / "simulations").glob("*.json")
+    before = state.read_bytes()
 
     async def after_its_return(cluster: SimulatorBackend) -> ClusterInfo:
         await opened(cluster)
@@ -82,13 +139,20 @@ def test_a_broker_that_came_back_unread_is_told_as_such(
         return await cluster.cluster()
 
     monkeypatch.setattr(SimulatorBackend, "open", after_its_return)
-    (state,) = (elected.home / "state" / "ktriage" / "simulations").glob("*.json")
-    before = state.read_bytes()
 
     def asked(*words: str) -> str:
         state.write_bytes(before)  # the return is no event that a run replays
-        ended = elected("ktriage", *words, *TAIL)
-        return ended.out + ended.err
+        return shown(call, *words)
+
+    return asked
+
+
+@pytest.mark.parametrize("away_again", [False, True], ids=["up", "killed again"])
+def test_a_broker_that_came_back_unread_is_told_as_such(
+    elected: Caller, monkeypatch: pytest.MonkeyPatch, away_again: bool
+) -> None:
+    """Also where it is down again: the metadata log shows that it registered in between."""
+    asked = returns(elected, monkeypatch, away_again=away_again)
 
     assert '"state":"came back unread"' in asked("verify", "plan.json", "--output", "json")
     gone = "roker 3 came back unread: what it alone held of payments-0 is gone"

@@ -9,7 +9,7 @@ import pytest
 from backends.base.answers import Outcome
 from console.journal.journal import Journal
 from console.journal.planned_elections import PLANNED, ElectionResult, results_detail
-from console.journal.unfinished_entries import unfinished
+from console.journal.unfinished_entries import KEEP_LOG, unfinished
 from console.journal.unread_disks import (
     DISK_READ,
     DISK_WAIVED,
@@ -105,6 +105,29 @@ def test_a_later_election_at_which_the_broker_told_its_log_takes_the_place_of_th
     assert left(tmp_path) == [(4, PAYMENTS)]
 
 
+@pytest.mark.parametrize("end", ["kept", "cut off", "not kept"])
+def test_a_broker_that_is_out_of_the_assignment_keeps_its_log_until_the_next_election(
+    tmp_path: Path, end: str
+) -> None:
+    row = {"topic": "orders", "partition": 0, "brokers": [3], "replicas": [1, 2], "end": end, "why": ""}
+    with journal(tmp_path) as run:
+        keep = run.before(KEEP_LOG, {"planId": "p-1", "moves": []})
+        ended(run, planned(run), ORDERS, PAYMENTS)
+        run.after(keep, {"kept": [row]})
+        kept = {disk.tp: disk.set_aside for disk in unfinished(CLUSTER, tmp_path).unread_disks}
+        assert kept == {ORDERS: end == "kept", PAYMENTS: False}
+        ended(run, planned(run, "p-2"), ORDERS)
+    assert not any(disk.set_aside for disk in unfinished(CLUSTER, tmp_path).unread_disks)
+
+
+def test_nothing_is_cut_off_where_nobody_is_known_to_have_been_elected() -> None:
+    disk = UnreadDisk(3, ORDERS, "id-o")
+    nobody = AWAY._replace(leader=-1, isr=())
+    assert disk_outcomes([disk], [nobody], {1, 2}) == {disk: UnreadDiskState.NO_LEADER}
+    assert disk_outcomes([disk], [AWAY], {1, 2}) == {disk: UnreadDiskState.AWAY}
+    assert list(unread_disk_lines([disk], {disk: UnreadDiskState.NO_LEADER})) == []
+
+
 AWAY = PartitionState("orders", 0, "id-o", 2, 7, (1, 2, 3), (2,), None, None, (3,))
 UP = AWAY._replace(offline_replicas=())
 
@@ -118,8 +141,17 @@ UP = AWAY._replace(offline_replicas=())
         (AWAY, {1, 2, 3}, UnreadDiskState.AWAY),
         (AWAY._replace(replicas=(1, 2)), {1, 2}, UnreadDiskState.NO_REPLICA),
         (AWAY._replace(topic_id="made again"), {1, 2, 3}, UnreadDiskState.NO_TOPIC),
+        (AWAY._replace(leader=-1, isr=()), {1, 2}, UnreadDiskState.AWAY),
     ],
-    ids=["away", "in sync again", "up", "up, its log dir is offline", "no replica", "another topic"],
+    ids=[
+        "away",
+        "in sync again",
+        "up",
+        "up, its log dir is offline",
+        "no replica",
+        "another topic",
+        "offline again",
+    ],
 )
 def test_what_became_of_a_disk_is_seen_in_the_cluster(
     now: PartitionState, up: set[int], outcome: UnreadDiskState

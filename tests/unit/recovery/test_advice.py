@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ import yaml
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
 from recovery.advice import Advice, AdviceKind, advice, first_steps
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
-from recovery.wording.advice_text import advice_lines, step_lines
+from recovery.wording.advice_text import advice_lines, step_lines, steps_lines
 from tests.unit.recovery.surveys import SILENT, log, survey
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
@@ -120,3 +122,73 @@ def test_elections_come_before_the_return_of_a_broker_that_would_take_them_away(
     assert step_lines(steps[1])[0].startswith(
         "Bring broker 2 back with its disk intact, here or on another host: 2 partitions then get"
     )
+
+
+def held_back(*brokers: int) -> tuple[SelfElection, ...]:
+    return tuple(SelfElection(b, SelfElectionKind.ISR_MEMBER, False, False, None) for b in brokers)
+
+
+def said(*found: Advice) -> list[str]:
+    """What is said of so many partitions."""
+    return list(steps_lines(first_steps((TopicPartition("t", n), one) for n, one in enumerate(found)), 9))
+
+
+def test_a_broker_that_one_step_holds_back_is_started_after_it() -> None:
+    back = Advice(AdviceKind.BRING_BACK, (3,))
+    compare = Advice(AdviceKind.CHOOSE, (), held_back(3))
+    first, then = said(back, compare)
+    assert "Do not start broker 3 before" in first
+    assert then.startswith("Only then (t-0): Bring broker 3 back")
+    disk = Advice(AdviceKind.READ_FIRST, (3,))
+    first, then = said(back, disk)
+    assert "efore broker 3 is started, read its disk" in first and then.startswith(
+        "Only then (t-0): Bring broker 3"
+    )
+
+
+def test_an_election_does_not_ask_for_the_start_of_a_broker_that_another_step_holds_back() -> None:
+    elect = Advice(AdviceKind.ELECT, (1,), start_if_whole=held_back(3), keeps_all=True)
+    (alone,) = said(elect)
+    assert "If the host of broker 3 kept power, start it first" in alone
+    for others in (
+        (Advice(AdviceKind.CHOOSE, (), held_back(3)),),
+        (elect._replace(start_if_whole=(), keep_down=held_back(3)),),
+    ):
+        text = " ".join(said(elect, *others))
+        assert "start it first" not in text and "Read the disk of broker 3 before it is started" in text, text
+
+
+def test_where_each_of_two_steps_would_have_to_be_the_first_the_disk_is_read_before() -> None:
+    first, then = said(
+        Advice(AdviceKind.BRING_BACK, (2,), held_back(3)), Advice(AdviceKind.BRING_BACK, (3,), held_back(2))
+    )
+    assert first.startswith(
+        "Do first (t-0): Read the disk of broker 2 first (ktriage disk scan). Bring broker 2 back"
+    )
+    assert then.startswith("Only then (t-1): Bring broker 3 back")
+
+
+def test_no_steps_ask_for_a_start_that_another_one_advises_against() -> None:
+    """Whatever the partitions need: seeded, since the combinations are too many."""
+    random = Random(7)
+    kinds = (
+        AdviceKind.READ_FIRST,
+        AdviceKind.ELECT,
+        AdviceKind.BRING_BACK,
+        AdviceKind.ASK,
+        AdviceKind.CHOOSE,
+    )
+    for _ in range(400):
+        advices = []
+        for _ in range(random.randint(2, 5)):
+            kind, asked = random.choice(kinds), tuple(sorted(random.sample((1, 2, 3), random.randint(1, 2))))
+            down = held_back(*(b for b in (1, 2, 3) if random.random() < 0.3 and b not in asked))
+            whole = held_back(*asked) if kind is AdviceKind.ELECT else ()
+            advices.append(Advice(kind, (9,) if whole else asked, down, start_if_whole=whole))
+        steps = first_steps((TopicPartition("t", number), one) for number, one in enumerate(advices))
+        for number, step in enumerate(steps):
+            wanted = step.advice.starts.difference(step.advice.read_before)
+            later = frozenset(b for one in steps[number:] for b in one.advice.holds_back)
+            earlier = frozenset(b for one in steps[:number] for b in one.advice.holds_back)
+            assert not wanted & later, steps
+            assert step.only_then or not wanted & earlier, steps

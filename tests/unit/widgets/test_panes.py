@@ -67,7 +67,7 @@ async def test_what_to_do_first_stands_before_what_each_choice_loses() -> None:
         await pilot.pause()
         first, then = (" ".join(text_of(pilot.app).split()).index(word) for word in ("Do first (", "Then ("))
         assert first < then
-        assert "The metadata log may decide it" in text_of(pilot.app)
+        assert "(after a kill by an unclean election)" in text_of(pilot.app)
         (waiting,) = (
             one for one in text_of(pilot.app).splitlines() if "OFFLINE" in one and "orders-7" in one
         )
