@@ -49,8 +49,8 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
         run.screen.say(f"unknown: {printable(line)}")
     health = view.health
     quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
-    told = before_start(view.disks) if view.health.current else ()
-    present = PresentCluster(view.cluster, view.partitions.states, told, view.disks)
+    in_steps = before_start(view.disks) if view.health.current else ()
+    present = PresentCluster(view.cluster, view.partitions.states, in_steps, view.disks)
     to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
     if not remind(run, view.cluster.cluster_id, present):
         if health.quorum.state in quorum_first:

@@ -126,8 +126,8 @@ def choose_leaders(
         )
         why = "with this strategy no leader is elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
-    told = () if picture.stale else choices.recorded
-    present = PresentCluster(picture.cluster, [survey.state for survey in picture.surveys], told)
+    shown_before = () if picture.stale else choices.recorded
+    present = PresentCluster(picture.cluster, [survey.state for survey in picture.surveys], shown_before)
     if not remind(run, picture.cluster.cluster_id, present):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE

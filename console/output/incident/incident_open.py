@@ -185,8 +185,8 @@ def disks_to_read(incident: Incident) -> Iterator[str]:
     disks = still_to_read(incident.unfinished.unread_disks, states)
     now = incident.sources.now
     if now is not None and now.health.current:  # the steps tell of the others
-        told = before_start(now.disks)
-        disks = tuple(disk for disk in disks if disk not in told)
+        in_steps = before_start(now.disks)
+        disks = tuple(disk for disk in disks if disk not in in_steps)
     yield from map(sentence, unread_disk_lines(disks, states))
 
 

@@ -81,9 +81,9 @@ def test_a_broker_whose_log_is_kept_may_be_started_and_its_stray_is_the_point(
 def test_an_apply_that_died_before_its_election_says_resume_first_and_nothing_against_it(
     planned: Caller,
 ) -> None:
-    words = ("apply", "plan.json", "--keep-log-of", "3", *AGREED, *TAIL)
+    apply = ("apply", "plan.json", "--keep-log-of", "3", *AGREED, *TAIL)
     died = subprocess.run(
-        [sys.executable, "-m", "tests.live.killed_command", "planned-elections", *words],
+        [sys.executable, "-m", "tests.live.killed_command", "planned-elections", *apply],
         env=environment(planned.home),
         cwd=planned.home,
         capture_output=True,
