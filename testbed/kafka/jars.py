@@ -27,6 +27,18 @@ def read_lock(version: str) -> tuple[Jar, ...]:
     return maven_jars.read_lock(path)
 
 
+def read_clients_lock() -> tuple[Jar, ...]:
+    """``kafka-clients`` of each minor release, from 3.9 on. Raises TestbedError when a line is malformed."""
+    return maven_jars.read_lock(Path(__file__).with_name("clients.lock"))
+
+
+def clients_jar(jar: Jar) -> Path:
+    """Where that jar of :func:`read_clients_lock` is, fetched if it is missing or damaged. Raises TestbedError."""
+    place = cache_directory(jar.version)
+    (path,) = maven_jars.fetched((jar,), place, f"Kafka's messages {jar.version}")
+    return path
+
+
 def cache_directory(version: str) -> Path:
     """The cache directory for the jars of that version, by the XDG base directory specification."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
