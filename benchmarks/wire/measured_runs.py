@@ -119,7 +119,7 @@ def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: S
             argv = ours(
                 "kafka-unclean-recovery",
                 *("--bootstrap-server", bootstrap, "--all-offline-partitions", "--automated-recovery"),
-                *("--output", "json"),
+                *("--recovery-duration-ms", "500", "--output", "json"),
             )
             measured = run(argv, directory)
             result = json.loads(measured.stdout)

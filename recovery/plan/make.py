@@ -50,6 +50,9 @@ def make_plan(
     return Plan(header, tuple(rows), tuple(not_elected))
 
 
+MISSING = "the partition does not exist or may not be seen"
+
+
 def plan_of_bare(
     header: Header,
     bare: BarePlan,
@@ -71,9 +74,7 @@ def plan_of_bare(
         marks,
     )
     missing = tuple(
-        NotElected(row.tp, DecisionKind.REFUSED, (), "the partition does not exist or may not be seen")
-        for row in bare.rows
-        if row.tp not in found
+        NotElected(row.tp, DecisionKind.REFUSED, (), MISSING) for row in bare.rows if row.tp not in found
     )
     return Plan(plan.header, plan.rows, plan.not_elected + missing)
 

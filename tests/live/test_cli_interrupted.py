@@ -273,6 +273,8 @@ def test_with_every_replica_dead_nothing_is_elected_and_each_is_named(
 ) -> None:
     incident_steps.kill(disaster, 2)
     disaster.node(3).kill()
-    ended = console("recover", "--all-offline-partitions", "--automated-recovery")
+    ended = console(
+        "recover", "--all-offline-partitions", "--automated-recovery", "--recovery-duration-ms", "2000"
+    )
     assert ended.status == 3, str(ended)
     assert all(str(node.port) in ended.err for node in disaster.brokers.values())

@@ -27,7 +27,7 @@ from tests.live.restricted_users import (
 
 CLUSTER = restricted_users.CLUSTER
 OFFLINE = ("--all-offline-partitions",)
-ELECT = (*OFFLINE, "--automated-recovery")
+ELECT = (*OFFLINE, "--automated-recovery", "--recovery-duration-ms", "2000")
 
 
 @pytest.fixture(scope="module")

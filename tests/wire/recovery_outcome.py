@@ -14,7 +14,14 @@ from recovery.model import EpochSpan, TopicPartition
 from tests.unit.cli.command_process import command_line, environment
 from tests.wire.cluster_thread import ClusterThread
 
-RECOVER = ("--all-offline-partitions", "--automated-recovery", "--output", "json")
+RECOVER = (
+    "--all-offline-partitions",
+    "--automated-recovery",
+    "--recovery-duration-ms",
+    "2000",
+    "--output",
+    "json",
+)
 
 
 class RecoveryOutcome(NamedTuple):

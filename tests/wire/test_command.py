@@ -104,6 +104,7 @@ def test_offline_partitions_are_recovered_and_every_order_is_put_back(
         server = ("--bootstrap-server", ready["bootstrapServers"])
         done = terminal.run(
             *("--all-offline-partitions", "--automated-recovery", "--output", "json"),
+            *("--recovery-duration-ms", "2000"),
             *server,
             name="kafka-unclean-recovery",
         )
@@ -148,7 +149,7 @@ def test_each_refusal_can_be_seen_by_a_user_who_lacks_the_permission(terminal: T
             config = ("--command-config", str(terminal.home / f"{name}.properties"))
             return terminal.run(
                 *("--all-offline-partitions", "--automated-recovery", "--recovery-election-attempts", "0"),
-                *(*server, *config),
+                *(*server, *config, "--recovery-duration-ms", "2000"),
                 name="kafka-unclean-recovery",
             )
 

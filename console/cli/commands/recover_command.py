@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from backends.base.answers import PICTURE_WAIT
 from console.cli.base.partition_options import selection
 from console.cli.base.run import Run
 from console.cli.commands.options import (
@@ -84,7 +86,9 @@ def recover(
 ) -> int:
     """Recovers offline partitions whose ISR and ELR are gone: reads the log of every replica that its broker
     can still show, chooses a leader for each partition, and then shows the logs, writes the choices to a
-    file, or elects. A partition that gets a leader meanwhile counts as recovered. After an election the other
+    file, or elects. Brokers that do not answer are asked again until --recovery-duration-ms is over, as long as
+    their answer can change a choice. A partition that gets a leader meanwhile counts as recovered; one that does
+    not exist, or cannot be recovered, keeps no other offline (exit status 1). After an election the other
     replicas truncate to the new leader's log: what that destroys is counted first, and --automated-recovery reads
     it first into a directory that is named before; --no-rescue declines that.
 
@@ -109,7 +113,7 @@ def recover(
     choice = rescue_choice(
         rescue, declined=no_rescue, rate=rate, elect_anyway=elect_unrescued, reason=reason or ""
     )
-    chosen = selection(path=path_to_json_file, offline=all_offline_partitions)
+    chosen = replace(selection(path=path_to_json_file, offline=all_offline_partitions), best_effort=True)
     words = (
         ("--path-to-json-file", str(path_to_json_file))
         if path_to_json_file
@@ -145,8 +149,14 @@ def recover(
             rescue=choice,
         )
         return recover_partitions.recover(run, change, report, ask=False)
+    looks_only = manual_recovery_output_file is None and not dry_run
     return recover_partitions.choose_leaders(
-        run, options, report, file=manual_recovery_output_file, dry_run=dry_run
+        run,
+        options,
+        report,
+        file=manual_recovery_output_file,
+        dry_run=dry_run,
+        picture_wait=PICTURE_WAIT if looks_only else None,
     )
 
 

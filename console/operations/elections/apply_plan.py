@@ -22,8 +22,6 @@ from console.operations.elections.plan_comparison import (
     ask_afresh,
     checked_just_now,
     prepare,
-    refuse_rows,
-    refused_rows,
 )
 from console.operations.elections.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
 from console.operations.elections.preserved_logs import (
@@ -184,7 +182,6 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             file=self.file,
             progress=operator.progress,
         )
-        refuse_rows(self.file, refused_rows(plan))
         return checked_just_now(self.part.of(plan) if plan.rows else plan, self.plan)
 
     def unsent(self, prepared: PreparedPlan) -> Applied | None:

@@ -18,10 +18,11 @@ from console.operations.survey.record_times import with_times
 from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, AdviceKind, FirstStep, advise_decided, first_steps, read_first
-from recovery.model import NO_LEADER, Survey, TopicPartition
+from recovery.model import NO_LEADER, Survey, TopicPartition, Unknown, Why
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.make import make_plan
-from recovery.plan.values import Header, Plan
+from recovery.plan.values import Header, NotElected, Plan
+from recovery.ranking import rank
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
 from recovery.unread_disks import UnreadDisk, before_start
 from recovery.wording.advice_text import ACCEPT_LOSS, ACCEPT_UNCHECKED, steps_lines
@@ -70,6 +71,25 @@ class Choices:
         return Counter(row.decision.verdict for row in self.rows)
 
     @property
+    def awaited(self) -> tuple[int, ...]:
+        """The brokers that can still change a choice: they do not answer, or have the better log and cannot be
+        elected yet. Not where the chosen leader is proved to lose nothing that was acknowledged.
+        """
+        brokers: set[int] = set()
+        ranking = self.plan.header.ranking
+        for survey, decision in self.rows:
+            if not survey.state.offline or _settled(decision, self.picture.verdicts.get(survey.tp)):
+                continue
+            brokers.update(decision.waits_for)
+            ranked = rank(survey, ranking)
+            best = () if isinstance(ranked, Unknown) else ranked[:1]
+            brokers.update(one.broker for one in best if not one.electable)
+            for replica in survey.replicas:
+                if isinstance(replica.log, Unknown) and replica.log.why is Why.NOT_ANSWERED:
+                    brokers.add(replica.broker)
+        return tuple(sorted(brokers))
+
+    @property
     def compares(self) -> bool:
         """Whether a partition has two branches of which no choice keeps both."""
         return any(step.advice.kind is AdviceKind.COMPARE for step in self.steps)
@@ -99,6 +119,11 @@ class Choices:
             decide(row.survey, ranking, strategy, verdicts.get(row.tp)).verdict is DecisionKind.ELECT
             for row in self.rows
         )
+
+
+def _settled(decision: Decision, judged: PartitionVerdicts | None) -> bool:
+    verdict = None if judged is None else judged.candidates.get(decision.leader)
+    return decision.verdict is DecisionKind.ELECT and verdict is not None and verdict.proved_none
 
 
 def _decided(
@@ -175,6 +200,8 @@ async def choose(
     rows = tuple(_decided(importance.ordered(picture.surveys), header, picture.verdicts))
     since, already = map(_in_ms, (picture.offline_times.since, picture.offline_times.already))
     plan = make_plan(header, rows, picture.marks, since, already)
+    missing = (NotElected(tp, DecisionKind.REFUSED, (), why) for tp, why in picture.missing.items())
+    plan = replace(plan, not_elected=(*plan.not_elected, *missing))
     recorded = _recorded_disks(picture)
     steps = _steps(rows, header, picture.unread, recorded)
     if not picture.stale:  # without a quorum nobody can be elected

@@ -26,11 +26,15 @@ class Which(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The request: the partitions named, every partition of the topics named, or all; then ``which``."""
+    """The request: the partitions named, every partition of the topics named, or all; then ``which``.
+
+    ``best_effort``: named partitions that do not exist, or may not be seen, do not refuse the others.
+    """
 
     partitions: tuple[TopicPartition, ...] | None = None
     topics: tuple[str, ...] = ()
     which: Which = Which.ALL
+    best_effort: bool = False
 
     @property
     def named(self) -> bool:
@@ -52,7 +56,8 @@ class Selected:
     silently left out what this user may not see. ``not_compared``: why it is not known whether there are such
     topics; None if ``hidden`` is complete. ``unreachable_leaders`` are partitions with a leader that has no
     address on the listener that was asked: they are not offline, and not among the states. ``found`` is all
-    that was read to find ``states``; ``whole``: of the whole cluster.
+    that was read to find ``states``; ``whole``: of the whole cluster. ``missing``: why partitions that were named
+    are not among the states, of a request that makes the best effort.
     """
 
     states: tuple[PartitionState, ...]
@@ -62,6 +67,7 @@ class Selected:
     unreachable_leaders: Mapping[TopicPartition, Unknown] = field(default_factory=dict)
     found: Partitions = field(default_factory=lambda: Partitions(()))
     whole: bool = False
+    missing: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     def without(self, partitions: Container[TopicPartition]) -> Selected:
         """The same without those partitions."""
@@ -71,18 +77,25 @@ class Selected:
 async def select(backend: Backend, selection: Selection) -> Selected:
     """The partitions that were named, in that order, or all partitions of the cluster.
 
-    Raises InputError if a named topic or partition does not exist; NotAllowed if this user may not see it, or
-    if no partition is visible and it is not known whether any exists. The caller applies ``which``
-    UNDER_MIN_ISR, because it knows the configurations.
+    Raises InputError if a named topic or partition does not exist (by the best effort: if none does); NotAllowed
+    if this user may not see it, or if no partition is visible and it is not known whether any exists. The caller
+    applies ``which`` UNDER_MIN_ISR, because it knows the configurations.
     """
     if selection.partitions is not None:
         topics: tuple[str, ...] | None = tuple(dict.fromkeys(tp.topic for tp in selection.partitions))
     else:
         topics = selection.topics or None
     found = await backend.partitions(topics)
-    if topics is not None:
+    missing: Mapping[TopicPartition, str] = {}
+    if selection.best_effort and selection.partitions is not None:
+        there = {state.tp for state in found.states}
+        present = tuple(tp for tp in selection.partitions if tp in there)
+        if present:
+            missing = {tp: _why_missing(found, tp) for tp in selection.partitions if tp not in there}
+            selection = replace(selection, partitions=present)
+    if topics is not None and not missing:
         _refuse_missing(found, topics)
-    elif not found.states and found.not_compared is not None:
+    elif topics is None and not found.states and found.not_compared is not None:
         raise NotAllowed(
             "DESCRIBE", CLUSTER, "tell whether there are partitions that this caller may not see"
         )
@@ -101,6 +114,7 @@ async def select(backend: Backend, selection: Selection) -> Selected:
         found.unreachable_leaders,
         found=found,
         whole=topics is None,
+        missing=missing,
     )
 
 
@@ -116,6 +130,15 @@ def _refuse_missing(found: Partitions, topics: Collection[str]) -> None:
     if missing:
         details = sorted({str(why) for why in missing.values()})
         raise InputError(f"unknown topic {_few(sorted(missing))} ({details[0]}); nothing was sent")
+
+
+def _why_missing(found: Partitions, tp: TopicPartition) -> str:
+    if tp in found.unreachable_leaders:
+        return found.unreachable_leaders[tp].detail
+    unknown = found.unknown.get(tp) or found.unknown.get(TopicPartition(tp.topic, -1))
+    if tp.topic in found.hidden or (unknown is not None and unknown.why is Why.NOT_ALLOWED):
+        return f"needs DESCRIBE on topic {tp.topic}"
+    return "no such partition" if unknown is None else f"no such partition ({unknown})"
 
 
 def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:

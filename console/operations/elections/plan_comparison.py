@@ -20,8 +20,8 @@ from recovery.log_preservation import KeepPlan
 from recovery.model import Survey, TopicPartition, Why
 from recovery.plan.compare import compare
 from recovery.plan.judgement import Judgement, Reason, RowDecision
-from recovery.plan.make import misplaced_leaders, plan_of_bare
-from recovery.plan.values import BarePlan, Header, Plan
+from recovery.plan.make import MISSING, misplaced_leaders, plan_of_bare
+from recovery.plan.values import BarePlan, Header, NotElected, Plan
 from recovery.rescue_branches import cuts_off
 from recovery.strategy import DecisionKind
 from recovery.unread_brokers import UnreadBrokers, unread_brokers
@@ -148,12 +148,19 @@ async def ask_afresh(
     """A file that only names leaders has no preconditions: its partitions are surveyed now, and the result
     becomes the preconditions.
 
-    Raises InputError for a partition that does not exist, and for a leader without a replica of its partition.
+    A row is refused alone: its partition does not exist, or the leader has no replica of it or cannot be elected.
+    Raises InputError where that leaves none.
     """
-    selection = Selection(partitions=tuple(row.tp for row in bare.rows))
+    selection = Selection(partitions=tuple(row.tp for row in bare.rows), best_effort=True)
     picture = await examine(backend, cluster, selection, Depths(seconds), progress)
-    refuse_rows(file, misplaced_leaders(bare, picture.surveys))
-    return plan_of_bare(header, bare, picture.surveys, picture.marks)
+    misplaced = dict(misplaced_leaders(bare, picture.surveys))
+    placed = BarePlan(tuple(row for row in bare.rows if row.tp not in misplaced))
+    plan = plan_of_bare(header, placed, picture.surveys, picture.marks)
+    refused = (NotElected(tp, DecisionKind.REFUSED, (), why) for tp, why in misplaced.items())
+    plan = replace(plan, not_elected=(*plan.not_elected, *refused))
+    if not plan.rows and all(row.verdict is not DecisionKind.ALREADY_ONLINE for row in plan.not_elected):
+        refuse_rows(file, [(row.tp, row.reason) for row in plan.not_elected])
+    return plan
 
 
 def refuse_rows(file: Path | None, refused: Sequence[tuple[TopicPartition, str]]) -> None:
@@ -179,11 +186,7 @@ def checked_just_now(plan: Plan, bare: BarePlan = BarePlan(())) -> PreparedPlan:
             online = RowDecision.ALREADY_ONLINE
             checks.append(Judgement(row.tp, online, Reason.DESIGNATED_LEADER, row.reason, notes))
         else:
-            checks.append(Judgement(row.tp, RowDecision.NOT_POSSIBLE, Reason.NOT_ELECTABLE, row.reason))
+            why = Reason.PARTITION if row.reason == MISSING else Reason.NOT_ELECTABLE
+            checks.append(Judgement(row.tp, RowDecision.NOT_POSSIBLE, why, row.reason))
     cut_off, unread = _at_risk(plan, ())
     return PreparedPlan(plan, tuple(checks), plan, cut_off=cut_off, unread=unread)
-
-
-def refused_rows(plan: Plan) -> Sequence[tuple[TopicPartition, str]]:
-    """The rows of a file that only names leaders which cannot be elected as requested, with the reason."""
-    return [(r.tp, r.reason) for r in plan.not_elected if r.verdict is not DecisionKind.ALREADY_ONLINE]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,10 @@ from recovery.plan.values import NotElected
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 from recovery.unread_brokers import UnreadBrokers
+from recovery.wording.quantity_text import some_of
+
+ASK_AGAIN = 0.5
+"""Seconds between two surveys of a recovery whose choice a silent broker can still change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +156,32 @@ async def survey_and_choose(
     *,
     picture_wait: float | None = None,
 ) -> Choices:
-    """Surveys the partitions and chooses a leader for each. ``picture_wait`` as in SurveyRequest: a recovery goes
-    on asking. Raises ConsoleError and BackendError.
+    """Surveys the partitions and chooses a leader for each. Raises ConsoleError and BackendError.
+
+    ``picture_wait`` as in SurveyRequest. None, for a recovery: it goes on asking until its deadline, brokers that
+    refuse too (the recovery tool's specification), as long as an answer can change a choice. A simulation's time
+    stands still meanwhile, so that it is asked once.
     """
+    if picture_wait is not None or cluster.simulated:
+        return await _chosen_once(cluster, options, progress, picture_wait)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + options.seconds
+    left = options
+    while True:
+        choices = await _chosen_once(cluster, left, progress, None)
+        awaited = choices.awaited
+        if not awaited or deadline - clock() <= ASK_AGAIN:
+            return choices
+        if progress is not None:
+            seconds = options.seconds - (deadline - clock())
+            progress(f"asking broker {some_of(awaited)} again, seconds:", int(seconds), int(options.seconds))
+        await asyncio.sleep(ASK_AGAIN)
+        left = replace(options, seconds=max(deadline - clock(), ASK_AGAIN))
+
+
+async def _chosen_once(
+    cluster: Backend, options: ChoiceOptions, progress: Progress | None, picture_wait: float | None
+) -> Choices:
     info = await cluster.cluster()
     # A disk may have parted from the others earlier than these parted from each other.
     depth = Depth.FULL if options.evidence else Depth.DIVERGENCE

@@ -57,7 +57,7 @@ class Picture:
     ``offline_times`` in seconds since 1970, of the partitions of which the metadata log tells it. ``led_without``
     are all partitions of the cluster with a leader and with replicas that are away, empty where ``health`` was not
     asked; ``unread`` is whose disks may hold what their leaders lack, empty where nobody judged. ``failed_before``
-    are log dirs that had failed, of brokers that list none now.
+    are log dirs that had failed, of brokers that list none now. ``missing`` as in :class:`Selected`.
     """
 
     cluster: ClusterInfo
@@ -79,6 +79,7 @@ class Picture:
     led_without: tuple[PartitionState, ...] = ()
     unread: DisksToRead = field(default_factory=DisksToRead)
     failed_before: tuple[LogDir, ...] = ()
+    missing: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     @property
     def may_hide_partitions(self) -> bool:
@@ -160,6 +161,7 @@ async def examine(
         if whole_asked
         else (),
         failed_before=before,
+        missing=selected.missing,
     )
 
 

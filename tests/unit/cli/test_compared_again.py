@@ -116,7 +116,7 @@ def test_the_longest_log_is_not_elected_once_a_better_one_is_back(call: Caller, 
     backend = cluster_of(2)
     backend.logs = {1: log(100), 2: log(100), 3: SILENT}
     meanwhile.append(lambda: setattr(backend, "logs", {**backend.logs, 3: log(500)}))
-    ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, *ANY)
+    ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, "--recovery-duration-ms", "1000", *ANY)
     assert ended.status == 4, str(ended)
     assert elected(backend) == []
     assert "broker 3 did not answer when the plan was made, and now answers with a better log" in ended.err
@@ -127,7 +127,7 @@ def test_the_longest_log_is_elected_where_nothing_moved(call: Caller, meanwhile:
     backend = cluster_of(3)
     moved = backend.states[tp(1)]._replace(leader=2, leader_epoch=9, isr=(2,))
     meanwhile.append(lambda: backend.states.update({tp(1): moved}))
-    ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, *ANY)
+    ended = call.on(backend)("kafka-elect-leaders", *LONGEST_LOG, "--recovery-duration-ms", "1000", *ANY)
     assert elected(backend) == [0, 2], str(ended)
 
 
