@@ -13,8 +13,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recovery.model import Broker, PartitionState, TopicPartition
-from recovery.wording.quantity_text import brokers_are, human_bytes, some_of
+from recovery.wording.quantity_text import both, brokers_are, human_bytes, some_of
 
+ALL_GONE = (
+    "all its replicas are on brokers that are gone: there is nothing to copy from. Bring one of them back, or its"
+    " disk on another host (ktriage disk scan says what is on it). Only if that can never be: all its records are"
+    " lost, and the topic can be deleted, or begin empty: assign replicas on brokers that are up"
+    " (kafka-reassign-partitions), then ktriage elect --election-type unclean"
+)
+"""Kafka accepts a reassignment of such a partition, and an unclean election then elects one of the new replicas,
+whose log is empty (tried on 4.3.1).
+"""
 RESERVE = 0.1
 """So much of a disk stays free: the share of its size, after the copy."""
 
@@ -32,13 +41,19 @@ class BrokerRoom(NamedTuple):
 
 class DamagedPartition(NamedTuple):
     """A partition with replicas on brokers that are gone. ``size`` is that of its largest known log in bytes, -1
-    not known. ``min_isr`` is the effective one, None where it is not known.
+    not known. ``min_isr`` is the effective one, None where it is not known. ``adding`` and ``removing`` are the
+    replicas of a reassignment in progress.
     """
 
     state: PartitionState
     size: int
     min_isr: int | None
-    reassigning: bool = False
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def reassigning(self) -> bool:
+        return bool(self.adding or self.removing)
 
 
 class ReplicaMove(NamedTuple):
@@ -67,11 +82,15 @@ class NotHealed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HealPlan:
-    """``moves`` in the order in which they are to be made: those with the fewest replicas in sync first."""
+    """``moves`` in the order in which they are to be made: those with the fewest replicas in sync first.
+    ``cancelled`` are reassignments in progress that never end, because they wait for a broker that is gone: they
+    are cancelled, and what their partitions need then shows another plan.
+    """
 
     gone: tuple[int, ...]
     moves: tuple[ReplicaMove, ...]
     not_healed: tuple[NotHealed, ...]
+    cancelled: tuple[ReplicaMove, ...] = ()
 
     @property
     def bytes_copied(self) -> int:
@@ -93,15 +112,27 @@ def heal_plan(
     racks = {load.broker.id: load.broker.rack for load in loads}
     moves: list[ReplicaMove] = []
     left: list[NotHealed] = []
+    cancelled: list[ReplicaMove] = []
     # The most endangered first, then the largest: those are the hardest to find room for.
     for one in sorted(damaged, key=lambda one: (_spare(one), -one.size, one.state.tp)):
+        if not one.state.offline and not away.isdisjoint(one.adding):
+            cancelled.append(_in_progress(one))
+            continue
         why = _refusal(one, away)
         after = () if why else _replaced(one, away, spaces, racks)
         if isinstance(after, str) or why:
             left.append(NotHealed(one.state.tp, why or str(after)))
             continue
         moves.append(_move(one, after, racks))
-    return HealPlan(tuple(sorted(away)), tuple(moves), tuple(left))
+    return HealPlan(tuple(sorted(away)), tuple(moves), tuple(left), tuple(cancelled))
+
+
+def _in_progress(one: DamagedPartition) -> ReplicaMove:
+    """The reassignment, from the replicas that its cancellation leaves to those that it was to lead to."""
+    state = one.state
+    before = tuple(broker for broker in state.replicas if broker not in one.adding)
+    after = tuple(broker for broker in state.replicas if broker not in one.removing)
+    return ReplicaMove(state.tp, state.topic_id, before, after, one.size)
 
 
 def short_of_room(moves: Iterable[ReplicaMove], rooms: Iterable[BrokerRoom]) -> frozenset[int]:
@@ -135,9 +166,11 @@ def _refusal(one: DamagedPartition, away: frozenset[int]) -> str:
     if not away.issuperset(state.replicas) and state.offline:
         return "it has no leader: elect one first (ktriage plan)"
     if state.offline:
-        return "all its replicas are on brokers that are gone: there is nothing to copy from"
+        return ALL_GONE
     if one.reassigning:
-        return "it is being reassigned by somebody: let that end first"
+        waits = sorted({*one.adding}.difference(state.isr))
+        copies = f" (broker {both(waits)} still copies)" if waits else ""
+        return f"it is being reassigned by somebody{copies}: let that end first, or cancel it"
     in_sync = [broker for broker in state.isr if broker in away]
     if in_sync:
         return brokers_are(in_sync, "in its ISR, so it is not gone")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from kio.schema.create_topics.v5.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -22,6 +22,7 @@ from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import one_line
 from backends.live.nodes.brokers import BrokerFleet
 from recovery.model import TopicPartition
+from recovery.wording.quantity_text import counted
 
 ATTEMPTS, PAUSE = 40, 0.25
 """How often an identity is asked for, and the seconds in between."""
@@ -109,5 +110,14 @@ def _result(row: PartitionProduceResponse) -> AppendResult:
         return AppendResult(row.base_offset)
     if code in _NOT_ALLOWED:
         return AppendResult(-1, "needs WRITE on the topic")
-    detail = one_line(row.error_message or "")
+    said = [row.error_message, *(_refused_record(row) if row.record_errors else ())]
+    detail = "; ".join(one_line(text) for text in dict.fromkeys(said) if text)
     return AppendResult(-1, " ".join(filter(None, (code.name.upper(), detail))), code.retriable)
+
+
+def _refused_record(row: PartitionProduceResponse) -> Iterator[str]:
+    """Which record of the batch the broker refuses first, and why: the rest of the batch may be in order."""
+    first, *others = row.record_errors
+    more = f", and {counted(len(others), 'more record')}" if others else ""
+    why = first.batch_index_error_message or "without a reason"
+    yield f"record {first.batch_index} of the batch{more}: {why}"

@@ -40,18 +40,25 @@ def heal_lines(reading: HealReading, limit: int) -> Iterator[str]:
     yield from heal_summary_lines(reading)
     plan = reading.plan
     yield from _titled("NOT HEALED", _LEFT, [_left_row(one) for one in plan.not_healed], limit)
+    rows = [_move_row(move) for move in plan.cancelled]
+    yield from _titled("REASSIGNMENTS THAT NEVER END, TO BE CANCELLED", _MOVES, rows, limit)
     yield from _titled("NEW REPLICAS", _MOVES, [_move_row(move) for move in plan.moves], limit)
 
 
 def heal_summary_lines(reading: HealReading) -> Iterator[str]:
     """Counts, and what an operator has to know before anything is moved."""
     plan = reading.plan
-    if not plan.moves and not plan.not_healed:
+    if not plan.moves and not plan.not_healed and not plan.cancelled:
         yield f"no partition that may be seen has a replica on broker {both(plan.gone)}"
     else:
         yield (
             f"{brokers_are(plan.gone, 'gone')}: new replicas for {counted(len(plan.moves), 'partition')},"
             f" {len(plan.not_healed):,} left as they are; to be copied: {human_bytes(plan.bytes_copied)}"
+        )
+    if plan.cancelled:
+        yield (
+            f"{counted(len(plan.cancelled), 'reassignment')} in progress can never end, because new replicas are on"
+            f" broker {both(plan.gone)}: heal apply cancels them, and the plan after it moves what is left"
         )
     if reading.unheard_of:
         yield f"no broker {both(reading.unheard_of)} is registered, or has a replica: check the number"
@@ -116,20 +123,27 @@ def _rows_json(plan: HealPlan) -> dict[str, object]:
     return {
         "moves": [
             {
-                "topic": move.tp.topic,
-                "partition": move.tp.partition,
-                "before": list(move.before),
-                "after": list(move.after),
+                **_move_json(move),
                 "added": list(move.added),
                 "bytes": move.size,
                 "sharesRack": move.shares_rack,
             }
             for move in plan.moves
         ],
+        "cancelled": [_move_json(move) for move in plan.cancelled],
         "notHealed": [
             {"topic": one.tp.topic, "partition": one.tp.partition, "reason": one.why}
             for one in plan.not_healed
         ],
+    }
+
+
+def _move_json(move: ReplicaMove) -> dict[str, object]:
+    return {
+        "topic": move.tp.topic,
+        "partition": move.tp.partition,
+        "before": list(move.before),
+        "after": list(move.after),
     }
 
 

@@ -73,6 +73,9 @@ class Load:
 @pytest.fixture(scope="module")
 def console(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> CommandRunner:
     cluster.client.create_topic(TOPIC, ASSIGNMENT, {"min.insync.replicas": "2"})
+    for topic in ("waits", "shrinks"):  # without a replica on 3 or 4
+        cluster.client.create_topic(topic, [[1, 2, 5]])
+        cluster.client.produce(topic, 0, 50, prefix=topic)
     for partition in range(len(ASSIGNMENT)):
         cluster.client.produce(TOPIC, partition, FIRST, prefix="first", size=20_000)
     bootstrap = ",".join(cluster.bootstrap().split(",")[:2])
@@ -293,6 +296,29 @@ async def test_a_broker_that_is_gone_for_good_is_healed_from_the_keyboard(
     for number, values in enumerate(sent):
         read = {record.value for record in cluster.client.consume(TOPIC, number)}
         assert read.issuperset(values), "nothing is lost"
+
+
+def test_a_reassignment_that_waits_for_a_dead_broker_is_cancelled(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    """It can never end, and neither can the broker's registration be removed before."""
+    if 4 in cluster.metadata.live_brokers():
+        kill(cluster, 4)
+    incident_steps.assign(cluster, 1, "waits", 0, (4, 1, 2))
+    incident_steps.assign(cluster, 1, "shrinks", 0, (4, 1))
+    status, shown = console.json("heal", *gone(4))
+    assert status == 1
+    assert [one["topic"] for one in shown["cancelled"]] == ["shrinks", "waits"], shown
+    status, healed = console.json("heal", "apply", *gone(4), *AGREED)
+    ends = {one["topic"]: one["end"] for one in healed["moves"]}
+    assert (ends["waits"], ends["shrinks"]) == ("cancelled", "cancelled"), healed
+    for topic in ends.keys() - {TOPIC}:
+        assert set(cluster.metadata.partition(topic, 0).replicas) == {1, 2, 5}, topic
+    status, again = console.json("heal", *gone(4))
+    assert (status, again["cancelled"], again["moves"]) == (0, [], []), again
+    unregistered = console("heal", "unregister", *gone(4), *AGREED)
+    assert unregistered.status == 0, unregistered
+    assert len({record.value for record in cluster.client.consume("waits", 0)}) == 50
 
 
 def start(console: CommandRunner, *words: str) -> subprocess.Popen[str]:

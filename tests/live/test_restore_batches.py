@@ -177,3 +177,5 @@ def test_what_a_topic_would_refuse_or_not_keep_is_said_before(
     refused = console("restore", "saved", "--to-topic", "strict", *AGREED)
     assert refused.status == 1 and "7 records or more will be refused" in refused.out, refused
     assert "INVALID_TIMESTAMP" in refused.err
+    # The broker says of a record which one it is and why.
+    assert "record 0 of the batch, and 6 more records: Timestamp" in refused.err, refused.err

@@ -72,7 +72,7 @@ class BrokerHealer:
             prepared = await session.run(lambda backend: change.prepare(backend, cluster_id, operator))
         finally:
             self._progress.end()
-        if not prepared.moves:
+        if not prepared.moves and not prepared.cancelled:
             left = prepared.left
             why = f"{left[0].tp}: {left[0].why}" if left else f"no partition has a replica on broker {broker}"
             self._say(f"there is nothing to move: {why}", Tone.WARN)
@@ -106,13 +106,18 @@ def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
     """The number of partitions is typed, and a reason is given."""
     from console.output.heal_report import heal_summary_lines  # noqa: PLC0415  # see above
 
-    number = len(prepared.moves)
+    number = len(prepared.moves) + len(prepared.cancelled)
     reported = [] if prepared.reading is None else list(heal_summary_lines(prepared.reading))
     reported += [
         f"{move.tp}: replicas {ids(move.before)} become {ids(move.after)}" for move in prepared.moves[:SHOWN]
     ]
-    if number > SHOWN:
-        reported.append(f"… and {number - SHOWN:,} more (ktriage heal show lists them)")
+    if len(prepared.moves) > SHOWN:
+        more = len(prepared.moves) - SHOWN
+        reported.append(f"… and {more:,} more (ktriage heal show lists them)")
+    reported += [
+        f"{move.tp}: its reassignment is cancelled, the replicas are {ids(move.before)} again"
+        for move in prepared.cancelled[:SHOWN]
+    ]
     return ConfirmRequest(
         title=f"New replicas for {counted(number, 'partition')} in place of broker {broker}?",
         target=(f"{title}, cluster {prepared.cluster_id}", *reported),

@@ -33,8 +33,8 @@ from recovery.wording.quantity_text import printable
 def show_heal(
     run: Run, selection: HealSelection, path: Path | None, export: Path | None, *, batch: int, rows: int
 ) -> int:
-    """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed,
-    or if nobody knows a broker.
+    """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed, if a
+    reassignment has to be cancelled first, or if nobody knows a broker.
     ``path`` is the plan file of the elections, if one was given.
     """
 
@@ -45,12 +45,13 @@ def show_heal(
     files = [] if export is None else _write(reading, export, batch)
     run.screen.out(heal_document(reading, list(map(str, files))) if run.json else heal_lines(reading, rows))
     run.screen.say(*_kafkas_commands(run, files))
-    if reading.plan.moves and not files:
+    if (reading.plan.moves and not files) or reading.plan.cancelled:
         run.next(*heal_command("apply", reading.plan.gone, path))
-    if not reading.plan.moves and not reading.plan.not_healed:
+    if not reading.plan.moves and not reading.plan.not_healed and not reading.plan.cancelled:
         for broker in reading.registered:
             run.next(*heal_command("unregister", (broker,)))
-    return Status.PARTLY if reading.plan.not_healed or reading.unheard_of else Status.DONE
+    plan = reading.plan
+    return Status.PARTLY if plan.not_healed or plan.cancelled or reading.unheard_of else Status.DONE
 
 
 def _write(reading: HealReading, file: Path, batch: int) -> list[Path]:

@@ -54,8 +54,9 @@ class HealLimits:
 
 @dataclass(frozen=True, slots=True)
 class PreparedHeal:
-    """What would be moved. ``cancelled`` are moves in progress that an undo cancels first, ``left`` the partitions
-    that are left as they are. ``reading`` is None where a heal is undone, or replicas are assigned ``again``.
+    """What would be moved. ``cancelled`` are moves in progress that are cancelled first: those of an undo, and
+    those of anybody that wait for a broker that is gone. ``left`` are the partitions that are left as they are.
+    ``reading`` is None where a heal is undone, or replicas are assigned ``again``.
     """
 
     cluster_id: str
@@ -71,7 +72,8 @@ class PreparedHeal:
     @property
     def targets(self) -> tuple[tuple[TopicPartition, tuple[int, ...]], ...]:
         """Each partition with the replicas that it would have."""
-        return tuple((move.tp, move.after) for move in self.moves)
+        cancelled = ((move.tp, move.before) for move in self.cancelled)
+        return (*((move.tp, move.after) for move in self.moves), *cancelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             return await _assigned_again(cluster, cluster_id, self.limits, unread=self.unread)
         reading = await read_and_plan(cluster, self.selection)
         plan = reading.plan
-        if self.compared is not None and self.compared.targets != tuple((m.tp, m.after) for m in plan.moves):
+        now = (*((m.tp, m.after) for m in plan.moves), *((m.tp, m.before) for m in plan.cancelled))
+        if self.compared is not None and self.compared.targets != now:
             raise NotDone("the new replicas would be others now than those that were shown; nothing was sent")
         throttle = await _throttle(cluster, plan.moves, self.limits)
         return PreparedHeal(
@@ -139,6 +142,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             plan.not_healed,
             throttle,
             reading,
+            plan.cancelled,
             simulated=cluster.simulated,
         )
 
@@ -155,7 +159,10 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         elif self.again:
             what = f"{partitions} will have the replicas again whose logs were kept ({size} to copy)"
         else:
-            what = f"{partitions} will get new replicas ({size} to copy)"
+            what = f"{counted(len(prepared.moves), 'partition')} will get new replicas ({size} to copy)"
+            if prepared.cancelled:
+                ends = counted(len(prepared.cancelled), "reassignment")
+                what += f", and {ends} in progress will be cancelled,"
         text = f"{what} on cluster {prepared.cluster_id} ({self.title}). To go on, type the number of partitions:"
         return Question.number(text, number, () if self.undo or self.again else _warnings(prepared))
 
@@ -180,7 +187,8 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             entry = run.journal.before(HEAL, {**_fields(prepared, undo=self.undo), "again": self.again})
             ended: list[EndedMove] = []
             if prepared.cancelled:
-                ended += await work.cancel(prepared.cancelled)
+                cancel = work.cancel if self.undo else work.cancel_waiting
+                ended += await cancel(prepared.cancelled)
             for one in earlier:
                 await _close_earlier(cluster, one, run, ended)
             if prepared.throttle is not None and (why := await set_throttle(mover, prepared.throttle)):
@@ -212,7 +220,10 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         failed = [one for one in not_moved(result.ended) if one.end is not wanted]
         reading = result.prepared.reading
         known = reading is None or not reading.unheard_of
-        whole = known and not failed and not result.prepared.left and not result.open
+        # What a cancelled reassignment leaves on the brokers that are gone is moved by another run.
+        gone = result.prepared.gone
+        more = reading is not None and any(gone.intersection(m.before) for m in result.prepared.cancelled)
+        whole = known and not failed and not result.prepared.left and not result.open and not more
         status = Status.DONE if whole else Status.PARTLY
         return Conclusion(status, counts, result.open, ("resume",) if result.open else ())
 

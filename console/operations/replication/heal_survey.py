@@ -173,11 +173,14 @@ async def _damaged(
 ) -> list[DamagedPartition]:
     topics = list(dict.fromkeys(state.topic for state in states))
     configs = await backend.topic_configs(topics) if topics else {}
-    busy = {one.tp for one in moving}
+    moves = {one.tp: (one.adding, one.removing) for one in moving}
     sizes = log_sizes(dirs)
     return [
         DamagedPartition(
-            state, sizes.get(state.tp, -1), _min_isr(state, configs.get(state.topic)), state.tp in busy
+            state,
+            sizes.get(state.tp, -1),
+            _min_isr(state, configs.get(state.topic)),
+            *moves.get(state.tp, ((), ())),
         )
         for state in states
     ]

@@ -191,6 +191,26 @@ class MoveBatches:
                 ended.append(end)
         return ended
 
+    async def cancel_waiting(self, moves: Sequence[ReplicaMove]) -> list[EndedMove]:
+        """Cancels those that are in progress still, while the brokers that they wait for are still gone."""
+        try:
+            info = await self.cluster.cluster()
+            reading = await read_moves(self.cluster, moves)
+        except BackendError as error:
+            return [EndedMove(move, MoveEnd.NOT_BEGUN, f"nothing was sent: {error}") for move in moves]
+        back = sorted(broker.id for broker in info.brokers if broker.id in self.gone and not broker.fenced)
+        ended, waiting = [], []
+        for move in moves:
+            if back:
+                ended.append(EndedMove(move, MoveEnd.NOT_BEGUN, brokers_are(back, "back, so it is not gone")))
+            elif copies(move, reading.moving.get(move.tp)):
+                waiting.append(move)
+            else:
+                ended.append(
+                    EndedMove(move, MoveEnd.CHANGED, "its reassignment is another one now, or ended")
+                )
+        return [*ended, *(await self.cancel(waiting) if waiting else ())]
+
     async def cancel(self, moves: Sequence[ReplicaMove]) -> list[EndedMove]:
         """Cancels those moves, and says how each ended. Kafka keeps the old replicas then, but not their order, so
         that is written again.

@@ -21,7 +21,7 @@ from console.operations.replication.heal_survey import (
     refuse_without_quorum,
 )
 from recovery.model import TopicPartition, Unknown
-from recovery.wording.quantity_text import some_of
+from recovery.wording.quantity_text import counted, some_of
 
 READ_BACK_LOOKS, PAUSE = 40, 0.25
 
@@ -125,10 +125,10 @@ async def _refuse_used(cluster: Backend, broker: int, command: Callable[..., str
         )
     hosted: list[TopicPartition] = [state.tp for state in found.states if broker in state.replicas]
     if hosted:
-        heal = command(*heal_command("apply", (broker,)))
+        heal = command(*heal_command("show", (broker,)))
         raise NotDone(
-            f"broker {broker} still has replicas of {len(hosted):,} partitions ({some_of(hosted)}): heal them first"
-            f" ({heal}); nothing was sent"
+            f"broker {broker} still has replicas of {counted(len(hosted), 'partition')} ({some_of(hosted)}): give"
+            f" them others first, or read there what to accept where that cannot be ({heal}); nothing was sent"
         )
     moving = await cluster.reassignments()
     if isinstance(moving, Unknown):

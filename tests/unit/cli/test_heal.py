@@ -61,7 +61,7 @@ def test_a_rehearsal_heals_every_partition(call: Caller) -> None:
 
 def test_what_is_to_be_done_first_is_a_command_for_this_cluster(call: Caller) -> None:
     ended = call("ktriage", "heal", "unregister", *GONE_FOR_GOOD, *AGREED)
-    first = "(ktriage heal apply --broker-id 3 --gone-for-good --simulate broker-gone-for-good)"
+    first = "(ktriage heal show --broker-id 3 --gone-for-good --simulate broker-gone-for-good)"
     assert ended.status != 0 and first in ended.err, ended
 
 

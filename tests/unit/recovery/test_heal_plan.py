@@ -30,11 +30,12 @@ def damaged(
     *,
     size: int = 10,
     leader: int | None = None,
-    reassigning: bool = False,
+    adding: tuple[int, ...] = (),
+    removing: tuple[int, ...] = (),
 ) -> DamagedPartition:
     led = isr[0] if leader is None and isr else -1 if leader is None else leader
     state = PartitionState("orders", partition, "orders-id", led, 3, replicas, isr, (), (), (3,))
-    return DamagedPartition(state, size, 2, reassigning)
+    return DamagedPartition(state, size, 2, adding, removing)
 
 
 def after(plan: HealPlan) -> dict[int, tuple[int, ...]]:
@@ -92,7 +93,7 @@ def test_what_must_not_be_touched_is_named() -> None:
     partitions = [
         damaged(0, (1, 2, 3), ()),
         damaged(5, (3,), ()),
-        damaged(1, (1, 2, 3), (1, 2), reassigning=True),
+        damaged(1, (1, 4, 2, 3), (1, 2), adding=(4,), removing=(2,)),
         damaged(2, (1, 2, 3), (1, 2, 3)),
         damaged(3, (1, 2, 3), (1, 2), size=-1),
         damaged(4, (1, 2, 3), (1, 2)),
@@ -101,10 +102,25 @@ def test_what_must_not_be_touched_is_named() -> None:
     assert after(plan) == {4: (1, 2, 4)}
     found = why(plan)
     assert "elect one first" in found[0]
-    assert "nothing to copy from" in found[5]
-    assert "being reassigned" in found[1]
+    assert "nothing to copy from. Bring one of them back, or its disk" in found[5]
+    assert "assign replicas on brokers that are up (kafka-reassign-partitions)" in found[5]
+    assert found[1] == (
+        "it is being reassigned by somebody (broker 4 still copies): let that end first, or cancel it"
+    )
     assert "is in its ISR, so it is not gone" in found[2]
     assert "size is not known" in found[3]
+
+
+def test_a_reassignment_that_waits_for_the_broker_is_cancelled_where_that_can_be() -> None:
+    """Kafka refuses to cancel it without a leader."""
+    waiting = damaged(0, (1, 2, 3, 4), (1, 2, 4), adding=(3,), removing=(4,))
+    offline = damaged(1, (1, 3), (), adding=(3,), removing=(1,))
+    plan = heal_plan({3}, [waiting, offline], [load(1), load(2), load(4)])
+    assert [(move.tp.partition, move.before, move.after) for move in plan.cancelled] == [
+        (0, (1, 2, 4), (1, 2, 3))
+    ]
+    assert not plan.moves
+    assert "elect one first" in why(plan)[1]
 
 
 def test_every_broker_has_a_replica_already() -> None:
