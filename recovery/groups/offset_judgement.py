@@ -114,8 +114,8 @@ def no_branch_below(lineage: Lineage, start: int, other_leaders: bool) -> int:
     """Up to which offset no replica can hold other records than this log, whether it told its log or not; 0: that
     is not known.
 
-    Records of the log's first epoch are the same everywhere. Others at the same offsets are of another epoch, whose
-    leader lacked this log's records: ``other_leaders`` tells whether there may have been one.
+    Records of the log's first epoch are the same everywhere. Others at the same offsets are of an epoch before or
+    after it, whose leader lacked this log's records: ``other_leaders`` tells whether there may have been one.
     """
     known = start == 0 and lineage.floor == 0 and lineage.spans and not other_leaders
     return lineage.spans[0].end if known else 0
@@ -135,8 +135,8 @@ def other_leaders(
     """
     if leaders is not None:
         return any(epoch not in epochs and broker not in answered for epoch, broker in leaders)
-    first = min(epochs, default=leader_epoch)
-    return any(epoch not in epochs for epoch in range(first, leader_epoch))
+    # Also of an epoch before the log's first one: its records may have been at the same offsets, and lost.
+    return len({epoch for epoch in epochs if 0 <= epoch < leader_epoch}) < leader_epoch
 
 
 def _with_epoch(

@@ -307,7 +307,8 @@ async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
     [election] = await elect(backend, recorder, row)
     assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, False)
     assert "left alone" in election.detail
-    assert recorder.actions == ["reorder", "elect"]
+    # Our own look meets the change, or else the broker, which refuses the write: on a busy machine either.
+    assert recorder.actions in (["reorder", "elect"], ["reorder", "elect", "restore"])
     wait_leader_and_order(cluster, row.tp, 2, (2, 1))
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode
 
 _ELECTION_NOT_NEEDED = 84
+_OTHER_FACTOR = 38
 _PASSING = frozenset((7, 41, 80, 83))
 _DOUBTFUL = frozenset((-1, 0, 7))  # an unknown error, left out, REQUEST_TIMED_OUT
 _FINAL = frozenset((3, 84))  # retriable for a client with old metadata; the controller's word is final
@@ -29,6 +30,11 @@ class PartitionRefusal(NamedTuple):
     def not_needed(self) -> bool:
         """ELECTION_NOT_NEEDED: the partition has a leader."""
         return self.code == _ELECTION_NOT_NEEDED
+
+    @property
+    def other_factor(self) -> bool:
+        """INVALID_REPLICATION_FACTOR: the number of replicas is another one by now, and was not to change."""
+        return self.code == _OTHER_FACTOR
 
     @property
     def doubtful(self) -> bool:

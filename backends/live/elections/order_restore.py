@@ -126,7 +126,12 @@ class _Restoring:
                 self._doubt = _Doubt(entry, rows, error)
             raise
         refused = {tp: answer for tp, answer in answers.items() if answer is not None}
-        reported = {tp: str(answer) for tp, answer in refused.items()}
+        reported = {
+            tp: f"somebody else changed the number of replicas ({answer}); left alone"
+            if answer.other_factor
+            else str(answer)
+            for tp, answer in refused.items()
+        }
         self._recorder.after(entry, answered({row.tp: answers.get(row.tp) for row in rows}))
         passing = next((str(answer) for answer in refused.values() if answer.passing), None)
         if passing is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
+PATIENCE = 60.0
 STEPS = ("open", "write", "fsync", "link", "unlink", "mkdir", "ftruncate", "truncate", "close")
 
 
@@ -15,7 +18,7 @@ def killed_at(step: int, work: Callable[[], object]) -> bool:
 
     False where it came to its end before that: every step was tried. Raises AssertionError where it failed.
     """
-    child = os.fork()
+    child = _forked()
     if child == 0:
         _die_in_child(step, work)
     _, status = os.waitpid(child, 0)
@@ -23,6 +26,18 @@ def killed_at(step: int, work: Callable[[], object]) -> bool:
         return True
     assert status == 0, f"the child failed at step {step}"
     return False
+
+
+def _forked() -> int:
+    """As os.fork. Where other tests have taken all of the machine's memory, it waits until there is some again."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return os.fork()
+        except OSError as error:
+            if error.errno != errno.ENOMEM or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def listened(calls: list[str], name: str, call: Callable[..., object]) -> Callable[..., object]:

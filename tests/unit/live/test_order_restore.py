@@ -130,6 +130,21 @@ def test_a_restore_that_the_controller_refuses_for_a_moment_is_tried_again() -> 
     assert journal.ended[0][1]["refused"] == {TP: "NOT_CONTROLLER"}
 
 
+def test_a_replica_set_that_changes_after_our_look_is_refused_by_the_broker_and_left_alone() -> None:
+    """KIP-860: the broker looks too. Which of the two meets the change depends on the moment."""
+    cluster = standing_in((2, 3, 1))
+    message = "The replication factor is changed from 3 to 2"
+
+    async def refused(orders: object) -> Mapping[TopicPartition, PartitionRefusal | None]:
+        return {TP: PartitionRefusal(38, "INVALID_REPLICATION_FACTOR", message, passing=False)}
+
+    cluster.write_orders = refused  # type: ignore[method-assign]
+    problems, _ = restore(cluster)
+    assert problems[TP].startswith("somebody else changed the number of replicas (INVALID_REPLICATION_FACTOR")
+    assert problems[TP].endswith("left alone")
+    assert cluster.replicas == (2, 3, 1)
+
+
 def test_a_restore_that_timed_out_at_the_controller_is_not_written_down_as_refused() -> None:
     cluster = standing_in((2, 3, 1))
     late = PartitionRefusal(7, "REQUEST_TIMED_OUT", "", passing=True)

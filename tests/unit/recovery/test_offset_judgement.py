@@ -239,6 +239,15 @@ def test_a_silent_replica_has_no_branch_where_nobody_else_ever_led() -> None:
     )
 
 
+def test_a_leader_before_the_first_record_may_have_written_others_at_the_same_offsets() -> None:
+    """It wrote record 0 alone and died; the next leader began the log again, in a later epoch."""
+    logs: dict[int, ReplicaLog | Unknown] = {1: log((2, 0, 900)), 2: SILENT}
+    seen = survey(logs)
+    found = staying_log(seen._replace(state=seen.state._replace(leader_epoch=3)), None, 1)
+    assert isinstance(found, StayingLog)
+    assert judged(found, 800).place is LastReadPlace.EITHER
+
+
 def test_the_metadata_log_tells_whether_the_silent_replica_ever_led() -> None:
     assert judged(staying(3, led(1, 2, 1)), 900).place is LastReadPlace.COMMON, (
         "2 told its log: it wrote nothing"
