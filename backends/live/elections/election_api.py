@@ -23,6 +23,11 @@ class ElectionRefusal(Protocol):
         ...
 
     @property
+    def other_factor(self) -> bool:
+        """INVALID_REPLICATION_FACTOR: the number of replicas is another one by now, and was not to change."""
+        ...
+
+    @property
     def doubtful(self) -> bool:
         """Whether the request may have been carried out, or may still be."""
         ...
