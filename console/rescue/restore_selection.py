@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
-from backends.log_segments.batch_header import BatchHeader
+from backends.log_segments.batch_header import BatchHeader, parse_header
 from console.errors import InputError
 from console.rescue.record_batches import (
     CannotUnpack,
@@ -19,6 +20,7 @@ from console.rescue.record_batches import (
     encoded,
     has_holes,
     in_parts,
+    keys_and_headers,
     records_of,
 )
 from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings
@@ -28,6 +30,7 @@ from recovery.model import EpochSpan
 
 MARK = b"ktriage-rescued-from"
 """The header that tells where a record comes from."""
+NO_TIMESTAMP = -1
 LARGEST_BY_DEFAULT = 1_048_588
 """max.message.bytes of a topic that does not set it."""
 
@@ -121,14 +124,17 @@ class RestoreSelection:
 
 class TargetLimits(NamedTuple):
     """What a target partition takes: batches of at most ``most`` bytes. ``newer`` are the digests of the keys that
-    have a newer record there (:func:`key_digest`). Records with a timestamp (ms) before ``oldest_ms`` are refused,
-    those before ``retained_from_ms`` are deleted again by the topic's retention.
+    have a newer record there (:func:`key_digest`). Records with a timestamp (ms) before ``oldest_ms`` or after
+    ``newest_ms`` are refused, and with ``keys`` those without a key; those before ``retained_from_ms`` are deleted
+    again by the topic's retention.
     """
 
     most: int = LARGEST_BY_DEFAULT
     newer: Collection[bytes] = frozenset()
     oldest_ms: int | None = None
     retained_from_ms: int | None = None
+    newest_ms: int | None = None
+    keys: bool = False
 
 
 class BatchToRestore(NamedTuple):
@@ -143,8 +149,8 @@ class BatchToRestore(NamedTuple):
 class BranchCounts(NamedTuple):
     """Records of a branch: ``selected`` are written back, ``reencoded`` of them in batches that are encoded anew.
 
-    Of the selected, at least ``refused`` are in batches with a timestamp that the target refuses; ``expired`` are
-    older than its retention.
+    Of the selected, at least so many are in batches that the target refuses (:data:`REFUSED_BY`): ``too_old``,
+    ``too_new``, ``too_large``, ``keyless``. ``expired`` are older than its retention.
 
     The others are left out. ``filtered`` by what was asked for; ``outside``: they are not in the branch, and stand
     in its first or last batch.
@@ -157,8 +163,26 @@ class BranchCounts(NamedTuple):
     open: int
     control: int
     outside: int
-    refused: int = 0
     expired: int = 0
+    too_old: int = 0
+    too_new: int = 0
+    too_large: int = 0
+    keyless: int = 0
+
+    @property
+    def refused(self) -> int:
+        return sum(getattr(self, name) for name in REFUSED_BY)
+
+
+REFUSED_BY = {
+    "too_old": ("message.timestamp.before.max.ms", "older than {} of {} allows"),
+    "too_new": ("message.timestamp.after.max.ms", "further in the future than {} of {} allows"),
+    "too_large": ("max.message.bytes (or segment.bytes)", "larger than {} of {} allows"),
+    "keyless": ("cleanup.policy", "without a key, which {}=compact of {} does not take"),
+}
+"""Why a broker refuses a batch of a client (Kafka's LogValidator and UnifiedLog): the topic's setting, and words
+for the records, by the field of :class:`BranchCounts`. What else LogValidator checks no batch of a rescue can fail.
+"""
 
 
 def key_digest(key: bytes) -> bytes:
@@ -207,6 +231,10 @@ def count_branch(rescued: RescuedBranch, selection: RestoreSelection, limits: Ta
             continue
         if wanted.as_it_is(header, 0):
             selected = header.record_count
+            times = (header.base_timestamp, header.max_timestamp)
+            refused = _refusal(limits, times, header.size, partial(_lacks_key, batch.data))
+            if refused is not None:
+                counts[refused] += selected
         else:
             found = wanted.records(batch, 0)
             selected = len(found)
@@ -214,15 +242,45 @@ def count_branch(rescued: RescuedBranch, selection: RestoreSelection, limits: Ta
             counts["reencoded"] += selected
             counts["filtered"] += inside - selected
             counts["outside"] += header.record_count - inside
+            for part in in_parts(found, limits.most):
+                refused = _refusal_of_part(limits, part, compressed=header.compression != "none")
+                if refused is not None:
+                    counts[refused] += len(part)
         counts["selected"] += selected
-        if (
-            limits.oldest_ms is not None
-            and min(header.base_timestamp, header.max_timestamp) < limits.oldest_ms
-        ):
-            counts["refused"] += selected
-        elif limits.retained_from_ms is not None and header.max_timestamp < limits.retained_from_ms:
+        if limits.retained_from_ms is not None and header.max_timestamp < limits.retained_from_ms:
             counts["expired"] += selected
     return BranchCounts(**counts)
+
+
+def _refusal(
+    limits: TargetLimits, times: tuple[int, ...], size: int, lacks_key: Callable[[], bool]
+) -> str | None:
+    """The field of :data:`REFUSED_BY` for a batch with these timestamps; None: it is taken. A record without a
+    timestamp (-1) is of no age.
+    """
+    known = [time for time in times if time != NO_TIMESTAMP]
+    if size > limits.most:
+        return "too_large"
+    if limits.oldest_ms is not None and known and min(known) < limits.oldest_ms:
+        return "too_old"
+    if limits.newest_ms is not None and known and max(known) > limits.newest_ms:
+        return "too_new"
+    return "keyless" if limits.keys and lacks_key() else None
+
+
+def _refusal_of_part(limits: TargetLimits, part: Sequence[Record], *, compressed: bool) -> str | None:
+    times = tuple(record.timestamp for record in part)
+    # Only a record that is too large by itself is in a batch that is.
+    size = len(encoded(part, compressed=compressed)) if len(part) == 1 else 0
+    return _refusal(limits, times, size, lambda: any(record.key is None for record in part))
+
+
+def _lacks_key(data: bytes) -> bool:
+    """False too where the batch cannot be unpacked: then it is not known."""
+    try:
+        return keys_and_headers(data)[0] < parse_header(data).record_count
+    except (CannotUnpack, MalformedRecord):
+        return False
 
 
 def chosen_spans(rescued: RescuedBranch, only: RecordFilter) -> tuple[EpochSpan, ...]:

@@ -27,12 +27,14 @@ TOPIC_KEYS = (
     "min.insync.replicas",
     "cleanup.policy",
     "max.message.bytes",
+    "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms",
     "message.timestamp.type",
     "remote.storage.enable",
     "unclean.leader.election.enable",
     "retention.ms",
     "retention.bytes",
+    "segment.bytes",
 )
 """What a recovery wants to know of a topic."""
 

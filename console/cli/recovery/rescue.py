@@ -215,6 +215,7 @@ def restore_rescue(run: Run, change: RestoreRecords, *, ask: bool, rows: int) ->
     run.screen.out(restore_document(written) if run.json else restored_lines(written))
     for tp, why in written.failures:
         run.screen.say(f"not all written back: {tp}: {why}")
-    if (change.dry_run and written.prepared.records > 0) or written.failures:
-        run.next("restore", str(change.directory), *change.words)
-    return change.conclusion(written).status
+    conclusion = change.conclusion(written)
+    if conclusion.next:
+        run.next(*conclusion.next)
+    return conclusion.status

@@ -9,6 +9,7 @@ from console.journal.recorded_restores import RecordedRestore, RestorePlace
 from console.operations.rescue.restore_run import TargetPartition
 from console.rescue.rescued_branch import RescuedBranch
 from console.rescue.restore_journal import RestoreJournal, restored_records
+from console.rescue.restore_selection import REFUSED_BY
 from recovery.rescue_branches import RescueBranch
 from recovery.wording.quantity_text import counted
 
@@ -26,16 +27,20 @@ def damaged_lines(branches: Sequence[RescuedBranch]) -> tuple[str, ...]:
     )
 
 
-def too_old(rows: Sequence[TargetPartition]) -> Iterator[str]:
+def refused_lines(rows: Sequence[TargetPartition]) -> Iterator[str]:
     """Records that the target would not take, or not keep."""
-    refused, expired = sum(row.counts.refused for row in rows), sum(row.counts.expired for row in rows)
-    topics = ", ".join(sorted({row.tp.topic for row in rows if row.counts.refused or row.counts.expired}))
+    for name, (setting, words) in REFUSED_BY.items():
+        counts = {row.tp.topic: getattr(row.counts, name) for row in rows if getattr(row.counts, name)}
+        if counts:
+            total = sum(getattr(row.counts, name) for row in rows)
+            why = words.format(setting, ", ".join(sorted(counts)))
+            yield (
+                f"{counted(total, 'record')} or more will be refused: {why}; change it, or write them to a new"
+                " topic with --to-topic"
+            )
+    expired = sum(row.counts.expired for row in rows)
+    topics = ", ".join(sorted({row.tp.topic for row in rows if row.counts.expired}))
     instead = "raise it, or write them to a new topic with --to-topic"
-    if refused:
-        yield (
-            f"{counted(refused, 'record')} or more will be refused: older than message.timestamp.before.max.ms of"
-            f" {topics} allows; {instead}"
-        )
     if expired:
         yield (
             f"{counted(expired, 'record')} may soon be deleted again: older than {topics}'s retention.ms; {instead}"

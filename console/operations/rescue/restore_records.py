@@ -24,11 +24,11 @@ from console.operations.rescue.restore_notes import (
     damaged_lines,
     forgotten,
     other_runs,
+    refused_lines,
     repeated_lines,
-    too_old,
 )
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
-from console.operations.rescue.restore_target import RestoreTarget, TopicAges, source_target, topic_target
+from console.operations.rescue.restore_target import RestoreTarget, TopicChecks, source_target, topic_target
 from console.provenance import now
 from console.rescue.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
 from console.rescue.restore_journal import RestoreJournal
@@ -42,6 +42,11 @@ from console.rescue.restore_selection import (
 )
 from recovery.model import TopicPartition, Unknown
 from recovery.rescue_branches import RescueBranch
+
+REFUSED_FOR_GOOD = frozenset(
+    {"INVALID_TIMESTAMP", "MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD"}
+)
+"""Answers to Produce that the same batch gets again: the topic's settings refuse it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +201,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         notes = (
             *target.notes,
             *damaged,
-            *too_old(rows),
+            *refused_lines(rows),
             *forgotten(journal, now().timestamp()),
             *other_runs(self.directory, journal, target.name),
             *repeated,
@@ -230,11 +235,12 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         if self.selection.only.missing_keys:
             own = None if journal.identity is None else journal.identity.producer_id
             newer = await newer_keys(cluster, target.states[tp], rescued.branch, own, progress)
-        ages, at = target.ages.get(tp.topic, TopicAges(None, None)), round(now().timestamp() * 1000)
+        checks, at = target.checks.get(tp.topic, TopicChecks()), round(now().timestamp() * 1000)
         oldest, deleted_before = (
-            None if age is None else at - age for age in (ages.taken_ms, ages.retained_ms)
+            None if age is None else at - age for age in (checks.taken_ms, checks.retained_ms)
         )
-        return TargetLimits(most, newer, oldest, deleted_before)
+        newest = None if checks.ahead_ms is None else at + checks.ahead_ms
+        return TargetLimits(most, newer, oldest, deleted_before, newest, checks.keys)
 
     async def _counts(self, rescued: RescuedBranch, limits: TargetLimits) -> BranchCounts:
         """Raises InputError, with the way on where a file is damaged."""
@@ -329,7 +335,29 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         }
 
     def conclusion(self, result: RestoredRecords) -> Conclusion:
-        return Conclusion(Status.PARTLY if result.failures else Status.DONE)
+        return Conclusion(Status.PARTLY if result.failures else Status.DONE, next=self._next(result))
+
+    def _next(self, result: RestoredRecords) -> tuple[str, ...]:
+        """The command that goes on; of what a broker refuses, and would refuse again, the one that writes it to a
+        topic that is made so that it takes everything.
+        """
+        rows, failed = result.prepared.rows, dict(result.failures)
+        if self.dry_run:
+            refused = {row.rescued.branch.tp.topic: None for row in rows if row.counts.refused}
+        else:
+            final = {tp for tp, why in failed.items() if why.split(" ")[0] in REFUSED_FOR_GOOD}
+            refused = {row.rescued.branch.tp.topic: None for row in rows if row.tp in final}
+        command = ("restore", str(self.directory))
+        if not refused:
+            open_ = bool(failed) or (self.dry_run and result.prepared.records > 0)
+            return (*command, *self.words) if open_ else ()
+        topic = next(iter(refused))
+        others = replace(
+            self.selection, topics=(topic,), only=self.selection.only._replace(missing_keys=False)
+        )
+        new = f"{topic}-rescued"
+        new += "-2" if new == self.to_topic else ""
+        return (*command, "--to-topic", new, *others.words)
 
 
 async def _recounted(cluster: Backend, now: PreparedRestore, journal: RestoreJournal) -> PreparedRestore:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backends.base.protocol import Backend
@@ -13,6 +13,7 @@ from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.quantity_text import counted
 
 COMPACTED = "compact"
+ANY_AGE = (1 << 63) - 1
 INTERNAL = "__"
 """So begin the names of Kafka's own topics."""
 RESCUE_TOPIC = {
@@ -20,23 +21,33 @@ RESCUE_TOPIC = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "max.message.bytes": "104857600",
+    "segment.bytes": "1073741824",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": str(ANY_AGE),
+    "message.timestamp.after.max.ms": str(ANY_AGE),
 }
-"""What keeps the records until somebody deletes the topic, whatever their age and size."""
-_LARGEST = "max.message.bytes"
+"""What takes the records and keeps them until somebody deletes the topic, whatever their age and size."""
+_LARGEST = ("max.message.bytes", "segment.bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class TopicAges:
-    """How old a topic's records may be, in ms: to be accepted, and to be retained. None: any age."""
+class TopicChecks:
+    """What a broker checks in batches for a topic beside their size: how old records may be to be accepted, and
+    to be retained, and how far in the future, in ms (None: any); ``keys``: each needs a key. ``append_time``: their
+    timestamps are replaced.
+    """
 
-    taken_ms: int | None
-    retained_ms: int | None
+    taken_ms: int | None = None
+    retained_ms: int | None = None
+    ahead_ms: int | None = None
+    keys: bool = False
+    append_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
     """``topic`` is None for the records' own partitions, whose ``states`` are those of now. ``most`` are the bytes
-    of the largest batch by topic, ``ages`` how old its records may be.
+    of the largest batch by topic, ``checks`` what else a broker checks.
 
     ``creates``: the topic is made first, with so many ``partitions`` and ``replicas`` (-1: the cluster's default).
     """
@@ -49,7 +60,7 @@ class RestoreTarget:
     partitions: int = 0
     replicas: int = -1
     min_isr: str | None = None
-    ages: Mapping[str, TopicAges] = field(default_factory=dict)
+    checks: Mapping[str, TopicChecks] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -87,7 +98,7 @@ async def source_target(
     notes = [
         "what is written back goes behind the records that were written since: the order between them is lost"
     ]
-    most, ages = {}, {}
+    most, checks = {}, {}
     for topic, config in configs.items():
         if isinstance(config, Unknown):
             raise InputError(f"{topic}: its cleanup.policy is not known ({config}); nothing was sent")
@@ -101,13 +112,13 @@ async def source_target(
                 " same key; give --only-keys-missing, or another topic with --to-topic; nothing was sent"
             )
         most[topic] = _largest(config)
-        ages[topic] = _ages(config)
+        checks[topic] = _checks(config)
     if missing_keys:
         notes.append(
             "a key that is written while this runs gets its old value back, and so does a key that was deleted if"
             " its tombstone is gone already"
         )
-    return RestoreTarget(None, states, most, tuple(notes), ages=ages)
+    return RestoreTarget(None, states, most, (*notes, *_append_time(checks)), checks=checks)
 
 
 async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topic: str) -> RestoreTarget:
@@ -143,7 +154,10 @@ async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topi
     config = (await cluster.topic_configs(asked)).get(asked[0]) if asked else None
     known: Mapping[str, str] = {} if config is None or isinstance(config, Unknown) else config
     if there:
-        return RestoreTarget(topic, states, {topic: _largest(known)}, ages={topic: _ages(known)})
+        checks = {topic: _checks(known)}
+        unread = () if known else (f"what {topic} refuses is not known: its configuration could not be read",)
+        notes = (*unread, *_append_time(checks))
+        return RestoreTarget(topic, states, {topic: _largest(known)}, notes, checks=checks)
     return RestoreTarget(
         topic,
         states,
@@ -166,23 +180,32 @@ def _refuse_other_partition(rescued: RescuedBranch, state: PartitionState | None
 
 
 def _largest(config: Mapping[str, str]) -> int:
-    configured = config.get(_LARGEST, "")
-    return int(configured) if configured.isdecimal() else LARGEST_BY_DEFAULT
+    configured = [config.get(name, "") for name in _LARGEST]
+    return min((int(most) for most in configured if most.isdecimal()), default=LARGEST_BY_DEFAULT)
 
 
-def _ages(config: Mapping[str, str]) -> TopicAges:
+def _checks(config: Mapping[str, str]) -> TopicChecks:
     """A topic whose broker sets the timestamp takes and keeps records of any age."""
+    policy = config.get("cleanup.policy", "delete")
+    keys = COMPACTED in policy
     if config.get("message.timestamp.type") == "LogAppendTime":
-        return TopicAges(None, None)
-    retention = config.get("retention.ms") if "delete" in config.get("cleanup.policy", "delete") else None
-    return TopicAges(_age(config.get("message.timestamp.before.max.ms")), _age(retention))
+        return TopicChecks(keys=keys, append_time=True)
+    retention = config.get("retention.ms") if "delete" in policy else None
+    before, after = (config.get(f"message.timestamp.{way}.max.ms") for way in ("before", "after"))
+    return TopicChecks(_age(before), _age(retention), _age(after), keys)
+
+
+def _append_time(checks: Mapping[str, TopicChecks]) -> Iterator[str]:
+    topics = ", ".join(sorted(topic for topic, one in checks.items() if one.append_time))
+    if topics:
+        yield f"brokers set the time of each record anew: message.timestamp.type of {topics} is LogAppendTime"
 
 
 def _age(configured: str | None) -> int | None:
     """None without a limit: -1, or the largest number that Kafka's configuration holds."""
     return (
         int(configured)
-        if configured is not None and configured.isdecimal() and int(configured) < (1 << 63) - 1
+        if configured is not None and configured.isdecimal() and int(configured) < ANY_AGE
         else None
     )
 

@@ -9,6 +9,7 @@ from console.operations.rescue.restore_run import TargetPartition
 from console.output.json_document import document
 from console.output.rescue.rescue_report import offsets_text
 from console.output.text_table import TextColumn, table
+from console.rescue.restore_selection import REFUSED_BY, BranchCounts
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted
 
@@ -92,7 +93,7 @@ def restore_document(written: RestoredRecords) -> Iterator[str]:
                 "startOffset": branch.start,
                 "endOffset": branch.end,
                 "targetTopic": row.tp.topic,
-                **row.counts._asdict(),
+                **_counts_json(row.counts),
                 "written": 0 if result is None else result.records,
                 "problem": None if result is None else result.problem,
             }
@@ -152,3 +153,10 @@ def _left_out(row: TargetPartition) -> str:
         )
         if number
     )
+
+
+def _counts_json(counts: BranchCounts) -> dict[str, object]:
+    fields: dict[str, object] = counts._asdict()
+    by = {name: fields.pop(name) for name in REFUSED_BY}
+    names = {"too_old": "tooOld", "too_new": "tooNew", "too_large": "tooLarge", "keyless": "keyless"}
+    return {**fields, "refused": counts.refused, "refusedBy": {names[name]: by[name] for name in names}}

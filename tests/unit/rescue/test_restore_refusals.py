@@ -209,9 +209,14 @@ def test_too_few_replicas_in_sync_are_told_with_what_to_do(
     ("config", "said"),
     [
         ({"retention.ms": "60000"}, "10 records may soon be deleted again"),
-        ({"message.timestamp.before.max.ms": "60000"}, "10 records or more will be refused"),
+        (
+            {"message.timestamp.before.max.ms": "60000"},
+            "10 records or more will be refused: older than message.timestamp.before.max.ms of",
+        ),
+        ({"max.message.bytes": "70"}, "10 records or more will be refused: larger than max.message.bytes"),
+        ({"segment.bytes": "70"}, "10 records or more will be refused: larger than max.message.bytes"),
+        ({"message.timestamp.type": "LogAppendTime"}, "brokers set the time of each record anew"),
         ({"retention.ms": "-1", "message.timestamp.before.max.ms": str((1 << 63) - 1)}, None),
-        ({"retention.ms": "60000", "message.timestamp.type": "LogAppendTime"}, None),
     ],
 )
 def test_records_too_old_for_the_topic_are_counted_before(
