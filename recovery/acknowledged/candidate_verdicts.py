@@ -216,7 +216,13 @@ class _Partition:
 def _led_alone(history: InSyncHistory, known: Collection[int]) -> tuple[Evidence, ...]:
     """When leaders wrote that no broker whose log is known followed."""
     return tuple(
-        Evidence(EvidenceKind.LED_ALONE, one.isr, since_ms=one.since_ms, until_ms=one.until_ms)
+        Evidence(
+            EvidenceKind.LED_ALONE,
+            one.isr,
+            since_ms=one.since_ms,
+            until_ms=one.until_ms,
+            acks_all=one.acks_all,
+        )
         for one in history.led_alone(known)
     )
 

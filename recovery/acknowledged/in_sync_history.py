@@ -59,11 +59,14 @@ class DoubtfulElection(NamedTuple):
 
 
 class LedAlone(NamedTuple):
-    """A leader had the ISR ``isr`` from ``since_ms`` to ``until_ms``."""
+    """A leader had the ISR ``isr`` from ``since_ms`` to ``until_ms``. ``acks_all``: it reached the lowest min ISR
+    that may have been in force, so that records were acknowledged with acks=all too.
+    """
 
     isr: tuple[int, ...]
     since_ms: int
     until_ms: int
+    acks_all: bool = False
 
 
 class InSyncHistory:
@@ -186,14 +189,17 @@ class InSyncHistory:
         if key not in self._led_alone:
             last = max((i for b in key if (i := self.last_in_sync(b, self.newest)) is not None), default=-1)
             found: list[LedAlone] = []
-            for one in self.intervals[last + 1 :]:
+            for index, one in enumerate(self.intervals[last + 1 :], last + 1):
                 if not one.registration.has_leader or one.until_ms is None:
                     continue
                 isr = tuple(sorted(one.registration.isr))
-                if found and (found[-1].isr, found[-1].until_ms) == (isr, one.since_ms):
-                    found[-1] = found[-1]._replace(until_ms=one.until_ms)
+                acks_all = len(isr) >= self.lowest_min_isr(index)
+                before = found[-1] if found else None
+                now = (isr, one.since_ms, acks_all)
+                if before is not None and (before.isr, before.until_ms, before.acks_all) == now:
+                    found[-1] = before._replace(until_ms=one.until_ms)
                 else:
-                    found.append(LedAlone(isr, one.since_ms, one.until_ms))
+                    found.append(LedAlone(isr, one.since_ms, one.until_ms, acks_all))
             self._led_alone[key] = tuple(found)
         return self._led_alone[key]
 

@@ -67,7 +67,8 @@ class EvidenceKind(StrEnum):
     - RECORDS_LOST: ``brokers`` were in the ISR when ``offset`` was committed, restarted since, and lack records
       below it (metadata log): a host lost power, or a disk was replaced.
     - LED_ALONE: from ``since_ms`` to ``until_ms`` a leader wrote, and ``brokers`` were its whole ISR, whose logs
-      are not known (metadata log): what it took then with acks=1 is only on their logs.
+      are not known (metadata log): what it took then is only on their logs, acknowledged with acks=1, and with
+      ``acks_all`` too where these members reached the lowest min ISR that may have been in force.
     """
 
     HIGH_WATERMARK = "high watermark"
@@ -90,6 +91,7 @@ class Evidence(NamedTuple):
     offset: int = -1
     since_ms: int | None = None
     until_ms: int | None = None
+    acks_all: bool = False
 
 
 class ConditionKind(StrEnum):

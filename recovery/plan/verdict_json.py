@@ -76,6 +76,8 @@ def _evidence(one: Evidence) -> dict[str, object]:
         found["sinceMs"] = one.since_ms
     if one.until_ms is not None:
         found["untilMs"] = one.until_ms
+    if one.acks_all:
+        found["acksAll"] = True
     return found
 
 
@@ -120,6 +122,7 @@ def _read_evidence(fields: Object) -> Evidence:
         integer(fields, "offset") if "offset" in fields else -1,
         integer(fields, "sinceMs") if "sinceMs" in fields else None,
         integer(fields, "untilMs") if "untilMs" in fields else None,
+        fields.get("acksAll") is True,
     )
 
 

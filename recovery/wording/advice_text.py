@@ -202,6 +202,7 @@ def _led_alone(advice: Advice) -> Iterator[str]:
     stints = [one for one in found if one.kind is EvidenceKind.LED_ALONE]
     for brokers in dict.fromkeys(one.brokers for one in stints):
         times = [(one.since_ms or 0, one.until_ms or 0) for one in stints if one.brokers == brokers]
+        acks_all = any(one.acks_all for one in stints if one.brokers == brokers)
         since, until = times[-1]
         more = f", and {counted(len(times) - 1, 'time')} before" if len(times) > 1 else ""
         who = (
@@ -211,7 +212,8 @@ def _led_alone(advice: Advice) -> Iterator[str]:
         )
         yield (
             f"{who} from {time_text(since)} to {time_text(until)} ({exact_age((until - since) / 1000)}){more}: what"
-            f" {'it' if len(brokers) == 1 else 'they'} took then with acks=1 is on no other log."
+            f" {'it' if len(brokers) == 1 else 'they'} took then{'' if acks_all else ' with acks=1'} is on no"
+            " other log."
         )
 
 

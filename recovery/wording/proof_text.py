@@ -333,8 +333,8 @@ _SENTENCES = {
         " controllers, and leads, or may follow who leads, in an older epoch."
     ),
     EvidenceKind.LED_ALONE: (
-        "From {since} to {until} the ISR was broker {brokers} alone: what was taken then with acks=1 is on no other"
-        " log."
+        "From {since} to {until} the ISR was broker {brokers} alone: what was acknowledged then ({acks}) is on no"
+        " other log."
     ),
 }
 _BELIEFS = {
@@ -356,5 +356,6 @@ def evidence_step(evidence: Evidence) -> ProofStep:
         offset=offset(evidence.offset),
         since="an unknown time" if evidence.since_ms is None else time_text(evidence.since_ms),
         until="now" if evidence.until_ms is None else time_text(evidence.until_ms),
+        acks="acks=1, and acks=all: the ISR reached min ISR" if evidence.acks_all else "acks=1",
     )
     return ProofStep(text, _BELIEFS.get(evidence.kind, ()))

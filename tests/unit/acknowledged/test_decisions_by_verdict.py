@@ -18,6 +18,7 @@ from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
 from recovery.wording.advice_text import advice_lines
+from recovery.wording.proof_text import explained_lines
 from tests.unit.acknowledged.controller_log import ControllerLog
 from tests.unit.plan.plans import HEADER
 from tests.unit.recovery.surveys import SILENT, log, survey
@@ -150,6 +151,18 @@ def test_where_nobody_knows_how_a_broker_stopped_that_led_alone_both_steps_are_t
     assert alone.startswith("Broker 1 led alone from T+7 s to T+8 s (1.00 s): what it took then with acks=1")
     assert first == "If the host of broker 1 kept power, start it first: then nothing at all is lost."
     assert read.startswith("Then read the disk of broker 1 before it is started (ktriage disk scan)")
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "acks"), [(2, "(acks=1)"), (1, "(acks=1, and acks=all: the ISR reached min ISR)")]
+)
+def test_a_broker_that_led_alone_at_min_isr_acknowledged_with_acks_all_too(min_isr: int, acks: str) -> None:
+    controller = ControllerLog(min_isr=min_isr)
+    controller.isr(1)
+    controller.isr(1, leader=-1)
+    facts = controller.facts({1: SILENT, 2: log((0, 0, 900)), 3: log((0, 0, 800))})
+    steps = " ".join(explained_lines(facts.survey, partition_verdicts(facts)))
+    assert f"the ISR was broker 1 alone: what was acknowledged then {acks} is on no other log" in steps
 
 
 def left_before_another_led_alone() -> ControllerLog:
