@@ -22,17 +22,20 @@ from recovery.acknowledged.verdict import (
     Verdict,
 )
 from recovery.model import NO_LEADER, Survey, TopicPartition
+from recovery.old_leaders import OldLeader, old_leaders
 from recovery.ranking import Ranking
 from recovery.strategy import CLEAN, Decision, DecisionKind, Strategy, WhyNot, decide, likely_leaders
 from recovery.unread_disks import UnreadDisk, only_in_journal
 
 
 class AdviceKind(StrEnum):
-    """What to do first, in the order in which it is to be done. All but READ_FIRST are for partitions without a
-    leader.
+    """What to do first, in the order in which it is to be done. All but READ_FIRST and STOP_AND_READ are for
+    partitions without a leader.
 
     - READ_FIRST: a partition is online, and ``brokers`` that are down may hold acknowledged records which its
       leader lacks: read their disks before they start.
+    - STOP_AND_READ: a partition is online, and ``brokers`` that do not know of it still act as its leader and take
+      writes, which are lost when they hear of their successor: stop them, and read their disks before that.
     - STOP_OR_MEND: a broker that does not know that it was replaced still takes writes, which an election cuts off.
     - ELECT: one replica that can be elected now holds every record that was acknowledged with acks=all.
     - UNFENCE: a broker that answers and is still fenced has a better log than those that can be elected.
@@ -45,6 +48,7 @@ class AdviceKind(StrEnum):
     """
 
     READ_FIRST = "read before start"
+    STOP_AND_READ = "stop and read"
     STOP_OR_MEND = "stop or mend"
     ELECT = "elect"
     UNFENCE = "unfence"
@@ -75,6 +79,7 @@ class Advice(NamedTuple):
     ``leads_again``, of STOP_OR_MEND alone: Kafka elects each of ``brokers`` by itself, without an unclean election,
     when it hears the controllers again. ``read_before``: those of ``brokers`` to start, or of ``start_if_whole``,
     whose start is not advised before their disks are read: this step or another one would lose by it.
+    ``old_leaders``, of STOP_AND_READ alone.
     """
 
     kind: AdviceKind
@@ -94,6 +99,7 @@ class Advice(NamedTuple):
     keeps_all: bool = False
     led_after: tuple[LaterLeader, ...] = ()
     read_before: tuple[int, ...] = ()
+    old_leaders: tuple[OldLeader, ...] = ()
 
     @property
     def starts(self) -> frozenset[int]:
@@ -105,7 +111,7 @@ class Advice(NamedTuple):
     @property
     def holds_back(self) -> frozenset[int]:
         """The brokers that are not to be started before the step is done."""
-        reads = self.brokers if self.kind is AdviceKind.READ_FIRST else ()
+        reads = self.brokers if self.kind in (AdviceKind.READ_FIRST, AdviceKind.STOP_AND_READ) else ()
         return frozenset((*reads, *(one.broker for one in self.keep_down)))
 
     def reading_before(self, brokers: Collection[int]) -> Advice:
@@ -115,8 +121,18 @@ class Advice(NamedTuple):
         return self._replace(read_before=read, keep_down=down) if read else self
 
 
-_STARTING = (AdviceKind.BRING_BACK, AdviceKind.ASK, AdviceKind.COMPARE)
-"""The kinds whose ``brokers`` are to be started."""
+_STARTING = (AdviceKind.BRING_BACK, AdviceKind.ASK, AdviceKind.COMPARE, AdviceKind.STOP_OR_MEND)
+"""The kinds whose ``brokers`` are to be started, or are to hear the controllers again."""
+
+
+def stop_and_read(surveys: Iterable[Survey]) -> Iterator[tuple[TopicPartition, Advice]]:
+    """The advice for partitions with a leader of which another broker believes to be the leader too."""
+    for survey in surveys:
+        if not survey.state.offline and (old := old_leaders(survey)):
+            yield (
+                survey.tp,
+                Advice(AdviceKind.STOP_AND_READ, tuple(one.broker for one in old), old_leaders=old),
+            )
 
 
 def read_first(
@@ -347,7 +363,7 @@ def in_order(steps: Iterable[FirstStep]) -> tuple[FirstStep, ...]:
     order = list(AdviceKind)
 
     def urgency(step: FirstStep) -> tuple[bool, int, int]:
-        reads = step.advice.kind is AdviceKind.READ_FIRST
+        reads = step.advice.kind in (AdviceKind.READ_FIRST, AdviceKind.STOP_AND_READ)
         warns = reads or any(one.cuts_off for one in step.advice.keep_down)
         return not warns, order.index(step.advice.kind), -step.partitions
 
@@ -418,4 +434,5 @@ def _merged(group: list[Advice]) -> Advice:
         all(one.keeps_all for one in group if one.start_if_whole or one.kind is not AdviceKind.ELECT),
         tuple(dict.fromkeys(later for one in group for later in one.led_after)),
         tuple(sorted({broker for one in group for broker in one.read_before})),
+        tuple(dict.fromkeys(old for one in group for old in one.old_leaders)),
     )

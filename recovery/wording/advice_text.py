@@ -14,7 +14,8 @@ from recovery.acknowledged.verdict import (
 from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.strategy import Decision, WhyNot
 from recovery.wording.quantity_text import both, counted, either, exact_age, time_text
-from recovery.wording.unread_disk_text import may_hold_text, read_before_start
+from recovery.wording.replica_text import still_writes_text
+from recovery.wording.unread_disk_text import may_hold_text, read_before_start, stop_and_read
 from recovery.wording.verdict_text import conditions_text, decider_text
 
 ACKED = "every record that was acknowledged with acks=all"
@@ -308,6 +309,12 @@ def _stop_or_mend(advice: Advice, count: int) -> str:
         f"Stop the process of broker {advice.brokers[0]}" if one else f"Stop brokers {both(advice.brokers)}"
     )
     it, its, takes = ("it", "its", "takes") if one else ("they", "their", "take")
+    if advice.read_before:
+        do = stop_and_read(advice.brokers)
+        return (
+            f"{do[0].upper()}{do[1:]}: for {_partitions(count)} {it} still {'acts' if one else 'act'} as leader and"
+            f" {takes} writes that an election will cut off. Then plan again."
+        )
     text = (
         f"{whose}, or mend {its} network to the controllers: for {_partitions(count)} {it} still"
         f" {'acts' if one else 'act'} as leader and {takes} writes that an election will cut off."
@@ -320,7 +327,14 @@ def _stop_or_mend(advice: Advice, count: int) -> str:
     return f"{text} Then plan again."
 
 
+def _stop_and_read(advice: Advice, count: int) -> str:
+    do = stop_and_read(advice.brokers)
+    of = "" if count == 1 else f" ({_partitions(count)})"
+    return f"{do[0].upper()}{do[1:]}: {still_writes_text(advice.old_leaders, offline=False)}{of}."
+
+
 _ACTIONS: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
+    AdviceKind.STOP_AND_READ: _stop_and_read,
     AdviceKind.READ_FIRST: _read_first,
     AdviceKind.STOP_OR_MEND: _stop_or_mend,
     AdviceKind.ELECT: _elect,

@@ -24,7 +24,6 @@ from console.operations.history.incident import (
 from console.operations.history.own_changes import OwnChanges, own_changes
 from console.operations.history.plan_transactions import read_plan_transactions
 from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
-from console.operations.history.unaware_leaders import read_unaware_leaders
 from console.operations.survey.overview import Overview, overview
 from console.output.incident.handover_report import handover_blocks
 from console.output.incident.incident_json import report_document
@@ -89,10 +88,7 @@ def _with_answers(run: Run, incident: Incident) -> Incident:
     async def job(backend: Backend, _stop: StopRequest) -> Incident:
         await backend.open()
         read = await read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, progress)
-        unaware = await read_unaware_leaders(
-            backend, incident.plans, now.partitions.states, ANSWERS_SECONDS, progress
-        )
-        return replace(incident, transactions=read or None, unaware_leaders=unaware)
+        return replace(incident, transactions=read or None)
 
     try:
         return run.read(job)
@@ -100,7 +96,6 @@ def _with_answers(run: Run, incident: Incident) -> Incident:
         gaps = (
             *incident.sources.gaps,
             f"Transactions were not read: {error}",
-            f"Whether a broker still acts as leader after an election was not asked: {error}",
         )
         return replace(incident, sources=replace(incident.sources, gaps=gaps), transactions=())
 

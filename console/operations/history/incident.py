@@ -26,8 +26,7 @@ from console.rescue.rescued_branch import open_rescue
 from console.rescue.restore_journal import restored_records
 from recovery.metadata_log.outages import Outage, fenced_since, outages
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.model import TopicPartition, Unknown
-from recovery.old_leaders import OldLeader
+from recovery.model import Unknown
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.write import digest
 
@@ -119,7 +118,6 @@ class Incident:
     the whole metadata log. ``earlier`` are runs before the period that sent something: what they left is not looked
     at, but for what ``unfinished`` has. ``transactions`` is None where nobody asked for them, and empty
     where they could not be read (``sources.gaps``). ``recorded``: whether the journal could be read.
-    ``unaware_leaders`` still act as leader of a partition for which a plan elected another.
     """
 
     sources: IncidentSources
@@ -136,7 +134,6 @@ class Incident:
     earlier: tuple[RunRecord, ...] = ()
     transactions: tuple[PlanTransactions, ...] | None = None
     recorded: bool = True
-    unaware_leaders: Mapping[TopicPartition, tuple[OldLeader, ...]] = field(default_factory=dict)
 
 
 def collect(sources: IncidentSources) -> Incident:

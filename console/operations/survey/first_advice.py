@@ -10,10 +10,10 @@ from backends.base.judged_partitions import judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from recovery.acknowledged.disks_to_read import DisksToRead
-from recovery.advice import FirstStep, advise, first_steps, read_first
+from recovery.advice import FirstStep, advise, first_steps, read_first, stop_and_read
 from recovery.model import Survey
 from recovery.ranking import Ranking
-from recovery.survey_columns import leaderless
+from recovery.survey_columns import leaderless, troubled
 from recovery.unread_disks import UnreadDisk
 
 
@@ -36,4 +36,4 @@ async def first_advice(
     found = await judged(backend, cluster.elr_enabled, offline, log_dirs, failed_before, source=source)
     advised = ((one.tp, advise(one, Ranking.LAST_RECORD, found.verdicts.get(one.tp))) for one in offline)
     found_advice = [(tp, advice) for tp, advice in advised if advice is not None]
-    return first_steps([*read_first(unread, recorded), *found_advice])
+    return first_steps([*read_first(unread, recorded), *stop_and_read(troubled(surveys)), *found_advice])

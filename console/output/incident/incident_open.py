@@ -20,14 +20,12 @@ from console.output.transactions_report import endings_text
 from console.paths import unused
 from recovery.cluster_health import short_of_replicas
 from recovery.model import TopicPartition, Unknown
-from recovery.old_leaders import OldLeader
 from recovery.plan.values import NotElected
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, before_start, still_to_read, with_outcome
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
-from recovery.wording.replica_text import still_writes_text
-from recovery.wording.unread_disk_text import not_judged_text, stop_and_read, unread_disk_lines
+from recovery.wording.unread_disk_text import not_judged_text, unread_disk_lines
 
 MOST_TOPICS = 5
 """More are not named in a command: it is about all of the cluster then."""
@@ -51,7 +49,6 @@ def open_items(incident: Incident) -> Iterator[str]:
             unfinished = replace(incident.unfinished, entries=(), restores=())
             yield from steps_lines(now.steps, after=incident.recorded and not unfinished.nothing)
         yield from offline_lines(now.offline_times, now.totals.offline, _offline_until(incident, now))
-    yield from _unaware_leaders(incident)
     yield from _without_leader(incident)
     yield from disks_to_read(incident)
     yield from _brokers_away(incident)
@@ -158,17 +155,6 @@ def _offline_now(incident: Incident) -> frozenset[TopicPartition] | None:
     if incident.sources.timeline is not None:
         return frozenset(outage.tp for outage in incident.outages if outage.until_ms is None)
     return None
-
-
-def _unaware_leaders(incident: Incident) -> Iterator[str]:
-    partitions: dict[OldLeader, list[TopicPartition]] = {}
-    for tp, writing in incident.unaware_leaders.items():
-        for one in writing:
-            partitions.setdefault(one, []).append(tp)
-    for one, tps in partitions.items():
-        text = still_writes_text((one,), offline=False)
-        do = stop_and_read((one.broker,))
-        yield f"{text[0].upper()}{text[1:]}: {some_of(tps)}. To save them, {do}."
 
 
 def disk_states(incident: Incident) -> Mapping[UnreadDisk, UnreadDiskState] | None:

@@ -13,7 +13,7 @@ import yaml
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
-from recovery.advice import Advice, AdviceKind, advice, first_steps
+from recovery.advice import Advice, AdviceKind, advice, first_steps, stop_and_read
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
@@ -101,7 +101,7 @@ def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do
 
 def test_every_kind_of_advice_has_its_case() -> None:
     """But for that of partitions with a leader, which follows from no decision."""
-    offline = set(AdviceKind) - {AdviceKind.READ_FIRST}
+    offline = set(AdviceKind) - {AdviceKind.READ_FIRST, AdviceKind.STOP_AND_READ}
     assert {case["advice"] for case in CASES if "advice" in case} == {kind.value for kind in offline}
 
 
@@ -166,6 +166,19 @@ def test_where_each_of_two_steps_would_have_to_be_the_first_the_disk_is_read_bef
         "Do first (t-0): Read the disk of broker 2 first (ktriage disk scan). Bring broker 2 back"
     )
     assert then.startswith("Only then (t-1): Bring broker 3 back")
+
+
+def test_an_old_leader_of_an_online_partition_is_stopped_and_read_before_anybody_mends_its_network() -> None:
+    lagging = log((0, 0, 900))._replace(leader_epoch=1, leads=True)
+    asked = survey({1: lagging, 2: log((0, 0, 800))})
+    online = asked._replace(state=asked.state._replace(leader=2, isr=(2,), leader_epoch=2))
+    (found,) = stop_and_read([online, online._replace(state=online.state._replace(leader=-1))])
+    mend = Advice(AdviceKind.STOP_OR_MEND, (1,))
+    first, then = steps_lines(first_steps([(TopicPartition("u", 0), mend), found]))
+    assert "Stop the process of broker 1, and read its disk (ktriage rescue read" in first
+    writes = "broker 1 still acts as leader in epoch 1 and takes writes that are lost when it hears of its successor"
+    assert f"before its network is mended: {writes}" in first
+    assert then.startswith("Only then (u-0): Stop the process of broker 1, or mend its network")
 
 
 def test_no_steps_ask_for_a_start_that_another_one_advises_against() -> None:
