@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from console.journal.run_records import EntryBegun, read_runs
+from console.journal.run_records import EntryBegun, RunRecord, read_runs
 from console.journal.unfinished_entries import KEEP_LOG
 from recovery.heal_plan import ReplicaMove
 from recovery.model import TopicPartition
@@ -29,13 +29,15 @@ def keep_moves(detail: Mapping[str, Any]) -> Iterator[KeepMove]:
 
 
 def recorded_keeps(cluster_id: str, root: Path | None = None) -> Mapping[TopicPartition, ReplicaMove]:
-    """The newest move of each partition that was to keep a log, whatever became of it: the cluster shows that.
+    """As :func:`keeps_of`, of the cluster's journal. Raises JournalError, InputError."""
+    return keeps_of(read_runs(cluster_id, root))
 
-    Raises JournalError, InputError.
-    """
+
+def keeps_of(runs: Iterable[RunRecord]) -> Mapping[TopicPartition, ReplicaMove]:
+    """The newest move of each partition that was to keep a log, whatever became of it: the cluster shows that."""
     return {
         keep.move.tp: keep.move
-        for run in read_runs(cluster_id, root)
+        for run in runs
         for event in run.events
         if isinstance(event, EntryBegun) and event.action == KEEP_LOG
         for keep in keep_moves(event.detail)

@@ -7,7 +7,7 @@ the election: then its new epoch starts below the planned log end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -42,12 +42,13 @@ _AS_PLANNED = (Leading.RIGHT, Leading.CLEAN, Leading.MOVED)
 
 class Order(StrEnum):
     """The current assignment: in its original order, still in ours, or changed by somebody else. WITHOUT_KEPT: as
-    it is to be until a log that was kept has been read.
+    it is to be until a log that was kept has been read; TO_ASSIGN: it was read, or waived.
     """
 
     RESTORED = "restored"
     NOT_RESTORED = "not restored"
     WITHOUT_KEPT = "without the brokers whose logs are kept"
+    TO_ASSIGN = "without the brokers whose logs were kept"
     CHANGED = "changed"
     NOT_KNOWN = "not known"
 
@@ -86,14 +87,14 @@ class RowState(NamedTuple):
     @property
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
-        restored = self.order in (Order.RESTORED, Order.NOT_KNOWN, Order.WITHOUT_KEPT)
+        restored = self.order in (Order.RESTORED, Order.NOT_KNOWN, Order.WITHOUT_KEPT, Order.TO_ASSIGN)
         return self.as_planned and restored and not self.lost_offsets
 
     @property
     def complete(self) -> bool:
         """Good, at min ISR, every replica in sync, no old leader that still writes, nothing left unknown."""
         gap_unknown = isinstance(self.gap, Unknown) and self.gap.why is not Why.NOT_OFFERED
-        without_replicas = self.order is Order.WITHOUT_KEPT
+        without_replicas = self.order in (Order.WITHOUT_KEPT, Order.TO_ASSIGN)
         whole = self.usable is True and self.replicated and not self.old_leaders and not without_replicas
         return self.good and whole and not gap_unknown
 
@@ -102,17 +103,23 @@ def verify(
     plan: Plan | BarePlan,
     surveys: Iterable[Survey],
     keeps: Mapping[TopicPartition, ReplicaMove] = MappingProxyType({}),
+    done_with: Collection[TopicPartition] = (),
 ) -> tuple[RowState, ...]:
     """Every row of the plan against fresh ``surveys``, in the plan's order. ``keeps`` are moves that took silent
-    brokers out of their assignments, so that their logs are kept.
+    brokers out of their assignments, so that their logs are kept; of ``done_with`` these logs were read, or waived.
 
     The surveys should go deep enough to show the new epoch's start (Depth.DIVERGENCE or FULL).
     """
     found = {survey.tp: survey for survey in surveys}
-    return tuple(_row_state(row, found.get(row.tp), keeps.get(row.tp)) for row in plan.rows)
+    return tuple(
+        _row_state(row, found.get(row.tp), keeps.get(row.tp), done_with=row.tp in done_with)
+        for row in plan.rows
+    )
 
 
-def _row_state(row: PlanRow | BareRow, survey: Survey | None, keep: ReplicaMove | None) -> RowState:
+def _row_state(
+    row: PlanRow | BareRow, survey: Survey | None, keep: ReplicaMove | None, *, done_with: bool
+) -> RowState:
     if survey is None or (isinstance(row, PlanRow) and survey.state.topic_id != row.topic_id):
         what = (
             "the partition is not to be seen" if survey is None else "the topic was deleted and created again"
@@ -126,7 +133,7 @@ def _row_state(row: PlanRow | BareRow, survey: Survey | None, keep: ReplicaMove 
     if isinstance(row, PlanRow) and leading is Leading.OTHER and lost == 0:
         leading = Leading.MOVED if survey.state.leader_epoch > row.leader_epoch + 1 else leading
     usable = _usable(survey)
-    order = _order(row, survey, keep)
+    order = _order(row, survey, keep, done_with=done_with)
     # Of another replica's own branch the election was to leave the common part only.
     gap = 0 if leading is Leading.MOVED else _gap(row, survey)
     return RowState(
@@ -168,14 +175,14 @@ def _usable(survey: Survey) -> bool | Unknown:
     return len(survey.state.isr) >= survey.min_isr
 
 
-def _order(row: PlanRow | BareRow, survey: Survey, keep: ReplicaMove | None) -> Order:
+def _order(row: PlanRow | BareRow, survey: Survey, keep: ReplicaMove | None, *, done_with: bool) -> Order:
     if isinstance(row, BareRow):
         return Order.NOT_KNOWN
     replicas = survey.state.replicas
     if replicas == row.replicas:
         return Order.RESTORED
     if keep is not None and (keep.before, keep.after) == (row.replicas, replicas):
-        return Order.WITHOUT_KEPT
+        return Order.TO_ASSIGN if done_with else Order.WITHOUT_KEPT
     return Order.NOT_RESTORED if replicas == row.order else Order.CHANGED
 
 
@@ -240,8 +247,9 @@ def _missing(
         yield f"not in ISR: {', '.join(map(str, behind))}"
     if isinstance(row, PlanRow) and order is Order.NOT_RESTORED:
         yield f"assignment order is {list(state.replicas)}, not yet restored to {list(row.replicas)}"
-    elif isinstance(row, PlanRow) and order is Order.WITHOUT_KEPT:
+    elif isinstance(row, PlanRow) and order in (Order.WITHOUT_KEPT, Order.TO_ASSIGN):
         preserved = [broker for broker in row.replicas if broker not in state.replicas]
-        yield f"the log of broker {both(preserved)} is kept: read it, then assign the replica again"
+        read = "is kept: read it, then" if order is Order.WITHOUT_KEPT else "needs no reading any more:"
+        yield f"the log of broker {both(preserved)} {read} assign the replica again"
     elif isinstance(row, PlanRow) and order is Order.CHANGED:
         yield f"assignment was {list(row.replicas)}, somebody made it {list(state.replicas)}"

@@ -18,7 +18,7 @@ from console.operations.elections.apply_plan import ApplyPlan
 from console.operations.elections.plan_comparison import PreparedPlan, prepare
 from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.operations.elections.verify_plan import Verified, read_verified
-from console.operations.rescue.rescue_first import rescue_words
+from console.operations.rescue.rescue_first import recorded_rescue, rescue_words
 from console.output.plan.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
 from console.output.plan.review_report import review_document, review_lines, verified_document, verified_lines
 from console.plan_files import read
@@ -125,9 +125,11 @@ def rehearsed(cluster_id: str) -> tuple[str, ...] | None:
 
 def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path | None) -> int:
     """Reads the partitions of the plan file and prints what is missing; returns the exit status. ``directory`` is a
-    rescue that holds markers of transactions.
+    rescue that holds markers of transactions; None: that of the journal, if there is one.
     """
     plan = read(path)
+    if directory is None and isinstance(plan, Plan):
+        directory = recorded_rescue(plan.header.cluster_id, plan.header.plan_id)
     rescue = rescue_of(directory, plan)
 
     async def job(backend: Backend, _stop: StopRequest) -> Verified:
@@ -182,6 +184,8 @@ def _next_of_states(run: Run, states: tuple[RowState, ...], path: Path) -> None:
                 "a log that is kept is read when its broker is up again, from its -stray folder (ktriage rescue"
                 " read --to DIR --from-disk LOG_DIR); then ktriage heal assign-again gives it its replica back"
             )
+        if any(state.order is Order.TO_ASSIGN for state in states):
+            run.next("heal", "assign-again")
         if writing := sorted({one.broker for state in states for one in state.old_leaders}):
             run.screen.say(f"to save what an old leader still takes, {stop_and_read(writing)}")
         run.screen.say("the table names what is not done yet; check again when it is:")

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.base.answers import Election, Outcome
 from backends.base.errors import ElectionInDoubt
 from backends.base.protocol import Backend
 from console.errors import Status
-from console.journal.unread_disks import UnreadDisksDetail, unread_detail
+from console.journal.unread_disks import unread_detail
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.operations.elections.election_batches import SUCCESS, described
@@ -23,7 +23,9 @@ from console.operations.rescue.kafka_rescue import ExpectedElections, expected_e
 from console.operations.rescue.rescue_first import note_declined, rescue_first, rescue_notes
 from console.operations.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
 from console.operations.rescue.rescue_read import Rescued
-from recovery.model import PartitionState
+from recovery.model import PartitionState, TopicPartition
+from recovery.plan.values import PlanRow
+from recovery.unread_brokers import UnreadBrokers
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class KafkaElectionResults:
     """The results of elections, refused ones included. ``sent``: something was sent. For an election of all
     partitions Kafka's answer has only the partitions that needed one. ``rescued`` is what was read before, None
     where nothing was; ``logs_read``: unless that was declined. ``unexpected`` elected another leader than expected.
+    ``expected`` are the rows that say what the others lose, ``unread`` the brokers that are down and whose disks
+    nobody has read; both of the partitions that were elected.
     """
 
     elections: tuple[Election, ...]
@@ -38,6 +42,8 @@ class KafkaElectionResults:
     rescued: Rescued | None = None
     logs_read: bool = False
     unexpected: tuple[Election, ...] = ()
+    expected: Mapping[TopicPartition, PlanRow] = field(default_factory=dict)
+    unread: UnreadBrokers = field(default_factory=dict)
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -139,28 +145,34 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
                 what = "waits for it, and says who leads then"
                 raise ElectionInDoubt(f"{error}. {run.resume_command} {what}") from error
             leaders = {state.tp: state.leader for state in states}
-            note_kafka_elections(run.journal, elections, leaders, unread)
+            note_kafka_elections(run.journal, elections, leaders, unread_detail(states, unread))
         expected = prepared.expected
+        unexpected = () if expected is None else tuple(expected.unexpected(elections))
+        elected = {one.tp for one in elections if one.outcome is Outcome.ELECTED}
+        as_expected = elected - {one.tp for one in unexpected}
+        rows = () if expected is None else expected.prepared.plan.rows
         return KafkaElectionResults(
             (*prepared.refused, *left_out, *elections),
             rescued=rescued,
             logs_read=expected is not None,
-            unexpected=() if expected is None else tuple(expected.unexpected(elections)),
+            unexpected=unexpected,
+            expected={row.tp: row for row in rows if row.tp in as_expected},
+            unread={tp: brokers for tp, brokers in unread.items() if tp in elected},
         )
 
     async def _rescue_first(
         self, cluster: Backend, prepared: Electable, run: ChangeRun[Electable]
-    ) -> tuple[Rescued | None, tuple[Election, ...], UnreadDisksDetail]:
+    ) -> tuple[Rescued | None, tuple[Election, ...], UnreadBrokers]:
         """What was read, the partitions that are not elected because something was not, and the disks that nobody
         read.
         """
         states = prepared.selected.states
         if self.preferred:
-            return None, (), []
+            return None, (), {}
         if prepared.expected is None:
             note_declined(run.journal, "", sum(state.offline for state in states))
             down = {state.tp: state.offline_replicas for state in states if state.offline}
-            return None, (), unread_detail(states, down)
+            return None, (), down
         expected = prepared.expected.only({state.tp for state in states})
         rescued, checked = await rescue_first(cluster, expected.prepared, self.rescue, run)
         problems = {one.tp: f"{one.decision}: {one.detail}" for one in checked.refused}
@@ -172,7 +184,7 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         left_out = [
             Election(tp, Outcome.NOT_ATTEMPTED, -1, -1, why) for tp, why in problems.items() if tp in wanted
         ]
-        return rescued, tuple(left_out), unread_detail(states, checked.unread)
+        return rescued, tuple(left_out), checked.unread
 
     def conclusion(self, result: KafkaElectionResults) -> Conclusion:
         stale = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)

@@ -68,8 +68,9 @@ async def read_verified(
     surveys = await survey_rows(backend, partitions_of(plan), progress, seconds)
     if isinstance(plan, BarePlan):
         refuse_rows(file, misplaced_leaders(plan, surveys))
-    states = verify(plan, surveys, recorded_keeps(cluster.cluster_id))
-    disks = open_disks(cluster.cluster_id)
+    disks, keeps = open_disks(cluster.cluster_id), recorded_keeps(cluster.cluster_id)
+    done_with = () if disks.problem else keeps.keys() - {disk.tp for disk in disks.disks}
+    states = verify(plan, surveys, keeps, done_with)
     of_plan = disks.of({row.tp for row in plan.rows})
     disk_states = await read_states(backend, of_plan, cluster, [survey.state for survey in surveys])
     aftermath = await read_aftermath(backend, plan, seconds, progress, rescue)

@@ -13,6 +13,7 @@ from console.journal.cluster_lock import LockHolder
 from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory, running
 from console.journal.planned_elections import PLANNED, PlannedElection, planned_elections
+from console.journal.recorded_keeps import keeps_of
 from console.journal.recorded_restores import RecordedRestore, recorded_restores
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinished, left_open
@@ -24,9 +25,10 @@ from console.plan_files import read, read_regular
 from console.rescue.manifest import BranchManifest, RescueHeader
 from console.rescue.rescued_branch import open_rescue
 from console.rescue.restore_journal import restored_records
+from recovery.heal_plan import ReplicaMove
 from recovery.metadata_log.outages import Outage, fenced_since, outages
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.model import Unknown
+from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.write import digest
 
@@ -117,7 +119,8 @@ class Incident:
     run left open, and ``going_on`` the run that holds the lock now. ``fenced``: since when brokers are, in ms, by
     the whole metadata log. ``earlier`` are runs before the period that sent something: what they left is not looked
     at, but for what ``unfinished`` has. ``transactions`` is None where nobody asked for them, and empty
-    where they could not be read (``sources.gaps``). ``recorded``: whether the journal could be read.
+    where they could not be read (``sources.gaps``). ``recorded``: whether the journal could be read. ``keeps`` are
+    the moves that were to keep logs.
     """
 
     sources: IncidentSources
@@ -134,6 +137,7 @@ class Incident:
     earlier: tuple[RunRecord, ...] = ()
     transactions: tuple[PlanTransactions, ...] | None = None
     recorded: bool = True
+    keeps: Mapping[TopicPartition, ReplicaMove] = field(default_factory=dict)
 
 
 def collect(sources: IncidentSources) -> Incident:
@@ -180,6 +184,7 @@ def _collected(sources: IncidentSources, recorded: Sequence[RunRecord]) -> Incid
         running(sources.cluster_id),
         fenced_since(event for event in reported if sources.virtual or event.time_ms <= sources.until_ms),
         tuple(run for run in recorded if run.events and _before(run, sources)),
+        keeps=keeps_of(recorded),
     )
 
 
@@ -274,7 +279,13 @@ def _rounds(runs: Iterable[RunRecord], files: _PlanFiles) -> Iterator[ElectionRo
                 yield ElectionRound(run, event, elections, files.of(event))
 
 
-def _rescue_directories(runs: Iterable[RunRecord], named: Iterable[Path]) -> list[Path]:
+def _rescue_directories(runs: Sequence[RunRecord], named: Iterable[Path]) -> list[Path]:
+    not_begun = {
+        event.entry
+        for run in runs
+        for event in run.events
+        if isinstance(event, EntryEnded) and "notBegun" in event.result
+    }
     found = [
         Path(str(event.detail["directory"]))
         for run in runs
@@ -282,6 +293,7 @@ def _rescue_directories(runs: Iterable[RunRecord], named: Iterable[Path]) -> lis
         if isinstance(event, EntryBegun)
         and event.action in (RESCUE, RESTORE_RECORDS, DISK_READ)
         and "directory" in event.detail
+        and event.entry not in not_begun
     ]
     return list({path.absolute(): path for path in (*found, *named)}.values())
 

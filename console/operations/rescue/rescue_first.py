@@ -10,6 +10,7 @@ from typing import TypeVar
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError
 from console.journal.journal import Journal
+from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import NO_RESCUE, RESCUE
 from console.operations.change import ChangeRun
 from console.operations.elections.plan_comparison import PreparedPlan, still_holding
@@ -45,11 +46,32 @@ async def rescue_first(
         return None, prepared
     request = choice.request(prepared.plan)
     entry = run.journal.before(RESCUE, {"directory": str(request.directory), "planId": header.plan_id})
-    rescued = await rescue_plan(cluster, part, request, run.operator.progress)
+    try:
+        rescued = await rescue_plan(cluster, part, request, run.operator.progress)
+    except InputError as error:
+        run.journal.after(entry, {"notBegun": str(error)})
+        raise
     result = {"branches": len(rescued.results), "offsets": rescued.offsets, "bytes": rescued.size}
     run.journal.after(entry, {**result, "refused": rescued.problems})
     now = await still_holding(cluster, prepared, run.operator.progress)
     return rescued, now if choice.elect_anyway else _without_unrescued(now, rescued)
+
+
+def recorded_rescue(cluster_id: str, plan_id: str) -> Path | None:
+    """The directory of the newest rescue that a run read for the plan; None: the journal has none that is there.
+    Raises JournalError, InputError.
+    """
+    found = None
+    for run in read_runs(cluster_id):
+        for event in run.events:
+            if (
+                isinstance(event, EntryBegun)
+                and event.action == RESCUE
+                and event.detail.get("planId") == plan_id
+            ):
+                directory = Path(str(event.detail.get("directory", "")))
+                found = directory if (directory / INDEX).is_file() else found
+    return found
 
 
 def note_declined(journal: Journal, plan_id: str, partitions: int) -> None:

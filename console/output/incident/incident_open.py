@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from backends.base.answers import Outcome
 from console.journal.run_records import EntryBegun
@@ -21,7 +22,14 @@ from console.paths import unused
 from recovery.cluster_health import short_of_replicas
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import NotElected
-from recovery.unread_disks import UnreadDisk, UnreadDiskState, before_start, still_to_read, with_outcome
+from recovery.unread_disks import (
+    UnreadDisk,
+    UnreadDiskState,
+    before_start,
+    by_broker,
+    still_to_read,
+    with_outcome,
+)
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
@@ -29,6 +37,8 @@ from recovery.wording.unread_disk_text import not_judged_text, unread_disk_lines
 
 MOST_TOPICS = 5
 """More are not named in a command: it is about all of the cluster then."""
+MOST_DISKS = 5
+"""So many brokers have a line of their own; the others are counted."""
 
 
 def open_items(incident: Incident) -> Iterator[str]:
@@ -173,14 +183,21 @@ def disks_to_read(incident: Incident) -> Iterator[str]:
     if now is not None and now.health.current:  # the steps tell of the others
         in_steps = before_start(now.disks)
         disks = tuple(disk for disk in disks if disk not in in_steps)
-    yield from map(sentence, unread_disk_lines(disks, states))
+    yield from map(sentence, _capped(unread_disk_lines(disks, states)))
+
+
+def _capped(lines: Iterator[str]) -> Iterator[str]:
+    """The first lines, each of a broker; the others are counted."""
+    yield from islice(lines, MOST_DISKS)
+    if left := sum(1 for _ in lines):
+        yield f"and of {counted(left, 'more broker')} (ktriage verify and ktriage journal name all)"
 
 
 def disks_lost(incident: Incident) -> Iterator[str]:
     """The brokers that came back and whose disks were not read before."""
     states = disk_states(incident) or {}
     back = with_outcome(states, UnreadDiskState.CAME_BACK)
-    yield from map(sentence, unread_disk_lines(back, states))
+    yield from map(sentence, _capped(unread_disk_lines(back, states)))
 
 
 def sentence(line: str) -> str:
@@ -222,8 +239,19 @@ def _not_elected(incident: Incident) -> Iterator[str]:
     good = (Outcome.ELECTED, Outcome.ALREADY_ONLINE)
     for tp, election in newest.items():
         if election.outcome not in good and (offline is None or tp in offline):
-            outcome = election.outcome or "the result is not known"
+            outcome = election.outcome or not_recorded(incident, tp)
             yield f"{tp} was to be led by {election.planned_leader}: {outcome}"
+
+
+def not_recorded(incident: Incident, tp: TopicPartition) -> str:
+    """Of an election whose run was killed: what is seen of the partition now."""
+    now = incident.sources.now
+    leader = None if now is None else next((s.leader for s in now.partitions.states if s.tp == tp), None)
+    if leader is None:
+        return "result not known"
+    return (
+        "result not recorded, nobody leads now" if leader < 0 else f"result not recorded, {leader} leads now"
+    )
 
 
 def _groups(incident: Incident) -> Iterator[str]:
@@ -268,7 +296,7 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
     for file in incident.plans:
         if file.plan is not None and file.plan.rows:
             yield line("verify", str(file.path))
-    for words in _fix_commands(incident):
+    for words in (*_disk_commands(incident), *_fix_commands(incident)):
         yield line(*words)
     emptied = (outage.tp for outage in incident.outages if outage.other_log_dir)
     topics = list(dict.fromkeys(tp.topic for tp in (*_elected_without_plan(incident), *emptied)))
@@ -287,6 +315,22 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
         # The whole day of the newest one, not run by run.
         day = str(incident.earlier[-1].header.get("at"))[:10]
         yield line("handover", "--since", f"{day}T00:00")
+
+
+def _disk_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
+    """To read the disks that wait for it, or to say that nobody will; then to assign replicas again whose logs were
+    kept.
+    """
+    disks = still_to_read(incident.unfinished.unread_disks, disk_states(incident))
+    brokers = tuple(by_broker(disks))
+    if brokers:
+        yield "rescue", "read", "--to", "DIR", "--from-disk", "LOG_DIR"
+    for broker in brokers[:MOST_DISKS]:
+        yield "rescue", "waive", "--broker-id", str(broker), "--reason", "WHY"
+    now = incident.sources.now
+    replicas = {} if now is None else {state.tp: state.replicas for state in now.partitions.states}
+    if any(replicas.get(tp) == keep.after for tp, keep in incident.keeps.items()):
+        yield "heal", "assign-again"
 
 
 def _fix_commands(incident: Incident) -> Iterator[tuple[str, ...]]:

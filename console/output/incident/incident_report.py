@@ -24,7 +24,14 @@ from console.output.incident.incident_fixes import (
     saved_offsets,
     saved_text,
 )
-from console.output.incident.incident_open import disks_lost, gap_lines, next_commands, open_items, sentence
+from console.output.incident.incident_open import (
+    disks_lost,
+    gap_lines,
+    next_commands,
+    not_recorded,
+    open_items,
+    sentence,
+)
 from console.output.incident.journal_outcomes import election_text, plan_name, worst_elections
 from console.output.incident.report_blocks import (
     ReportBlock,
@@ -116,13 +123,13 @@ def _in_short(incident: Incident) -> Iterator[str]:
     if not elections:
         yield "No election was requested with ktriage in this period."
     else:
-        outcomes = Counter(election.outcome or "result not known" for election in elections)
+        outcomes = Counter(election.outcome or not_recorded(incident, election.tp) for election in elections)
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
         yield f"Elections requested in {runs}, by partition: {counts}."
         yield from _losses_in_short(incident, [one for one in elections if one.outcome == Outcome.ELECTED])
     if incident.rescues:
         offsets, back = saved_offsets(incident), restored_records_in_all(incident)
-        yield f"Read before elections and saved: {counted(offsets, 'offset')}. Restored: {counted(back, 'record')}."
+        yield f"Read and saved: {counted(offsets, 'offset')}. Restored: {counted(back, 'record')}."
     yield from map(repeated_text, repeated_offsets(incident))
     if groups := affected_groups(incident):
         names = dict.fromkeys(one.group.group for one in groups)

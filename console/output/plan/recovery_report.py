@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from backends.base.answers import Election
@@ -35,8 +35,10 @@ from console.output.survey.survey_report import (
 )
 from console.output.text_table import TextColumn, table
 from console.output.unread_disks_json import unread_brokers_json
+from recovery.model import TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
-from recovery.plan.plan_review import summarise
+from recovery.plan.plan_review import candidate_harm, summarise
+from recovery.plan.values import PlanRow
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.quantity_text import printable
 from recovery.wording.unread_disk_text import unread_broker_lines
@@ -51,6 +53,7 @@ def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
     failed = set(results.failures)
     ordered = sorted(results.elections, key=lambda election: election not in failed)
     shown = ordered[:limit] if limit else ordered
+    rows = results.expected
     if shown:
         yield ""
         yield from table(
@@ -59,20 +62,23 @@ def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
                 TextColumn("OUTCOME"),
                 TextColumn("LEADER", right=True),
                 TextColumn("LEADER EPOCH", right=True),
+                TextColumn("OFFSETS LOST"),
                 TextColumn("DETAIL", below=True),
             ),
-            [_cells(election) for election in shown],
+            [_cells(election, rows.get(election.tp)) for election in shown],
         )
     if len(ordered) > len(shown):
         yield f"… and {len(ordered) - len(shown):,} more (--rows 0, or --output json, shows all)"
+    yield from unread_broker_lines(results.unread)
 
 
-def _cells(election: Election) -> tuple[str, ...]:
+def _cells(election: Election, row: PlanRow | None) -> tuple[str, ...]:
     return (
         str(election.tp),
         str(election.outcome),
         str(election.leader) if election.leader >= 0 else "",
         str(election.leader_epoch) if election.leader_epoch >= 0 else "",
+        "" if row is None else candidate_harm(row.chosen),
         printable(election.detail),
     )
 
@@ -84,15 +90,19 @@ def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]
         {
             "electionType": kind,
             "counts": {outcome.value: count for outcome, count in results.counts.items()},
-            "elections": [_json(election) for election in results.elections],
+            "elections": [_json(election, results.expected) for election in results.elections],
             "failures": [{**tp_json(e.tp), "reason": e.detail} for e in results.failures],
             "rescue": None if results.rescued is None else rescued_fields(results.rescued),
+            "unreadDisks": unread_brokers_json(results.unread),
         },
     )
 
 
-def _json(election: Election) -> dict[str, object]:
+def _json(election: Election, rows: Mapping[TopicPartition, PlanRow]) -> dict[str, object]:
+    row = rows.get(election.tp)
+    lost = None if row is None else {"atLeast": row.loss.at_least, "atMost": row.loss.at_most}
     return {
+        "loss": lost,
         **tp_json(election.tp),
         "outcome": election.outcome.value,
         "leader": election.leader,

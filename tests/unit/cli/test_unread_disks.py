@@ -78,6 +78,39 @@ def test_a_broker_whose_log_is_kept_may_be_started_and_its_stray_is_the_point(
     assert f'"state":"{state}"' in asked("verify", "plan.json", "--output", "json")
 
 
+def test_a_kept_log_that_was_waived_is_not_to_be_read_any_more_and_the_replica_can_be_assigned(
+    planned: Caller,
+) -> None:
+    shown(planned, "apply", "plan.json", "--keep-log-of", "3", *AGREED)
+    before = shown(planned, "handover", *PAGE)
+    assert "rescue read --to DIR --from-disk LOG_DIR" in before and "rescue waive --broker-id 3" in before
+    shown(planned, "rescue", "waive", "--broker-id", "3", "--reason", "burned")
+    told = shown(planned, "verify", "plan.json")
+    assert "the log of broker 3 needs no reading any more: assign the replica again" in told, told
+    assert "next: ktriage heal assign-again" in told and "a log that is kept" not in told
+    assert "ktriage heal assign-again --simulate" in shown(planned, "handover", *PAGE)
+
+
+def test_verify_takes_the_rescue_that_the_journal_names(elected: Caller) -> None:
+    assert "--rescue DIR" not in shown(elected, "verify", "plan.json")
+    assert "Read and saved: 500 offsets" in shown(elected, "report", *PAGE)
+
+
+def test_a_rescue_that_was_refused_is_no_open_point(planned: Caller) -> None:
+    (planned.home / "full").mkdir()
+    (planned.home / "full" / "file").touch()
+    told = shown(planned, "apply", "plan.json", "--rescue", "full", *AGREED)
+    assert "it is not empty and holds no rescue" in told
+    assert "he rescue in" not in shown(planned, "handover", *PAGE)
+
+
+def test_an_unclean_election_says_what_it_lost_and_whose_disk_is_to_be_read(planned: Caller) -> None:
+    words = ("elect", "--election-type", "unclean", "--all-topic-partitions", *AGREED)
+    told = shown(planned, *words)
+    assert "300 or more, no upper limit known (300 NEWER than anything it has)" in told, told
+    assert FIRST in told.partition("1 election: 1 elected")[2]
+
+
 def test_an_apply_that_died_before_its_election_says_resume_first_and_nothing_against_it(
     planned: Caller,
 ) -> None:
@@ -98,6 +131,7 @@ def test_an_apply_that_died_before_its_election_says_resume_first_and_nothing_ag
         assert "Do first (" not in told and "Then (payments-0): " in told, told
         assert "ktriage resume --simulate" in told
     assert "Do first: finish the run that was interrupted (ktriage resume)" in shown(planned, "status")
+    assert "1 result not recorded, nobody leads now" in shown(planned, "report", *PAGE)
     assert [point["state"] for point in points(planned)] == ["nobody was elected"]
     assert shown(planned, "resume") and "resume" not in shown(planned, "status")
 
