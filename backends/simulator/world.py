@@ -32,7 +32,7 @@ from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import BrokerSpec, Topology, directory_id
 from recovery.controller.cluster_image import ClusterImage
 from recovery.model import NO_LEADER, TopicPartition
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, some_of
 
 
 class World:
@@ -118,9 +118,8 @@ class World:
                 self._forget(step.topic)
         voters = tuple(key.id for key in self.quorum.replicas[controller].voters.keys)
         self.committed_records.add(epoch, controller, voters, update)
-        self.history.add(
-            f"controller-{controller}", f"{update.why}; {counted(len(update.touched), 'partition')}"
-        )
+        of = counted(len(update.touched), "partition")
+        self.history.add(f"controller-{controller}", f"{update.why}; {of}{_unclean(before, update)}")
         self.events.emit(MetadataCommitted(before, update.image, update.touched, update.why))
 
     def _forget(self, topic: str) -> None:
@@ -279,3 +278,15 @@ class World:
 
 def _nobody(_source: NetworkNode, _body: Any, _answer: Answer) -> None:
     """The operator serves no requests."""
+
+
+def _unclean(before: ClusterImage, update: MetadataUpdate) -> str:
+    """The leaders that it elected uncleanly: they were in neither ISR nor ELR, so records may be lost."""
+    found = []
+    for tp in update.touched:
+        was, now = before.partitions.get(tp), update.image.partitions.get(tp)
+        if was is None or now is None or not now.has_leader or now.leader == was.leader:
+            continue
+        if now.leader not in was.isr and now.leader not in was.elr:
+            found.append(f"{tp} by {now.leader}")
+    return f"; led after an unclean election: {some_of(found)}" if found else ""

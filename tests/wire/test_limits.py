@@ -135,5 +135,5 @@ async def test_a_thousand_designated_elections_are_decided_and_the_rest_refused(
         ended = Counter(row.error_code for row in topic.partition_result)
         assert ended == {
             ErrorCode.election_not_needed: SERVED_AT_MOST,
-            ErrorCode.invalid_request: PARTITIONS - SERVED_AT_MOST,
+            ErrorCode.throttling_quota_exceeded: PARTITIONS - SERVED_AT_MOST,
         }

@@ -138,7 +138,7 @@ class ActiveController:
         self._context.metadata.append(self._node.id, update, done)
         if self._closed:
             return  # the metadata disk failed during the append
-        if update.brokers:
+        if update.brokers or before.rules is not effect.image.rules:
             self.recovery.reconsider_all()
         else:
             self.recovery.reconsider(touched)

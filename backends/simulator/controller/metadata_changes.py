@@ -59,22 +59,36 @@ STRATEGY_VALUES: Mapping[str, Mapping[str, UncleanRecoveryStrategy]] = {
     "unclean.recovery.strategy": {str(strategy): strategy for strategy in UncleanRecoveryStrategy},
 }
 """The configurations that choose the strategy, with their values."""
+RECOVERY_MANAGER = "unclean.recovery.manager.enabled"
+"""KIP-966: whether the recovery manager makes the unclean elections; for the cluster only."""
+SWITCH_VALUES = {"true": True, "false": False}
 
 
 def change_config(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal:
-    """``min.insync.replicas``, ``unclean.leader.election.enable`` or ``unclean.recovery.strategy``."""
+    """``min.insync.replicas``, ``unclean.leader.election.enable`` or ``unclean.recovery.strategy``; for the cluster
+    ``unclean.recovery.manager.enabled`` too.
+    """
     if body.topic and body.topic not in _topics(image):
         return ControllerRefusal(
             ControllerError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{body.topic}' does not exist."
         )
     if body.name == MIN_ISR:
         return _min_isr(image, body)
+    if body.name == RECOVERY_MANAGER and not body.topic and body.broker is None:
+        return _recovery_manager(image, body)
     names = STRATEGY_VALUES.get(body.name)
     if names is None or body.broker is not None:
         return _invalid(f"unknown configuration {body.name}")
     if body.value is not None and body.value not in names:
         return _invalid(f"{body.name}: {body.value!r} is none of {', '.join(names)}")
     return _strategy(image, body.topic, None if body.value is None else names[body.value])
+
+
+def _recovery_manager(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal:
+    enabled = False if body.value is None else SWITCH_VALUES.get(body.value)
+    if enabled is None:
+        return _invalid(f"{body.name}: {body.value!r} is none of {', '.join(SWITCH_VALUES)}")
+    return Effect(replace(image, rules=replace(image.rules, recovery_manager=enabled)), {})
 
 
 def _min_isr(image: ClusterImage, body: SetConfig) -> Effect | ControllerRefusal:

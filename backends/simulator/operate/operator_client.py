@@ -117,11 +117,11 @@ class OperatorClient:
                 return tuple(states), refused, asked
 
 
-def silence(answer: Any) -> Unknown:
-    """Why there is no answer."""
+def silence(answer: Any, timeout: int = TIMEOUT) -> Unknown:
+    """Why there is no answer; ``timeout`` is how long it was waited for."""
     if isinstance(answer, ConnectionRefused):
         return Unknown(Why.NOT_ANSWERED, f"{answer.node}: connection refused")
-    return Unknown(Why.NOT_ANSWERED, f"no answer within {TIMEOUT // SECOND} s")
+    return Unknown(Why.NOT_ANSWERED, f"no answer within {timeout / SECOND:g} s")
 
 
 def denied(error: Error, operation: str, resource: str, doing: str) -> Unknown:

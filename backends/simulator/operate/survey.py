@@ -56,6 +56,7 @@ class SimulatedSurvey:
         self._brokers: Mapping[int, Broker] = {broker.id: broker for broker in brokers}
         self._began = asking.now
         self._deadline = asking.now + round(request.duration * SECOND)
+        self._patience = min(TIMEOUT, self._deadline - asking.now)
         self._logs: Logs = {}
         self._contacts: dict[int, Contact] = {}
         # Most logs of a large cluster are equal, and shown by one object.
@@ -122,14 +123,13 @@ class SimulatedSurvey:
             if broker in answered:
                 self._heard(broker, answers[broker], lineages[broker])
             else:
-                self._silent(broker, answers[broker])
+                self._silent(broker, silence(answers[broker], self._patience))
 
-    def _silent(self, broker: int, answer: Any) -> None:
-        self._note(broker, silence(answer))
+    def _silent(self, broker: int, problem: Unknown) -> None:
+        self._note(broker, problem)
         listed = self._brokers.get(broker)
         if listed is None or listed.fenced:
             # It is not expected to be up, so it is not asked again: its logs stay unknown.
-            problem = silence(answer)
             self._of(broker).update(dict.fromkeys(self._left.pop(broker), problem))
 
     def _heard(self, broker: int, answer: ReplicaLogInfos, epochs: Any) -> None:

@@ -31,6 +31,8 @@ def _topic(name: str) -> str:
 
 
 def _setting(value: object) -> object:
+    if isinstance(value, str):
+        return value
     if not isinstance(value, (bool, int, float)):
         raise ValueError("a number, true or false is expected")  # noqa: TRY004  # what pydantic tells by its place
     if not 0 <= value <= LARGEST_SETTING:  # also refuses nan
@@ -39,4 +41,4 @@ def _setting(value: object) -> object:
 
 
 TopicName = Annotated[str, AfterValidator(_topic)]
-Setting = Annotated[bool | int | float, BeforeValidator(_setting)]
+Setting = Annotated[bool | int | float | str, BeforeValidator(_setting)]

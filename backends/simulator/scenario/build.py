@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, fields, replace
 
 from backends.simulator.config import Config
-from backends.simulator.controller.metadata_changes import LARGEST, STRATEGY_VALUES
+from backends.simulator.controller.metadata_changes import LARGEST, RECOVERY_MANAGER, STRATEGY_VALUES
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import NetworkConditions, NetworkNode
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
@@ -55,6 +55,8 @@ CONFIGS: dict[str, tuple[str, str]] = {
 }
 
 
+_OF_THE_CONTROLLER = (MIN_ISR, *STRATEGY_VALUES, RECOVERY_MANAGER)
+"""What the controller obeys: ``min_isr``, ``strategy`` and the switch ``recovery_manager`` by Kafka's names."""
 _SWITCHES = ("controller.quorum.auto.join.enable", "auto.leader.rebalance.enable")
 # With 0 nothing would ever be read, or described.
 _AT_LEAST_ONE = ("replica.fetch.max.records", "max.request.partition.size.limit")
@@ -94,7 +96,7 @@ def build(model: ScenarioModel, name: str, text: str) -> Scenario:
         brokers,
         topics,
         model.cluster.controllers,
-        model.cluster.min_isr,
+        _cluster_min_isr(model.cluster),
         replace(_config(model.cluster), denied=model.operator.denied),
         _weather(model.cluster),
         tuple(_producers(model, topics)),
@@ -252,9 +254,15 @@ def _rotated(assignments: tuple[tuple[int, ...], ...], by: int) -> tuple[tuple[i
 def _config(cluster: ClusterModel) -> Config:
     values: dict[str, int] = {}
     for name, value in cluster.config.items():
+        if name in _OF_THE_CONTROLLER:
+            continue
         known = CONFIGS.get(name)
         if known is None:
-            raise MisplacedValue(("cluster", "config", name), f"one of {', '.join(CONFIGS)}")
+            raise MisplacedValue(
+                ("cluster", "config", name), f"one of {', '.join((*CONFIGS, *_OF_THE_CONTROLLER))}"
+            )
+        if isinstance(value, str):
+            raise MisplacedValue(("cluster", "config", name), "a number, true or false")
         field, unit = known
         least = 1 if unit == _MS or name in _AT_LEAST_ONE else 0
         if name in _SWITCHES:
@@ -264,7 +272,9 @@ def _config(cluster: ClusterModel) -> Config:
             raise MisplacedValue(("cluster", "config", name), f"a number, at least {least}")
         values[field] = round(value * MILLISECOND) if unit == _MS else int(value)
     switches = cluster.switches
-    rules = replace(_rules(switches), strategy=cluster.strategy)
+    rules = replace(_rules(switches), strategy=_cluster_strategy(cluster))
+    if RECOVERY_MANAGER in cluster.config:
+        rules = replace(rules, recovery_manager=_cluster_manager(cluster))
     old = switches.kafka == "3.9"
     detects = switches.clean_shutdown_detection
     config = Config(
@@ -276,6 +286,43 @@ def _config(cluster: ClusterModel) -> Config:
         membership=MembershipRules(duplicate_ids=switches.duplicate_voter_ids),
     )
     return replace(config, **values)  # type: ignore[arg-type]  # CONFIGS names fields that hold numbers
+
+
+def _cluster_min_isr(cluster: ClusterModel) -> int:
+    value = cluster.config.get(MIN_ISR)
+    if value is None:
+        return cluster.min_isr
+    where = ("cluster", "config", MIN_ISR)
+    if "min_isr" in cluster.model_fields_set:
+        raise MisplacedValue(where, "min_isr or this configuration, not both")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
+        raise MisplacedValue(where, f"a number from 1 to {LARGEST}")
+    return value
+
+
+def _cluster_strategy(cluster: ClusterModel) -> UncleanRecoveryStrategy:
+    named = [name for name in STRATEGY_VALUES if name in cluster.config]
+    if not named:
+        return cluster.strategy
+    where = ("cluster", "config", named[-1])
+    if len(named) > 1 or "strategy" in cluster.model_fields_set:
+        raise MisplacedValue(where, f"one of strategy, {' and '.join(STRATEGY_VALUES)}")
+    value, values = cluster.config[named[0]], STRATEGY_VALUES[named[0]]
+    # YAML has true and false of its own.
+    chosen = values.get(str(value).lower() if isinstance(value, bool) else str(value))
+    if chosen is None:
+        raise MisplacedValue(where, f"one of {', '.join(values)}")
+    return chosen
+
+
+def _cluster_manager(cluster: ClusterModel) -> bool:
+    value = cluster.config[RECOVERY_MANAGER]
+    where = ("cluster", "config", RECOVERY_MANAGER)
+    if cluster.switches.recovery_manager is not None:
+        raise MisplacedValue(where, "the switch recovery_manager or this configuration, not both")
+    if not isinstance(value, bool):
+        raise MisplacedValue(where, "true or false")
+    return value
 
 
 def _rules(switches: Switches) -> ControllerRules:

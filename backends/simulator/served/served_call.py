@@ -21,7 +21,7 @@ from backends.simulator.served.clock import Clock
 from backends.simulator.served.entities import Values
 from backends.simulator.served.principals import PrincipalRights
 from backends.simulator.world import World
-from recovery.controller.controller_errors import ControllerRefusal
+from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 
 HOST = "127.0.0.1"
 
@@ -137,7 +137,9 @@ def code(error: Error | ControllerRefusal | None) -> ErrorCode:
     if error is None:
         return ErrorCode.none
     name = error.error.value if isinstance(error, ControllerRefusal) else error.value
-    # An error that only the specification has, without a number.
+    if name == ControllerError.REQUEST_LIMIT_REACHED.value:
+        # KIP-966 gives it no number. As this code it is retriable, which is what it means; its message names it.
+        return ErrorCode.throttling_quota_exceeded
     return ErrorCode.__members__.get(name.lower(), ErrorCode.invalid_request)
 
 

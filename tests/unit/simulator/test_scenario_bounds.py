@@ -8,6 +8,7 @@ import pytest
 
 from backends.simulator.scenario.errors import ScenarioError
 from backends.simulator.scenario.files import BUILT_IN, parse
+from recovery.controller.rules import UncleanRecoveryStrategy
 from tests.unit.cli.command_process import invoke
 
 KILL = "do: kill, nodes: [broker-1]"
@@ -29,7 +30,7 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
         ("payments, replicas: [[1, 2, 3]]", "'p{n}', replication_factor: 1, count: 9000, partitions: 9000",
          "topics.0.partitions: expected at most 1,000,000 partitions in all"),
         ("name: payments", "name: pay ments/..", "mine.yaml:13: topics.0.name: a topic's name is expected"),
-        ("timeout.ms: 3000", "timeout.ms: abc", "session.timeout.ms: a number, true or false is expected"),
+        ("timeout.ms: 3000", "timeout.ms: abc", "session.timeout.ms: expected a number, true or false"),
         ("timeout.ms: 3000", "timeout.ms: 0", "session.timeout.ms: expected a number, at least 1"),
         ("timeout.ms: 3000", "timeout.ms: .nan", "session.timeout.ms: a number from 0 to"),
         ("expect: {offline: 1}", "", "mine.yaml:1: expect: a value is expected here, such as {offline: 0}"),
@@ -47,6 +48,12 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
          "mine.yaml:7: cluster.controllers: expected ids that no broker has; 1 is the id of a broker"),
         ("auto.leader.rebalance.enable: false", "auto.leader.rebalance.enable: 7", "expected true or false"),
         ("broker.session.timeout.ms: 3000", "broker.session.timeout.ms: true", "expected a number"),
+        ("broker.session.timeout.ms: 3000", "min.insync.replicas: 1",
+         "cluster.config.min.insync.replicas: expected min_isr or this configuration, not both"),
+        ("broker.session.timeout.ms: 3000", "unclean.recovery.strategy: Bold", "expected one of None, Balanced"),
+        ("broker.session.timeout.ms: 3000", "unclean.recovery.manager.enabled: 1", "expected true or false"),
+        ("broker.session.timeout.ms: 3000", "unclean.recovery.managr.enabled: true",
+         "unclean.leader.election.enable, unclean.recovery.strategy, unclean.recovery.manager.enabled"),
         ("operator: {", "operator: {denied: [READ topics payments], ",
          "mine.yaml:22: operator.denied.0: expected OPERATION"),
         ("operator: {", "operator: {denied: [FLY cluster], ", "operator.denied.0: expected OPERATION cluster or"),
@@ -85,3 +92,18 @@ def test_a_run_has_an_end(tmp_path: Path, until: str) -> None:
     assert ended.status == 2, ended.err
     assert len(ended.err.splitlines()) == 1
     assert "--until" in ended.err
+
+
+def test_what_the_controller_obeys_stands_in_the_config_by_kafkas_names() -> None:
+    by_kafka = """config:
+    min.insync.replicas: 2
+    unclean.recovery.strategy: Aggressive
+    unclean.recovery.manager.enabled: true
+"""
+    text = GOOD.replace("  min_isr: 1\n", "").replace("config:\n", by_kafka)
+    topology = parse(text, "mine", "mine.yaml").topology
+    assert topology.min_isr == 2
+    rules = topology.config.rules
+    assert (rules.strategy, rules.recovery_manager) == (UncleanRecoveryStrategy.AGGRESSIVE, True)
+    allowed = text.replace("unclean.recovery.strategy: Aggressive", "unclean.leader.election.enable: true")
+    assert parse(allowed, "mine", "mine.yaml").topology.config.rules.strategy is rules.strategy

@@ -120,6 +120,8 @@ def test_with_unclean_elections_allowed_nobody_waits_for_the_elr() -> None:
     come_back(world, 2)
     assert (foo(world).leader, foo(world).isr) == (2, (2,))
     assert foo(world).leader_recovery_state is LeaderRecoveryState.RECOVERING
+    told = [line.what for line in world.history.lines if "unclean election" in line.what]
+    assert told == ["broker 2 unfenced; 1 partition; led after an unclean election: foo-0 by 2"]
     come_back(world, 3)
     until(world, lambda: set(foo(world).isr) == {2, 3})
     assert (foo(world).leader, foo(world).leader_recovery_state) == (2, LeaderRecoveryState.RECOVERED)
@@ -141,3 +143,22 @@ def test_the_option_stands_for_a_strategy(value: str, strategy: UncleanRecoveryS
     # Aggressive asks who is alive for their logs and takes the best; Balanced waits for the ELR.
     assert foo(world).leader == (2 if value == "true" else -1)
     assert FOO in world.disks[2].logs
+
+
+def test_the_recovery_manager_is_switched_on_in_the_middle_of_the_incident() -> None:
+    """It finds the partitions that have no leader, and elects the best log instead of the first in the order."""
+    world = shipped()
+    die(world, 1, 2, 3)
+    come_back(world, 2, 1)
+    assert end(world, 2) > end(world, 1)
+    assert tell(world, SetConfig("foo", "unclean.recovery.strategy", "Aggressive")) == Done(None)
+    manager = "unclean.recovery.manager.enabled"
+    assert tell(world, SetConfig("", manager, "true")) == Done(None)
+    until(world, lambda: foo(world).has_leader)
+    assert foo(world).leader == 2
+    assert any("unclean recovery of foo-0 elects 2" in line.what for line in world.history.lines)
+    assert tell(world, SetConfig("", manager, None)) == Done(None)
+    assert not world.image.rules.recovery_manager
+    for wrong in (SetConfig("", manager, "yes"), SetConfig("foo", manager, "true")):
+        answer = tell(world, wrong)
+        assert isinstance(answer, Done) and answer.refusal is not None

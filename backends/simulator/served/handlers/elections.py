@@ -98,6 +98,8 @@ def _error_message(call: ServedCall, tp: TopicPartition, refusal: ControllerRefu
     if refusal.error is ControllerError.UNKNOWN_TOPIC_OR_PARTITION:
         known = tp.topic in topics_of(call.context.world.image)
         return f"No such partition as {tp}" if known else f"No such topic as {tp.topic}"
+    if refusal.error is ControllerError.REQUEST_LIMIT_REACHED:
+        return str(refusal)
     return _WORDS.get(refusal.error, message(refusal))
 
 
