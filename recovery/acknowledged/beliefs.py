@@ -97,9 +97,12 @@ class Belief(Enum):
     )
     CONFIG_BY_NAME = _details(
         "A topic that is deleted and made again starts without the old values, though the metadata log has no"
-        " record that removes them. A broker that starts again may read the old value back from the log.",
+        " record that removes them. A node that starts again may read the old value back from the log, and a"
+        " controller writes it into its next snapshot then: a value that is in a snapshot with its topic counts as"
+        " the topic's own only under a condition.",
         ("org.apache.kafka.image.ConfigurationsDelta.replay",),
         f"{_BY_MIN_ISR}::test_a_topic_made_again_has_none_of_the_old_min_isr",
+        "tests/live/test_min_isr_of_snapshot.py::test_the_value_of_a_snapshot_may_be_that_of_a_deleted_topic",
     )
     TOPICS_BEFORE_CONFIGS = _details(
         "A broker applies the leaderships of a metadata delta before its configurations: a new leader confirms by"

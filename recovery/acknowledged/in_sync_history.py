@@ -94,6 +94,7 @@ class InSyncHistory:
         self._min_isr = min_isr
         self._restarts = restarts
         self._files_used: set[int] = set()
+        self._snapshot_used = False
         self.start = self._all_in_sync(from_creation=from_creation)
         """The interval with which the proofs begin: the newest in which all present replicas were in the ISR,
         each of them since it had joined a leader or was elected alone; without one the first. An acknowledged
@@ -111,6 +112,7 @@ class InSyncHistory:
         self._reached_without: dict[int, int | None] = {}
         self._without_replica: dict[int, list[int]] = {}
         self._lowest_in: dict[int, LowestMinIsr] = {}
+        self._lowest_if_made_again: dict[int, int | None] = {}
         self._led_alone: dict[frozenset[int], tuple[LedAlone, ...]] = {}
 
     @property
@@ -145,8 +147,11 @@ class InSyncHistory:
             return False
         lowest = self._lowest(registration.leader_epoch)
         reached = len(registration.isr) >= lowest.value
-        if lowest.assumed and not reached:
-            self._files_used.add(registration.leader)
+        if not reached:
+            if lowest.assumed:
+                self._files_used.add(registration.leader)
+            if_made_again = self._if_made_again(registration.leader_epoch)
+            self._snapshot_used |= if_made_again is not None and len(registration.isr) >= if_made_again
         return reached
 
     def lowest_min_isr(self, index: int) -> int:
@@ -156,15 +161,34 @@ class InSyncHistory:
     def _lowest(self, epoch: int) -> LowestMinIsr:
         """The lowest effective min ISR of that epoch's leader."""
         if epoch not in self._lowest_in:
-            first = bisect_left(self.intervals, epoch, key=_leader_epoch)
-            last = bisect_right(self.intervals, epoch, first, key=_leader_epoch) - 1
-            began = self.intervals[first]
-            found = self._min_isr.lowest(
-                began.registration.leader, began.offset, began.since_ms, self._end(last)
-            )
+            first, last = self._epoch_intervals(epoch)
+            found = self._min_isr.lowest(*self._epoch_of(first, last))
             copies = min(len(one.registration.replicas) for one in self.intervals[first : last + 1])
             self._lowest_in[epoch] = found._replace(value=min(found.value, copies))
         return self._lowest_in[epoch]
+
+    def _if_made_again(self, epoch: int) -> int | None:
+        if epoch not in self._lowest_if_made_again:
+            found = self._min_isr.lowest_if_made_again(*self._epoch_of(*self._epoch_intervals(epoch)))
+            self._lowest_if_made_again[epoch] = found
+        return self._lowest_if_made_again[epoch]
+
+    def _epoch_intervals(self, epoch: int) -> tuple[int, int]:
+        """The first and the last interval of a leader epoch."""
+        first = bisect_left(self.intervals, epoch, key=_leader_epoch)
+        return first, bisect_right(self.intervals, epoch, first, key=_leader_epoch) - 1
+
+    def _epoch_of(self, first: int, last: int) -> tuple[int, int, int, int]:
+        """Its leader, the offset and the time (ms) of its beginning, and the offset of its end."""
+        began = self.intervals[first]
+        return began.registration.leader, began.offset, began.since_ms, self._end(last)
+
+    @cached_property
+    def rests_on_snapshot(self) -> bool:
+        """Whether what was proved before this was first asked needs the topic's min.insync.replicas in a snapshot
+        to be its own, not that of an earlier topic of the same name. It stays so, as :attr:`rests_on_files`.
+        """
+        return self._snapshot_used
 
     @cached_property
     def rests_on_files(self) -> tuple[int, ...]:

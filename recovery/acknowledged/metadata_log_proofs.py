@@ -30,10 +30,12 @@ def proofs_from_history(
     earlier = tuple(_earlier_branches(facts, logs, history))
     ranks = not any(election.unclean for election in history.doubts)
     unknown_files = history.rests_on_files
-    files = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER, unknown_files),) if unknown_files else ()
+    values = (Condition(ConditionKind.MIN_ISR_NEVER_LOWER, unknown_files),) if unknown_files else ()
+    if history.rests_on_snapshot:
+        values = (*values, Condition(ConditionKind.NOT_MADE_AGAIN))
     proofs = []
     for broker, found in whole.items():
-        conditions = (*files, *_log_not_shortened(facts, broker, found))
+        conditions = (*values, *_log_not_shortened(facts, broker, found))
         proofs.append(CompleteLog(broker, (_evidence(history, broker, found),), conditions, earlier, ranks))
     return proofs
 

@@ -6,7 +6,8 @@ What is believed of Kafka, each with its source (tried on 4.3.1 in ``tests/live/
 - A topic's value belongs to the topic id in whose life it was set. Nothing in the log removes it with the topic:
   ``ReplicationControlManager.replay(RemoveTopicRecord)`` does. A broker that reads setting and removal in one
   delta, as at its start, keeps the old value (``ConfigurationsDelta.replay(RemoveTopicRecord)`` looks only into the
-  image of before the delta), so that either may be in force.
+  image of before the delta), so that either may be in force. A controller that read it back writes it into its
+  next snapshot, for the topic that was made again (tried on 4.3.1).
 - A broker applies a delta's leaderships before its configurations (``BrokerMetadataPublisher.onMetadataUpdate``),
   so a new leader acknowledges for a moment by the values of before; see :data:`APPLIED_LATE_MS`.
 - A broker reads its file when it starts (``KafkaConfig``), so an answer tells the file for the life of its process.
@@ -54,11 +55,16 @@ CLOCKS_APART_MS = 10_000
 
 
 class MinIsrChange(NamedTuple):
-    """From ``offset`` on one of ``values`` was in force on a broker; None: that of its file."""
+    """From ``offset`` on one of ``values`` was in force on a broker; None: that of its file. With ``from_snapshot``
+    the topic's value stands in a snapshot, as the topic does; ``without`` would be in force if an earlier topic of
+    that name had it.
+    """
 
     offset: int
     time_ms: int
     values: tuple[int | None, ...]
+    from_snapshot: bool = False
+    without: int | None = None
 
 
 class LowestMinIsr(NamedTuple):
@@ -108,6 +114,22 @@ class MinIsrOverTime:
             return LowestMinIsr(min((*known, file)))
         lowest = min((*known, self._assumed))
         return LowestMinIsr(lowest, assumed=lowest > 1)
+
+    def lowest_if_made_again(self, leader: int, start: int, start_ms: int, end: int) -> int | None:
+        """The lowest value as :meth:`lowest` has it, if the value that a snapshot has of the topic is that of an
+        earlier topic of the same name. None: the topic has no value of a snapshot, or it was set in its own life.
+        """
+        restarts = self._restarts.get(leader, ())
+        process = bisect_right(restarts, start, key=_offset)
+        since = restarts[process - 1].offset if process else BEFORE_THE_LOG
+        between = self._between(leader, since, start, start_ms, end)
+        found = {one.without for one in between if one.from_snapshot}
+        file = self._files[leader][process]
+        return (
+            min((1 if file is None else file) if value is None else value for value in found)
+            if found
+            else None
+        )
 
     def _between(
         self, leader: int, since: int, start: int, start_ms: int, end: int
@@ -177,11 +199,13 @@ class _Value(NamedTuple):
 class _TopicLife(NamedTuple):
     """``rows`` are the topic's own values, those of its creation from before the log on. ``earlier`` is the last
     value of the deleted topics of the same name, which a broker may have kept; None: they had none.
+    ``in_snapshot``: its creation is older than the log, so that nothing is known of topics before it.
     """
 
     level: MinIsrLevel
     rows: list[_Value]
     earlier: int | None
+    in_snapshot: bool = False
 
 
 def _topic_values(history: MetadataHistory, topic: TopicSubject) -> _TopicLife:
@@ -190,7 +214,7 @@ def _topic_values(history: MetadataHistory, topic: TopicSubject) -> _TopicLife:
     values = [(row, value) for row, value in _values(history, level)]
     created = next((row for row in history.of(topic) if isinstance(row.change, TopicRecord)), None)
     if created is None or created.batch == IN_SNAPSHOT:
-        return _TopicLife(level, [_value(row, level, value) for row, value in values], None)
+        return _TopicLife(level, [_value(row, level, value) for row, value in values], None, in_snapshot=True)
     others = (TopicSubject(other) for other in history.topic_ids(name) if other != topic.topic_id)
     removals = [
         row.offset
@@ -230,22 +254,31 @@ def _changes(rows: Iterable[_Value], life: _TopicLife) -> list[MinIsrChange]:
     """What one broker had in force; ``rows`` are those that concern it, in the order of the log."""
     found = [MinIsrChange(BEFORE_THE_LOG, 0, _in_force({}, life))]
     values: dict[MinIsrLevel, int | None] = {}
+    from_snapshot = False
     for offset, time_ms, level, value in rows:
         values[level] = value
+        if level == life.level:
+            from_snapshot = life.in_snapshot and offset == BEFORE_THE_LOG and value is not None
         if found[-1].offset == offset:
             found.pop()
-        found.append(MinIsrChange(offset, time_ms, _in_force(values, life)))
+        without = _of_others(values, life)
+        found.append(MinIsrChange(offset, time_ms, _in_force(values, life), from_snapshot, without))
     return found
 
 
 def _in_force(values: Mapping[MinIsrLevel, int | None], life: _TopicLife) -> tuple[int | None, ...]:
     """A topic that never had a value in this life may have that of an earlier one."""
-    cluster = values.get(OF_CLUSTER)
-    broker = next((v for level, v in values.items() if level not in (OF_CLUSTER, life.level)), None)
-    now = in_force(values.get(life.level), broker, cluster)
+    own = values.get(life.level)
+    now = _of_others(values, life) if own is None else own
     if life.level in values or life.earlier is None:
         return (now,)
     return now, life.earlier
+
+
+def _of_others(values: Mapping[MinIsrLevel, int | None], life: _TopicLife) -> int | None:
+    """The value in force where the topic has none."""
+    broker = next((v for level, v in values.items() if level not in (OF_CLUSTER, life.level)), None)
+    return in_force(None, broker, values.get(OF_CLUSTER))
 
 
 def _deviating_values(life: _TopicLife, answers: Iterable[MinIsrLevels]) -> tuple[int, ...]:

@@ -105,6 +105,8 @@ class ConditionKind(StrEnum):
       host lost power, or all because a disk was replaced.
     - NOT_EMPTIED: the log of ``brokers`` is empty; its disk was not replaced.
     - NO_COMPACTION_HOLES: the log cleaner removed no record from ``brokers`` whose newer one was truncated.
+    - NOT_MADE_AGAIN: before the metadata log begins no topic of this name was deleted and made again: the
+      snapshot may have the deleted topic's min.insync.replicas. No answer and no record shows it.
     """
 
     MIN_ISR_NEVER_LOWER = "min ISR was never lower"
@@ -113,6 +115,7 @@ class ConditionKind(StrEnum):
     RECORDS_KEPT = "no unflushed records lost"
     NO_COMPACTION_HOLES = "no compaction holes"
     NOT_EMPTIED = "the empty log was always empty"
+    NOT_MADE_AGAIN = "the topic was not made again"
 
 
 class Condition(NamedTuple):

@@ -97,16 +97,21 @@ def condition_text(condition: Condition) -> str:
             return _files_text(condition.brokers) if names else "min ISR was never lower"
         case ConditionKind.NO_UNCLEAN_ELECTION:
             return "no unclean election happened" + (" before the metadata log" if condition.since_ms else "")
-        case ConditionKind.SAME_REPLICAS:
-            return "the replicas were always the same"
-        case ConditionKind.NO_COMPACTION_HOLES:
-            return "compaction left no holes"
+        case ConditionKind.SAME_REPLICAS | ConditionKind.NO_COMPACTION_HOLES | ConditionKind.NOT_MADE_AGAIN:
+            return _WITHOUT_BROKERS[condition.kind]
         case ConditionKind.NOT_EMPTIED:
             return f"the disk of {names[0]}, whose log is EMPTY, was not replaced"
         case ConditionKind.RECORDS_KEPT:
             hosts = names[0] if names else ""
             again = ", which started again," if condition.doubtful else ""
             return f"{hosts}{again} lost no unflushed records"
+
+
+_WITHOUT_BROKERS = {
+    ConditionKind.SAME_REPLICAS: "the replicas were always the same",
+    ConditionKind.NO_COMPACTION_HOLES: "compaction left no holes",
+    ConditionKind.NOT_MADE_AGAIN: "no topic of this name was deleted and made again before the metadata log begins",
+}
 
 
 def _files_text(brokers: tuple[int, ...]) -> str:

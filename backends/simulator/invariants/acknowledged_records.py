@@ -201,7 +201,7 @@ class AcknowledgedRecords:
             case ConditionKind.RECORDS_KEPT:
                 shortened = self._shortened | self._led_shortened
                 return sum((tp, broker) in shortened for broker in condition.brokers) <= condition.tolerated
-            case ConditionKind.NO_COMPACTION_HOLES:
+            case ConditionKind.NO_COMPACTION_HOLES | ConditionKind.NOT_MADE_AGAIN:
                 return True
 
     def _never_lower(self, tp: TopicPartition, brokers: tuple[int, ...], min_isr: int) -> bool:

@@ -38,6 +38,7 @@ class ControllerLog:
         self,
         *,
         min_isr: int = 2,
+        topic_min_isr: int | None = None,
         in_snapshot: bool = False,
         epoch: int = 0,
         recovering: bool = False,
@@ -50,6 +51,8 @@ class ControllerLog:
         for broker in (1, 2, 3):
             self.starts(broker)
         self.says(TopicRecord("t", "id"))
+        if topic_min_isr is not None:
+            self.says(ConfigRecord(ResourceType.TOPIC, "t", "min.insync.replicas", str(topic_min_isr)))
         partition = Registration((1, 2, 3), replicas_in_sync, 1, epoch)
         if recovering:
             partition = partition._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)

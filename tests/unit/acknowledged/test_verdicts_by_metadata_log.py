@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import permutations
 
+import pytest
+
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.from_metadata_log import InSyncHistories, in_sync_history
 from recovery.acknowledged.metadata_log_proofs import proofs_from_history
@@ -251,6 +253,36 @@ def test_a_min_isr_of_the_brokers_own_files_is_named_as_not_checked() -> None:
     verdict = told.verdict(2, ONE_AHEAD)
     assert verdict.conditions == (Condition(ConditionKind.MIN_ISR_NEVER_LOWER, (1,)),)
     assert "if the file of broker 1 sets no lower min.insync.replicas (not asked)" in verdict_text(verdict)
+
+
+@pytest.mark.parametrize(
+    ("in_snapshot", "of_others", "later", "named"),
+    [
+        (True, 1, None, True),
+        # The topic was made in the log, or its value was set there: no deleted topic had it.
+        (False, 1, None, False),
+        (True, 1, "2", False),
+        # Without the topic's own value the same one would be in force.
+        (True, 2, None, False),
+    ],
+)
+def test_a_topics_value_in_a_snapshot_may_be_that_of_a_deleted_topic(
+    *, in_snapshot: bool, of_others: int, later: str | None, named: bool
+) -> None:
+    told = ControllerLog(min_isr=of_others, topic_min_isr=2, in_snapshot=in_snapshot)
+    if later is not None:
+        told.says(ConfigRecord(ResourceType.TOPIC, "t", "min.insync.replicas", later))
+    told.isr(2, 3, leader=2)
+    told.starts(1)  # it goes by all of these values from here on
+    told.isr(2, 3, 1)
+    told.isr(2, 1, leader=1)
+    told.isr(1)
+    told.isr(1, leader=-1)
+    verdict = told.verdict(2, ONE_AHEAD)
+    assert verdict.none
+    assert (Condition(ConditionKind.NOT_MADE_AGAIN) in verdict.conditions) is named
+    text = "if no topic of this name was deleted and made again before the metadata log begins"
+    assert (text in verdict_text(verdict)) is named
 
 
 def shortened_witness(*, restarts: bool = True) -> ControllerLog:

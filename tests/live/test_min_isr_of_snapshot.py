@@ -1,0 +1,95 @@
+"""A snapshot of the metadata can have a deleted topic's min.insync.replicas for the topic that was made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backends.metadata_log.directory import DIRECTORY
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live import test_metadata_log_copy
+from tests.live.advised_operator import AGGRESSIVE, Advised, Operator, create, left
+from tests.live.incident_steps import kill, produce, start, wait_all, wait_offline
+
+CLUSTER = test_metadata_log_copy.CLUSTER
+COMMON, ALONE = 200, 300
+
+
+@pytest.fixture(scope="module")
+def made_again(cluster: KafkaCluster) -> str:
+    """The topic's name. The controller restarts, reads its log from before the first creation on, and writes a
+    snapshot. Where a snapshot was written between the two topics it does not read the value back, and another topic
+    is tried.
+    """
+    cluster.bring_all_up()
+    for number in range(10):
+        topic = f"made-again-{number}"
+        create(cluster, (topic,), [1, 2, 3], min_insync_replicas=2)
+        cluster.admin.delete_topics([topic])[topic].result(60)
+        wait_until(
+            lambda topic=topic: topic not in cluster.admin.list_topics(timeout=10).topics, "the deletion", 60
+        )
+        create(cluster, (topic,), [1, 2, 3])
+        controller = cluster.node(100)
+        controller.kill()
+        controller.start()
+        cluster.bring_all_up()
+        if _value_in_a_new_snapshot(cluster, topic):
+            return topic
+    pytest.fail("no snapshot has the old value")
+
+
+def _value_in_a_new_snapshot(cluster: KafkaCluster, topic: str) -> bool:
+    """Whether the next snapshot has a value of that topic beside the topic. The log begins behind both then."""
+    directory = cluster.node(100).log_dirs[0] / DIRECTORY
+    before = _snapshots(directory)
+    wait_until(lambda: _snapshots(directory) - before, "the next snapshot", 60)
+    newest = max(_snapshots(directory) - before)
+    name, data = topic.encode(), (directory / newest).read_bytes()
+    assert name in data
+    if name + b"\x14min.insync.replicas" not in data:
+        return False
+    offset = int(newest.partition("-")[0])
+    wait_until(lambda: _log_start(directory) >= offset, "the log to begin with a later snapshot", 120)
+    return True
+
+
+def _log_start(directory: Path) -> int:
+    return min(int(path.stem) for path in directory.glob("*.log"))
+
+
+def _snapshots(directory: Path) -> set[str]:
+    return {path.name for path in directory.glob("*.checkpoint")}
+
+
+@pytest.fixture(scope="module")
+def one_led_alone(
+    cluster: KafkaCluster, made_again: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Advised, Advised, dict[str, int]]:
+    """1 goes by min ISR 1 and takes records alone; the log of the metadata begins later than the topic."""
+    operator = Operator(cluster, tmp_path_factory.mktemp("operator"))
+    produce(cluster, made_again, COMMON, "common")
+    kill(cluster, 3, 2)
+    wait_all(cluster, (made_again,), lambda state: state.isr == (1,), "with 1 alone in the ISR")
+    produce(cluster, made_again, ALONE, "alone")
+    kill(cluster, 1)
+    start(cluster, 2, 3)
+    wait_offline(cluster, (made_again,))
+    advice = operator.advised(made_again)
+    forced = operator.advised(made_again, *AGGRESSIVE)
+    operator.elect(made_again)
+    start(cluster, 1)
+    wait_all(cluster, (made_again,), lambda state: set(state.isr) == {1, 2, 3}, "fully replicated")
+    return advice, forced, left(cluster, made_again)
+
+
+def test_the_value_of_a_snapshot_may_be_that_of_a_deleted_topic(
+    one_led_alone: tuple[Advised, Advised, dict[str, int]],
+) -> None:
+    advice, forced, found = one_led_alone
+    verdict = forced.acknowledged(2)
+    assert verdict["verdict"] == "none, unchecked"
+    assert {"kind": "the topic was not made again", "brokers": []} in verdict["conditions"]
+    assert (advice.step["kind"], advice.step["brokers"]) == ("bring back", [1])
+    assert found == {"common": COMMON}, f"{ALONE} were acknowledged with acks=all, and on broker 1 alone"
