@@ -26,10 +26,7 @@ def made_again(cluster: KafkaCluster) -> str:
     for number in range(10):
         topic = f"made-again-{number}"
         create(cluster, (topic,), [1, 2, 3], min_insync_replicas=2)
-        cluster.admin.delete_topics([topic])[topic].result(60)
-        wait_until(
-            lambda topic=topic: topic not in cluster.admin.list_topics(timeout=10).topics, "the deletion", 60
-        )
+        _delete(cluster, topic)
         create(cluster, (topic,), [1, 2, 3])
         controller = cluster.node(100)
         controller.kill()
@@ -38,6 +35,11 @@ def made_again(cluster: KafkaCluster) -> str:
         if _value_in_a_new_snapshot(cluster, topic):
             return topic
     pytest.fail("no snapshot has the old value")
+
+
+def _delete(cluster: KafkaCluster, topic: str) -> None:
+    cluster.admin.delete_topics([topic])[topic].result(60)
+    wait_until(lambda: topic not in cluster.admin.list_topics(timeout=10).topics, "the deletion", 60)
 
 
 def _value_in_a_new_snapshot(cluster: KafkaCluster, topic: str) -> bool:
