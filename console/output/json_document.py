@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import orjson
 
-VERSION = 1
+VERSIONS = dict.fromkeys(("replicas", "recover", "plan", "review", "elect", "verify", "status", "report"), 2)
+"""Of the documents whose keys got new values since the first version, which all others have."""
 
 
 def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
@@ -17,7 +18,7 @@ def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:
     So a document of thousands of partitions can be searched by line, and can be written by the fast encoder,
     which has no indentation.
     """
-    yield f'{{"schema": {_json(f"ktriage.{command}/{VERSION}")}'
+    yield f'{{"schema": {_json(f"ktriage.{command}/{VERSIONS.get(command, 1)}")}'
     for key, value in fields.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f",{_json(key)}: ["

@@ -78,9 +78,9 @@ L = TypeVar("L")
 
 def _plan(fields: Object) -> Plan:
     version = integer(fields, "formatVersion", 1)
-    if version != FORMAT_VERSION:
+    if version > FORMAT_VERSION:
         raise FieldError(
-            ".formatVersion", f"this version of the tool reads {FORMAT_VERSION}, the file has {version}"
+            ".formatVersion", f"this version of the tool reads 1 to {FORMAT_VERSION}, the file has {version}"
         )
     header = _header(fields)
     named: set[TopicPartition] = set()

@@ -16,7 +16,8 @@ from recovery.plan.topic_marks import Mark
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of a new plan. Version 1 had neither unchecked and doubtful verdicts of ``none`` nor ``acksAll``."""
 
 # A part of the format: another text would be another digest for the same plan.
 WARNING = (

@@ -29,9 +29,11 @@ from console.operations.elections.preserved_logs import (
     cut_off_at_start,
     keep_logs,
     keep_notes,
+    keeps,
     note_keeping,
     only_where_preserved,
     plan_to_keep,
+    with_keep_offer,
     without_preserved,
 )
 from console.operations.rescue.rescue_first import (
@@ -164,7 +166,10 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             return prepared
         cut_off = without_preserved(prepared, keep)
         notes = await rescue_notes(cluster, cut_off, self.rescue, operator.progress)
-        return replace(prepared, notes=(*notes, *keep_notes(keep)))
+        offered = None
+        if keep is None and operator.asks and prepared.unread and prepared.holding.rows:
+            offered = await plan_to_keep(cluster, prepared.holding, frozenset())
+        return replace(prepared, notes=(*notes, *keep_notes(keep)), offered=offered)
 
     async def _compared_now(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]
@@ -189,13 +194,14 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
 
     def question(self, prepared: PreparedPlan) -> Question:
         question = loss_question(prepared.holding, self.title, native=prepared.native)
-        return question._replace(warnings=(*question.warnings, *prepared.notes))
+        question = question._replace(warnings=(*question.warnings, *prepared.notes))
+        return with_keep_offer(question, prepared.offered)
 
     async def compare_again(
         self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]
     ) -> PreparedPlan:
         # Every row is judged again right before its election is sent, by logs and states that are read then.
-        return prepared
+        return replace(prepared, keep=prepared.offered) if keeps(answer) else prepared
 
     async def carry_out(
         self, cluster: Backend, prepared: PreparedPlan, run: ChangeRun[PreparedPlan]

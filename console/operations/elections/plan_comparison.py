@@ -34,7 +34,7 @@ class PreparedPlan:
     asked only where a row has a successor. ``cut_off`` are the rows of ``holding`` whose elections cut off what can
     be read, or could when the plan was made, ``unread`` the brokers that are down and whose logs nobody read.
     ``notes`` belong to the question, one line each.
-    ``keep``: which silent logs are to be kept, None where nobody asked.
+    ``keep``: which silent logs are to be kept, None where nobody asked; ``offered``: which could be, of a question.
     """
 
     plan: Plan
@@ -42,6 +42,7 @@ class PreparedPlan:
     holding: Plan
     native: bool = False
     keep: KeepPlan | None = None
+    offered: KeepPlan | None = None
     cut_off: frozenset[TopicPartition] = frozenset()
     unread: UnreadBrokers = field(default_factory=dict)
     notes: tuple[str, ...] = ()

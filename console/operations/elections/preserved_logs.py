@@ -13,7 +13,7 @@ from console.errors import InputError, Status
 from console.journal.recorded_keeps import keep_moves
 from console.journal.unfinished_entries import KEEP_LOG, OpenEntry, Unfinished, unfinished
 from console.operations.access import Access
-from console.operations.change import Change, ChangeRun, Conclusion, Operator
+from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.elections.election_batches import SUCCESS, Elected, RowFailure
 from console.operations.elections.plan_comparison import PreparedPlan
 from console.operations.replication.heal_replicas import move_fields
@@ -141,6 +141,30 @@ def cut_off_at_start(
         for tp, brokers in elected.of_elected(unread).items()
     }
     return {tp: brokers for tp, brokers in found.items() if brokers}
+
+
+_KEEP = " keep"
+"""Behind the answer to the question of elections: the unread logs are to be kept too."""
+
+
+def with_keep_offer(question: Question, offered: KeepPlan | None) -> Question:
+    """The question, which can be answered so that the unread logs are kept, where that is possible."""
+    if offered is None or not offered.moves:
+        return question
+    phrase, brokers = f"{question.answers[0]}{_KEEP}", both(offered.brokers)
+    left = len(offered.not_preserved)
+    where = f" (not for {counted(left, 'partition')}: {offered.not_preserved[0].why})" if left else ""
+    line = (
+        f"type {phrase!r} instead to keep the log of broker {brokers} from being cut off: right after the elections"
+        f" it is taken out of {counted(len(offered.moves), 'partition')}{where}. It must be down until then, and it"
+        f" costs {COST}"
+    )
+    return question._replace(answers=(*question.answers, phrase), warnings=(*question.warnings, line))
+
+
+def keeps(answer: str) -> bool:
+    """Whether the answer asks for that."""
+    return answer.endswith(_KEEP)
 
 
 def note_keeping(recorder: Recorder, keep: KeepPlan, plan: Plan) -> str:

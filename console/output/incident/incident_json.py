@@ -1,4 +1,4 @@
-"""An incident as ``ktriage.report/1``."""
+"""An incident as ``ktriage.report/2``."""
 
 from __future__ import annotations
 

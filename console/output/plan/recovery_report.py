@@ -84,7 +84,7 @@ def _cells(election: Election, row: PlanRow | None) -> tuple[str, ...]:
 
 
 def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]:
-    """``ktriage.elect/1`` of a preferred or an unclean election."""
+    """``ktriage.elect/2`` of a preferred or an unclean election."""
     return document(
         "elect",
         {
@@ -143,7 +143,7 @@ def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
 
 
 def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
-    """``ktriage.recover/1``, and ``ktriage.elect/1`` of a longest-log election."""
+    """``ktriage.recover/2``, and ``ktriage.elect/2`` of a longest-log election."""
     choices, elected = recovery.choices, recovery.elected
     picture, plan = choices.picture, choices.plan
     calls = {contact.broker: contact.call for contact in picture.contacts}

@@ -137,7 +137,7 @@ def request_lines(plan: Plan, *, bodies: bool, native: bool | None = None) -> It
 
 
 def review_document(plan: Plan, prepared: PreparedPlan | None, *, native: bool = False) -> Iterator[str]:
-    """``ktriage.review/1``."""
+    """``ktriage.review/2``."""
     return document(
         "review",
         {
@@ -210,7 +210,7 @@ def verified_document(
     aftermath: ElectionAftermath,
     disks: Mapping[UnreadDisk, UnreadDiskState],
 ) -> Iterator[str]:
-    """``ktriage.verify/1``."""
+    """``ktriage.verify/2``."""
     return document(
         "verify",
         {

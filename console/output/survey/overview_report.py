@@ -1,4 +1,4 @@
-"""The whole cluster on one screen, or all of it as JSON (docs/output.md, ``ktriage.status/1``)."""
+"""The whole cluster on one screen, or all of it as JSON (docs/output.md, ``ktriage.status/2``)."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def _dir_rows(dirs: Iterable[LogDir]) -> list[tuple[str, ...]]:
 
 
 def overview_document(view: Overview) -> Iterator[str]:
-    """``ktriage.status/1``."""
+    """``ktriage.status/2``."""
     calls = {contact.broker: contact.call for contact in view.contacts}
     return document(
         "status",

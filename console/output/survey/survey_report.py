@@ -258,7 +258,7 @@ def worst(surveys: tuple[Survey, ...], limit: int, importance: Importance = NO_T
 
 
 def picture_document(picture: Picture, *, explain: bool = False) -> Iterator[str]:
-    """``ktriage.replicas/1``; ``explain``: with the proof of each verdict."""
+    """``ktriage.replicas/2``; ``explain``: with the proof of each verdict."""
     calls = {contact.broker: contact.call for contact in picture.contacts}
     quorum = picture.quorum
     return document(

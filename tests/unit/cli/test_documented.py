@@ -29,13 +29,13 @@ BY_NAME = {
 """Objects whose keys are names of Kafka's or words of the tables, and no part of the schema."""
 REQUESTS = {"body", "detail"}
 """What is sent, as Kafka's own JSON files have it, or as the journal keeps it."""
-COUNTED = {"ktriage.elect/1", "ktriage.resume/1", "ktriage.journal/1", "ktriage.report/1"}
+COUNTED = {"ktriage.elect/2", "ktriage.resume/1", "ktriage.journal/1", "ktriage.report/2"}
 """Documents whose counts are by such words."""
 AS = {
-    "ktriage.elect/1": ("ktriage.apply/1", "ktriage.recover/1", "ktriage.rescue-read/1"),
+    "ktriage.elect/2": ("ktriage.apply/1", "ktriage.recover/2", "ktriage.rescue-read/1"),
     "ktriage.apply/1": ("ktriage.rescue-read/1",),
-    "ktriage.recover/1": ("ktriage.rescue-read/1",),
-    "ktriage.report/1": ("ktriage.journal/1", "ktriage.timeline/1"),
+    "ktriage.recover/2": ("ktriage.rescue-read/1",),
+    "ktriage.report/2": ("ktriage.journal/1", "ktriage.timeline/1"),
 }
 """What the row says of itself: "as", then another command."""
 

@@ -27,7 +27,7 @@ def test_a_table_is_aligned_and_leaves_out_what_is_empty_everywhere() -> None:
 def test_a_document_is_json_with_one_item_a_line() -> None:
     lines = list(document("replicas", {"counts": {"a": 1}, "partitions": [{"p": 0}, {"p": 1}], "none": []}))
     assert json.loads("\n".join(lines)) == {
-        "schema": "ktriage.replicas/1",
+        "schema": "ktriage.replicas/2",
         "counts": {"a": 1},
         "partitions": [{"p": 0}, {"p": 1}],
         "none": [],

@@ -14,7 +14,7 @@ import pytest
 
 from backends.base.answers import ClusterInfo
 from backends.simulator.adapter import SimulatorBackend
-from tests.unit.cli.command_process import Caller, environment
+from tests.unit.cli.command_process import Caller, command_line, environment, typing
 from tests.unit.cli.stale_long_tail import AGREED, TAIL
 
 FIRST = "before broker 3 is started, read its disk (ktriage rescue read"
@@ -76,6 +76,19 @@ def test_a_broker_whose_log_is_kept_may_be_started_and_its_stray_is_the_point(
     assert "keep-log of broker 3: 1 partition" in asked("journal")
     state = "set aside as -stray" if up else "not a replica any more"
     assert f'"state":"{state}"' in asked("verify", "plan.json", "--output", "json")
+
+
+@pytest.mark.parametrize(("answer", "keeps"), [("payments keep", True), ("payments", False)])
+def test_the_question_offers_to_keep_the_log_of_a_silent_broker(
+    planned: Caller, answer: str, keeps: bool
+) -> None:
+    line = command_line("ktriage", "apply", "plan.json", "--reason", "a test", *TAIL)
+    ended = typing(planned.home, line, answer)
+    assert ended.status == 0 and "type 'payments keep' instead to keep the log of broker 3" in ended.err, (
+        ended
+    )
+    assert ("when it starts it keeps its log" in ended.out) is keeps, ended
+    assert ("no replica of payments-0" in shown(planned, "status")) is keeps
 
 
 def test_a_kept_log_that_was_waived_is_not_to_be_read_any_more_and_the_replica_can_be_assigned(

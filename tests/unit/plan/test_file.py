@@ -32,6 +32,13 @@ def test_a_plan_is_written_and_read_back_and_nothing_else_is_left(tmp_path: Path
     assert names(tmp_path) == ["plan.json"]
 
 
+def test_a_plan_of_the_first_version_is_read_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    write_new(path, WHOLE.replace('"formatVersion": 2', '"formatVersion": 1'))
+    assert '"formatVersion": 1' in path.read_text()
+    assert read(path) == story()
+
+
 def test_a_file_that_exists_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text("mine")

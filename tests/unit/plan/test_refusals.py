@@ -102,8 +102,8 @@ def test_a_partition_that_stands_twice_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("was", "now", "said"),
     [
-        ('"formatVersion": 1', '"formatVersion": 2', "formatVersion: this version of the tool reads 1,"),
-        ('"formatVersion": 1,\n', "", "formatVersion: is missing"),
+        ('"formatVersion": 2', '"formatVersion": 3', "formatVersion: this version of the tool reads 1 to 2,"),
+        ('"formatVersion": 2,\n', "", "formatVersion: is missing"),
         ('"ranking": "last-record"', '"ranking": "longest"', "ranking: expected one of last-record, specification"),
         ('"strategy": "aggressive"', '"strategy": 1', "strategy: expected one of aggressive, balanced"),
         ('"madeAt": "2026', '"madeAt": "noon 2026', "madeAt: expected a time like"),
