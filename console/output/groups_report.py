@@ -12,7 +12,7 @@ from console.output.text_table import TextColumn, table
 from recovery.groups.group_values import CommittedOffset, GroupKind, GroupMembers
 from recovery.groups.offset_judgement import OffsetJudgement
 from recovery.model import Unknown
-from recovery.wording.group_text import committed_text, judgement_text
+from recovery.wording.group_text import PENDING, committed_text, judgement_text
 from recovery.wording.quantity_text import counted, printable, some_of
 
 _COLUMNS = (
@@ -94,7 +94,7 @@ def _row(row: GroupOffset, offsets: GroupOffsets) -> tuple[str, ...]:
         "?" if row.log_end < 0 else f"{row.log_end:,}",
         "-" if row.lag is None else f"{row.lag:,}",
         place,
-        printable(judgement_text(row.judgement, row.committed.epoch)),
+        PENDING if row.committed.pending else printable(judgement_text(row.judgement, row.committed.epoch)),
     )
 
 
@@ -208,6 +208,7 @@ def offset_json(row: GroupOffset, offsets: GroupOffsets) -> dict[str, object]:
         **_committed_json(row.committed),
         "logEnd": None if row.log_end < 0 else row.log_end,
         "lag": row.lag,
+        "pending": row.committed.pending,
         "elected": log.elected if isinstance(log, StayingLog) else None,
         **_judgement_json(row.judgement),
     }

@@ -56,12 +56,14 @@ class GroupMembers(NamedTuple):
 
 class CommittedOffset(NamedTuple):
     """A committed offset: the offset that is read next. ``epoch`` is that of the last record read (KIP-320),
-    NO_EPOCH where the client committed none.
+    NO_EPOCH where the client committed none. ``pending``: a transaction that is open has committed another offset
+    in its place; until that ends, Kafka tells no member where to read on (UNSTABLE_OFFSET_COMMIT).
     """
 
     offset: int
     epoch: int = NO_EPOCH
     metadata: str = ""
+    pending: bool = False
 
 
 class GuessedUse(StrEnum):

@@ -143,7 +143,7 @@ def _with_epoch(
     committed: CommittedOffset, surviving: SurvivingLog, cut_off: Sequence[EpochSpan]
 ) -> OffsetJudgement | None:
     """None where the epoch does not tell which branch the last record is on."""
-    offset, epoch, _ = committed
+    offset, epoch = committed.offset, committed.epoch
     if any(span.epoch == epoch and span.start < offset <= span.end for span in cut_off):
         return _cut(offset, surviving, _branch_start(offset, epoch, cut_off))
     spans = surviving.lineage.spans

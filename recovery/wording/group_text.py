@@ -31,6 +31,12 @@ def committed_text(committed: CommittedOffset) -> str:
     return f"{offset(committed.offset)} ({epoch})"
 
 
+PENDING = (
+    "a transaction that is open has committed another offset: until it ends, no member that starts reads on"
+    " (UNSTABLE_OFFSET_COMMIT); ktriage transactions shows it"
+)
+
+
 def judgement_text(judgement: OffsetJudgement | Unknown, epoch: int = NO_EPOCH) -> str:
     """What the group does if nothing is done, and where it should go back to. ``epoch`` is the committed one.
     Java's client checks it (4.3); librdkafka (2.16) does not in partitions that the group has assigned to it.

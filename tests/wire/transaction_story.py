@@ -17,6 +17,7 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.served.api_versions import Api
+from console.operations.consumers.group_offsets import GroupSelection, read_group_offsets
 from console.operations.consumers.hanging_transactions import PartitionsTransactions, read_transactions
 from recovery.model import TopicPartition as Partition
 from recovery.model import Unknown
@@ -104,9 +105,11 @@ def _steps(side: StorySide) -> Iterator[tuple[str, Any]]:
     aborts.send_offsets_to_transaction(
         [TopicPartition(ENDED, 0, 5)], _group(side).consumer_group_metadata(), WAIT
     )
+    yield "a group waits for the offsets of an open transaction", asyncio.run(_group_offset(side))
     aborts.abort_transaction(WAIT)
     _replicated(side, LOST, 2)
     yield "offsets of a transaction that was aborted", _committed_offset(side)
+    yield "the group waits for nothing any more", asyncio.run(_group_offset(side))
     again = transactional_producer(side, "stays", PATIENT)
     yield "a second producer of the same id fences the first", _refusal(stays)
     yield "and ends its transaction", _view(side, ENDED, 14)
@@ -146,7 +149,9 @@ STORY: Story = {
     "an open transaction hides what was committed after it": TransactionView(
         (*_AT_FIRST, *_THEN), _EVERYTHING, 9, 13, (("Ongoing", "open and alive", 9, 0),)
     ),
+    "a group waits for the offsets of an open transaction": (4, True, True),
     "offsets of a transaction that was aborted": 4,
+    "the group waits for nothing any more": (4, False, False),
     "a second producer of the same id fences the first": "_FENCED",
     "and ends its transaction": TransactionView((*_AT_FIRST, *_THEN, *_LATER), _EVERYTHING, 14, 14),
     "producers, by their last sequence and open transaction": ((-1, -1), (1, -1), (2, -1), (4, -1)),
@@ -208,6 +213,17 @@ async def _write_marker(side: StorySide) -> str | None:
         one = row.transaction
         marker = Marker(one.tp, one.producer_id, one.epoch, True, 0)
         return (await backend.marker_writer().write(2, [marker]))[marker]
+    finally:
+        await backend.close()
+
+
+async def _group_offset(side: StorySide) -> tuple[int, bool, bool]:
+    """The committed offset, whether another one is pending, and whether the group is shown as concerned."""
+    backend = LiveBackend(ClientSettings(parse_addresses(str(side.settings["bootstrap.servers"]))))
+    try:
+        await backend.open()
+        (row,) = (await read_group_offsets(backend, GroupSelection(groups=(GROUP,)), WAIT)).rows
+        return row.committed.offset, row.committed.pending, row.concerned
     finally:
         await backend.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backends.base.consumer_groups import Commits
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup
 
 OFFSET_COMMIT, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_GROUP_DESCRIBE = 8, 9, 15, 16, 69
+_UNSTABLE_OFFSET_COMMIT = 88
 NONE_COMMITTED = -1
 
 
@@ -85,14 +87,27 @@ async def fetch_offsets(
             OffsetFetchRequestGroup(group_id=GroupId(group), member_id=None, topics=topics)
             for group in groups
         ),
-        require_stable=False,
+        require_stable=True,
     )
     answer = await conn.send(request, OffsetFetchResponse)
+    pending = {
+        (str(group.group_id), TopicPartition(str(topic.name), row.partition_index))
+        for group in answer.groups
+        for topic in group.topics
+        for row in topic.partitions
+        if row.error_code == _UNSTABLE_OFFSET_COMMIT
+    }
+    if pending:
+        answer = await conn.send(replace(request, require_stable=False), OffsetFetchResponse)
     found: dict[str, Commits | Unknown] = dict.fromkeys(
         groups, Unknown(Why.NOT_ANSWERED, f"{conn.where}: OffsetFetch left the group out")
     )
     shared = SharedValues()
     found.update((str(group.group_id), _commits(group, shared)) for group in answer.groups)
+    for name, tp in pending:
+        commits = found.get(name)
+        if not isinstance(commits, Unknown | None) and tp in commits:
+            found[name] = {**commits, tp: commits[tp]._replace(pending=True)}
     return found
 
 

@@ -148,7 +148,11 @@ class GroupCoordinator:
     # Descriptions of groups.
 
     def _listed(self, name: str) -> ask.ListedGroup:
-        offsets = tuple(self._context.groups.committed(name, self._log(name)).items())
+        pending = self._context.groups.unstable(name)
+        offsets = tuple(
+            (tp, committed._replace(pending=True) if tp in pending else committed)
+            for tp, committed in self._context.groups.committed(name, self._log(name)).items()
+        )
         return ask.ListedGroup(self._groups.get(name, ClassicGroup(name, protocol_type=CONSUMER)), offsets)
 
     def _described(self, name: str) -> ClassicGroup | Error:

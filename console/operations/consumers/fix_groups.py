@@ -30,6 +30,7 @@ from console.operations.elections.plan_file_checks import refuse_other_cluster
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import TopicPartition, Unknown
+from recovery.wording.group_text import PENDING
 from recovery.wording.quantity_text import counted
 
 OFFSETS_AN_ENTRY = 2_000
@@ -222,6 +223,8 @@ def _csv(text: str) -> str:
 
 def _why_not(row: GroupOffset, offsets: GroupOffsets, uncertain: bool) -> str | None:
     judgement, log = row.judgement, offsets.logs[row.tp]
+    if row.committed.pending:
+        return PENDING
     if isinstance(judgement, Unknown):
         return str(judgement)
     if isinstance(log, StayingLog) and not log.elected:

@@ -72,7 +72,9 @@ class GroupOffset(NamedTuple):
     @property
     def concerned(self) -> bool:
         """Whether the group is not known to read on where it should."""
-        return isinstance(self.judgement, Unknown) or not self.judgement.harmless
+        if isinstance(self.judgement, Unknown) or self.committed.pending:
+            return True
+        return not self.judgement.harmless
 
 
 @dataclass(frozen=True, slots=True)

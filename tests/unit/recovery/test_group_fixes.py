@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -14,6 +15,7 @@ from console.operations.change import Operator
 from console.operations.consumers import fix_groups
 from console.operations.consumers.fix_groups import FixGroups, PreparedGroupFix, prepared_fix
 from console.operations.consumers.group_offsets import GroupOffset, GroupOffsets, GroupSelection, StayingLog
+from console.output.groups_report import group_lines
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog
 from recovery.model import EpochSpan, Lineage, TopicPartition
@@ -60,3 +62,17 @@ def test_a_group_that_read_on_while_the_question_stood_open_is_not_moved(
     operator = cast("Operator[PreparedGroupFix]", Asked())
     with pytest.raises(NotDone, match="changed while the question stood open"):
         asyncio.run(change.compare_again(cast("Backend", None), before, "1", operator))
+
+
+def test_a_group_whose_offset_is_pending_in_a_transaction_does_not_read_on_and_is_not_moved() -> None:
+    """Whatever its last committed offset says: Kafka answers UNSTABLE_OFFSET_COMMIT until the transaction ends."""
+    found = offsets(OffsetJudgement(LastReadPlace.COMMON), committed=10)
+    (row,) = found.rows
+    assert not row.concerned
+    waits = row._replace(committed=row.committed._replace(pending=True))
+    found = replace(found, rows=(waits,))
+    assert waits.concerned
+    prepared = prepared_fix("c", found, uncertain=True)
+    assert prepared.fixes == () and "a transaction that is open" in prepared.left[0].why
+    shown = "\n".join(group_lines(found, 0, every=True))
+    assert "no member that starts reads on (UNSTABLE_OFFSET_COMMIT)" in shown and "  reads on" not in shown
