@@ -103,3 +103,23 @@ def test_no_printed_command_is_refused_or_leads_to_itself(
             steps.append(Step(words, state, changes, line))
         if agreed:
             steps.append(Step(("handover", *walk.where), state, changes, "the operator"))
+
+
+TO_START = re.compile(r"(?:Start|[Bb]ring) (?:broker|brokers) ([\d, and or]+)")
+NOT_TO_START = re.compile(r"[Dd]o not start (?:broker|brokers) ([\d, and or]+)")
+STEPS = re.compile(r"(?=Do first|Only then[ :(]|Then[ :(])")
+
+
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda name: Path(name).stem)
+def test_no_broker_is_to_be_started_and_not_to_be_started(incident: str, call: Caller) -> None:
+    """Unless the one stands expressly after the other."""
+    for command in ("status", "handover"):
+        shown = " ".join(call("ktriage", command, "--simulate", incident).out.split())
+        now = [step for step in STEPS.split(shown) if not step.startswith("Only then")]
+        assert not _brokers(NOT_TO_START, [shown]) & _brokers(TO_START, now), f"{command}: {shown}"
+
+
+def _brokers(pattern: re.Pattern[str], steps: list[str]) -> set[str]:
+    return {
+        number for step in steps for named in pattern.findall(step) for number in re.findall(r"\d+", named)
+    }
