@@ -316,6 +316,9 @@ def test_a_reassignment_that_waits_for_a_dead_broker_is_cancelled(
         assert set(cluster.metadata.partition(topic, 0).replicas) == {1, 2, 5}, topic
     status, again = console.json("heal", *gone(4))
     assert (status, again["cancelled"], again["moves"]) == (0, [], []), again
+    unregister = "heal unregister --broker-id 4 --gone-for-good"
+    assert unregister in console("handover").out
+    assert unregister in console("heal", *gone(4)).err
     unregistered = console("heal", "unregister", *gone(4), *AGREED)
     assert unregistered.status == 0, unregistered
     assert len({record.value for record in cluster.client.consume("waits", 0)}) == 50

@@ -346,11 +346,14 @@ def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
     them any more. None while a heal is unfinished, or where it was undone.
     """
     now = incident.sources.now
+    virtual = incident.sources.virtual
     heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
     if now is None or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
         return
     assigned = {broker for state in now.partitions.states for broker in state.replicas}
     for broker in heals[-1].detail.get("gone", ()):
         listed = now.cluster.broker(broker)
-        if listed is not None and listed.fenced:
-            yield broker, broker not in assigned
+        healed = broker not in assigned
+        # A simulated cluster does not unregister brokers: nothing is left to do there.
+        if listed is not None and listed.fenced and not (healed and virtual):
+            yield broker, healed
