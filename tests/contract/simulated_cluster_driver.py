@@ -120,12 +120,16 @@ class SimulatedClusterDriver:
 
     def _at_leader(self, tp: TopicPartition, body: Any) -> Any:
         self.wait(lambda: self.partition(tp).has_leader, f"a leader of {tp}")
-        answers: list[Any] = []
         leader = self.partition(tp).leader
         if getattr(body, "acks", None) == 0:
             self._client.send_one_way(node(leader), body)
             return ProduceReply(None)
-        self._client.ask(node(leader), body, round(SECONDS * SECOND), answers.append)
+        return self.asked(leader, body)
+
+    def asked(self, broker: int, body: Any) -> Any:
+        """That broker's answer, whatever it is for the partition."""
+        answers: list[Any] = []
+        self._client.ask(node(broker), body, round(SECONDS * SECOND), answers.append)
         self.wait(lambda: bool(answers), f"an answer to {body}")
         return answers[0]
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from kio.schema.alter_replica_log_dirs.v2.request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -39,6 +39,8 @@ from backends.simulator.messages import (
     SetConfig,
     UpdateFeature,
 )
+from backends.simulator.network import OPERATOR, NetworkNode
+from backends.simulator.network import broker as node
 from backends.simulator.scenario.timeline import ScenarioTransactions
 from recovery.controller.rules import ELR_FEATURE
 from recovery.model import TopicPartition
@@ -106,6 +108,18 @@ class Side(ClusterDriver, Protocol):
         """Waits for ``wanted`` and returns it; returns the actual states at the timeout."""
         ...
 
+    def produce_at(self, broker: int, topic: str, partition: int, count: int) -> None:
+        """Records with acks=all, each acknowledged by that broker, which need not be the controllers' leader."""
+        ...
+
+    def cut_off(self, broker: int) -> None:
+        """Neither the controllers nor other brokers hear the broker; returns when it is fenced."""
+        ...
+
+    def mend(self) -> None:
+        """Ends the cuts; returns when no broker is fenced."""
+        ...
+
     def set_config(self, topic: str, name: str, value: str) -> None: ...
 
     def set_broker_min_isr(self, broker: int, value: int | None) -> None:
@@ -156,6 +170,7 @@ class SimulatedSide(SimulatedClusterDriver):
         super().__init__(BROKERS, seed=seed, config=config)
         self.placements: dict[str, Placement] = {}
         self.refused: list[str] = []
+        self._cut_off: set[NetworkNode] = set()
         self.transactions = ScenarioTransactions(self.world, self.refused.append)
 
     def create_topic(
@@ -201,6 +216,26 @@ class SimulatedSide(SimulatedClusterDriver):
             self.simulation.advance_to(self.simulation.now + QUIET)
             if before == {tp: self.snapshot(tp) for tp in tps}:
                 return before
+
+    def produce_at(self, broker: int, topic: str, partition: int, count: int) -> None:
+        tp = TopicPartition(topic, partition)
+        answer = self.asked(broker, Produce(tp, count, -1))
+        assert isinstance(answer, ProduceReply) and answer.error is None, answer
+
+    def cut_off(self, broker: int) -> None:
+        self._cut_off.add(node(broker))
+        self.world.network.cut([node(broker)], self._others(broker))
+        self._wait_fenced(broker)
+
+    def resume(self, broker: int) -> None:
+        heard = [other for other in self._others(broker) if other not in self._cut_off]
+        self.world.network.heal([node(broker)], [OPERATOR, *heard])
+        self.start(broker)
+
+    def mend(self) -> None:
+        self.world.network.heal_all()
+        self.start(*(broker.id for broker in self._cut_off))
+        self._cut_off.clear()
 
     def set_config(self, topic: str, name: str, value: str) -> None:
         self._done(SetConfig(topic, name, value))
@@ -335,6 +370,30 @@ class RealSide(RealClusterDriver):
     def set_elr(self, level: int) -> None:
         verb = "upgrade" if level else "downgrade"
         self.cluster.tools("kafka-features", verb, "--feature", f"{ELR_FEATURE}={level}")
+
+    def produce_at(self, broker: int, topic: str, partition: int, count: int) -> None:
+        address = f"127.0.0.1:{self.cluster.node(broker).port}"
+        # Its own metadata names it as the leader. Nothing is sent twice: the log ends are compared.
+        settings = {"bootstrap.servers": address, "acks": "all", "retries": 0, "log_level": 0}
+        producer = Producer(settings | {"message.timeout.ms": int(SETTLE_SECONDS * 1000)})
+        errors: list[KafkaError | None] = []
+        for number in range(count):
+            value = f"at-{broker}-{number}".encode()
+            producer.produce(topic, value, partition=partition, on_delivery=lambda e, _: errors.append(e))
+        assert producer.flush(SETTLE_SECONDS) == 0
+        assert errors == [None] * count
+
+    def cut_off(self, broker: int) -> None:
+        for other in (*self.cluster.controllers, *BROKERS):
+            if other != broker:
+                self.cluster.links.cut(broker, other)
+        self.cluster.metadata.cut_off.add(broker)
+        self.cluster.metadata.wait_fenced(broker)
+
+    def mend(self) -> None:
+        self.cluster.links.mend()
+        self.cluster.metadata.cut_off.clear()
+        self.cluster.metadata.wait_live(BROKERS)
 
     def set_config(self, topic: str, name: str, value: str) -> None:
         self._alter(2, topic, name, value)

@@ -74,6 +74,8 @@ async def do(side: Side, step: Step, expected: States) -> None:
         _compare_described(side, step.describe)
     elif step.produce is not None and step.produce.refused:
         assert side.is_refused(step.produce.topic, step.produce.partition), step
+    elif step.produce is not None and step.produce.at is not None:
+        side.produce_at(step.produce.at, step.produce.topic, step.produce.partition, step.produce.records)
     elif step.produce is not None:
         side.produce(step.produce.topic, step.produce.records, step.produce.partition, step.produce.acks)
     elif step.reassign is not None:
@@ -98,7 +100,11 @@ def _brokers(side: Side, step: Step, expected: States) -> None:
         side.pause(broker)
     for broker in step.resume or ():
         side.resume(broker)
-    if step.power_off is not None:
+    for broker in step.cut_off or ():
+        side.cut_off(broker)
+    if step.mend:
+        side.mend()
+    elif step.power_off is not None:
         side.power_off(step.power_off, expected)
     elif step.flush is not None:
         side.flush()

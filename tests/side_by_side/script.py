@@ -33,9 +33,12 @@ class Where(Strict):
 
 
 class Produce(Where):
-    """``records``, each of which must be acknowledged; ``refused``: for want of replicas in the ISR none is."""
+    """``records``, each of which must be acknowledged; ``refused``: for want of replicas in the ISR none is.
+    ``at``: by this broker, of which the producer hears alone; else by the leader.
+    """
 
     records: int
+    at: int | None = None
     acks: Literal["0", "1", "all"] = "all"
     refused: bool = False
 
@@ -169,6 +172,7 @@ class Step(Strict):
 
     ``flush``: all that was written so far is on the disks, and outlasts a loss of power. ``elr``: the level of
     eligible.leader.replicas.version. ``pause``: nobody hears anything of the broker any more, as behind a cut.
+    ``cut_off``: no controller and no other broker hears it, and clients do; ``mend`` ends all such cuts.
     ``led``: whether the quorum has a leader afterwards. ``make_again``: the topic of that name is deleted, and
     another of it created.
     """
@@ -178,6 +182,8 @@ class Step(Strict):
     shut_down: tuple[int, ...] | None = None
     pause: tuple[int, ...] | None = None
     resume: tuple[int, ...] | None = None
+    cut_off: tuple[int, ...] | None = None
+    mend: Literal[True] | None = None
     power_off: tuple[int, ...] | None = None
     flush: Literal[True] | None = None
     start: tuple[int, ...] | None = None
@@ -218,21 +224,27 @@ class Step(Strict):
 
 class Script(Strict):
     """``about`` says what the story is. With ``quorum`` it is about controllers, and their quorum is compared; with
-    ``auto_join`` they join by themselves (KIP-853, ``controller.quorum.auto.join.enable``).
+    ``auto_join`` they join by themselves (KIP-853, ``controller.quorum.auto.join.enable``). With ``cuts`` it needs
+    links that can be cut.
     """
 
     about: str
     quorum: bool = False
     auto_join: bool = False
+    cuts: bool = False
     topics: tuple[Topic, ...]
     steps: tuple[Step, ...]
 
 
-def names(quorum: bool = False, auto_join: bool = False) -> list[str]:
-    """The scripts about partitions, or those about the quorum; those in which controllers join by themselves."""
+def names(quorum: bool = False, auto_join: bool = False, cuts: bool = False) -> list[str]:
+    """The scripts about partitions, or those about the quorum; those in which controllers join by themselves; those
+    that cut links.
+    """
     found = {path.stem: read(path.stem) for path in sorted(SCRIPTS.glob("*.yaml"))}
     return [
-        name for name, script in found.items() if (script.quorum, script.auto_join) == (quorum, auto_join)
+        name
+        for name, script in found.items()
+        if (script.quorum, script.auto_join, script.cuts) == (quorum, auto_join, cuts)
     ]
 
 

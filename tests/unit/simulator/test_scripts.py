@@ -14,7 +14,7 @@ from tests.side_by_side.quorum import QuorumSnapshot, SimulatedHosts, joining, p
 from tests.side_by_side.script import names, read
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", [*names(), *names(cuts=True)])
 async def test_the_script_comes_to_what_it_shows(name: str) -> None:
     script = read(name)
     points = await simulate(script, SimulatedSide())
