@@ -40,6 +40,8 @@ NOT_ASKED = Unknown(Why.NOT_ANSWERED, "not asked")
 NOT_SETTLED = Unknown(Why.NOT_ANSWERED, "not settled in time")
 
 _made = tuple.__new__
+_ANSWERED = tuple(map(repeat, Replica._field_defaults.values()))
+"""What the log of a replica says that was not read from a disk."""
 _topic, _partition, _leader, _leader_epoch, _replicas = map(
     itemgetter,
     map(PartitionState._fields.index, ("topic", "partition", "leader", "leader_epoch", "replicas")),
@@ -162,7 +164,7 @@ class TopicBatch:
         if not self.states:
             return ()
         standings = self._standings(broker, brokers)
-        rows: Iterable[Any] = zip(repeat(broker), standings, self._logs(sizes), repeat(None), repeat(False))
+        rows: Iterable[Any] = zip(repeat(broker), standings, self._logs(sizes), *_ANSWERED)
         return zip(self.indices, map(_made, repeat(Replica), rows), strict=True)
 
     def replica(
