@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import Producer
 from kio.schema.alter_replica_log_dirs.v2.request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -15,14 +16,17 @@ from kio.schema.alter_replica_log_dirs.v2.request import (
 from kio.schema.alter_replica_log_dirs.v2.response import AlterReplicaLogDirsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.produce.v9.response import ProduceResponse
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i32
+from kio.static.primitive import Records, i8, i16, i32, i32Timedelta
 
 from backends.base.protocol import Backend
 from backends.live.adapter import LiveBackend
@@ -50,6 +54,7 @@ from testbed.kafka.log_files import cut_log, read_log
 from tests.contract.cluster_driver import ClusterDriver
 from tests.contract.real_cluster_driver import RealClusterDriver
 from tests.contract.simulated_cluster_driver import QUICK, SimulatedClusterDriver
+from tests.unit.rescue.batches import batch
 
 BROKERS = (1, 2, 3, 4, 5)
 """Scripts use four; the last one always runs, to read the controllers' state from it."""
@@ -372,16 +377,19 @@ class RealSide(RealClusterDriver):
         self.cluster.tools("kafka-features", verb, "--feature", f"{ELR_FEATURE}={level}")
 
     def produce_at(self, broker: int, topic: str, partition: int, count: int) -> None:
-        address = f"127.0.0.1:{self.cluster.node(broker).port}"
-        # Its own metadata names it as the leader. Nothing is sent twice: the log ends are compared.
-        settings = {"bootstrap.servers": address, "acks": "all", "retries": 0, "log_level": 0}
-        producer = Producer(settings | {"message.timeout.ms": int(SETTLE_SECONDS * 1000)})
-        errors: list[KafkaError | None] = []
-        for number in range(count):
-            value = f"at-{broker}-{number}".encode()
-            producer.produce(topic, value, partition=partition, on_delivery=lambda e, _: errors.append(e))
-        assert producer.flush(SETTLE_SECONDS) == 0
-        assert errors == [None] * count
+        # A client library would ask another broker who leads.
+        data = PartitionProduceData(index=i32(partition), records=Records(batch(0, count, -1)))
+        request = ProduceRequest(
+            transactional_id=None,
+            acks=i16(-1),
+            timeout=i32Timedelta.parse(timedelta(seconds=ANSWER_SECONDS)),
+            topic_data=(TopicProduceData(name=TopicName(topic), partition_data=(data,)),),
+        )
+        with Connection(self.cluster.node(broker).port, None, ANSWER_SECONDS) as connection:
+            answer = connection.ask(request, ProduceResponse)
+        (reported,) = answer.responses
+        (row,) = reported.partition_responses
+        assert row.error_code is ErrorCode.none, row
 
     def cut_off(self, broker: int) -> None:
         for other in (*self.cluster.controllers, *BROKERS):
