@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,18 @@ class EntriesSettled:
     rows: frozenset[TopicPartition]
 
 
+def _topic_ids(detail: object) -> Iterator[str]:
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            if key == "topicId":
+                yield str(value)
+            else:
+                yield from _topic_ids(value)
+    elif isinstance(detail, list | tuple):
+        for value in detail:
+            yield from _topic_ids(value)
+
+
 Event = EntryBegun | EntryEnded | EntriesSettled
 
 
@@ -68,6 +80,16 @@ class RunRecord:
     ended: bool
     status: int | None
     counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def topic_ids(self) -> frozenset[str]:
+        """The ids of all topics that the run names; empty where it names none by id."""
+        found: set[str] = set()
+        for event in self.events:
+            if isinstance(event, EntryBegun):
+                found.update(row.topic_id for row in event.rows)
+                found.update(_topic_ids(event.detail))
+        return frozenset(found - {""})
 
     @property
     def run_id(self) -> str:
@@ -225,3 +247,23 @@ _EVENTS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
     "after": _after,
     "settled": _settled,
 }
+
+
+def of_other_topics(
+    runs: Sequence[RunRecord], topic_ids: Collection[str]
+) -> tuple[tuple[RunRecord, ...], tuple[RunRecord, ...]]:
+    """The runs that may be of the cluster with these topics, and those that name topics by id of which it has none:
+    the topics were deleted since, or the run was on another cluster with the same cluster id, as two clusters have
+    that were formatted with the default of an image.
+    """
+    others = [run for run in runs if run.topic_ids and run.topic_ids.isdisjoint(topic_ids)]
+    return tuple(run for run in runs if run not in others), tuple(others)
+
+
+def other_topics_text(count: int, cluster_id: str) -> str:
+    """Words for runs that name topics of which the cluster has none."""
+    name = "1 run in the journal of {} names" if count == 1 else f"{count:,} runs in the journal of {{}} name"
+    return (
+        f"{name.format(cluster_id)} only topics that this cluster does not have: they were deleted since, or it is"
+        f" another cluster with the same id (ktriage journal --cluster-id {cluster_id} shows all)"
+    )

@@ -9,6 +9,9 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import (
     BrokenObservation,
@@ -21,7 +24,7 @@ from pipeline.snapshot.catalog import (
 from pipeline.snapshot.input_splits import ClusterFiles
 from pipeline.snapshot.observation import Observation
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import DataFile, data_files, opened
+from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
 from pipeline.tables.schemas import PARTITION_STATES
 
 KEY = ("cluster_id", "topic", "partition")
@@ -140,6 +143,20 @@ def _instead(cut_off: BrokenObservation, chain: Chain | None) -> str:
         return cut_off.reason
     asked = chain.newest.taken_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return f"{cut_off.reason}; --at {asked} is the newest whole one"
+
+
+def newest_topic_ids(root: StoragePath, cluster_id: str) -> frozenset[str]:
+    """The ids of the topics in the newest day's snapshots of that cluster; empty where there are none. Raises
+    PipelineError.
+    """
+    by_day = {day: files for (name, day), files in _files_by_day(root).items() if name == cluster_id}
+    if not by_day:
+        return frozenset()
+    schema = pa.schema([PARTITION_STATES.schema.field("topic_id")])
+    found: set[str] = set()
+    for file in by_day[max(by_day)]:
+        found.update(pc.unique(read_file(file, schema)["topic_id"]).to_pylist())
+    return frozenset(found)
 
 
 _FilesByDay = Mapping[tuple[str, date], Sequence[DataFile]]

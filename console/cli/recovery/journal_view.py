@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import Status
 from console.journal.journal import running
-from console.journal.run_records import read_runs
+from console.journal.run_records import of_other_topics, other_topics_text, read_runs
 from console.journal.state_access import records_access
 from console.journal.unfinished_entries import left_open
 from console.output.journal_report import ClusterJournal, journal_document, journal_lines
@@ -22,12 +23,20 @@ from recovery.wording.unread_disk_text import unread_disk_lines
 
 def show(run: Run, cluster_id: str | None, last: int) -> int:
     """Prints the journal; returns the exit status."""
+    topic_ids: frozenset[str] | None = None
     if cluster_id is None and run.named is not None:
-        cluster_id = _through_controllers(run) if run.named.kind == "controllers" else run.read(_cluster_id)
+        if run.named.kind == "controllers":
+            cluster_id = _through_controllers(run)
+        else:
+            cluster_id, topic_ids = run.read(_identity)
     ids = [cluster_id] if cluster_id is not None else _recorded()
     journals = []
     for known in ids:
-        runs = read_runs(known)
+        runs = tuple(read_runs(known))
+        if topic_ids is not None:
+            runs, others = of_other_topics(runs, topic_ids)
+            if others:
+                run.screen.say(f"left out: {other_topics_text(len(others), known)}")
         going_on = running(known)
         journals.append(
             ClusterJournal(known, runs[-last:], len(runs), "" if going_on is None else going_on.run_id)
@@ -52,8 +61,16 @@ def _through_controllers(run: Run) -> str:
     return read_quorum(run, opened)
 
 
-async def _cluster_id(backend: Backend, _stop: StopRequest) -> str:
-    return (await backend.open()).cluster_id
+async def _identity(backend: Backend, _stop: StopRequest) -> tuple[str, frozenset[str] | None]:
+    """The cluster's id and the ids of its topics; None where they are not known, or not all of them."""
+    cluster_id = (await backend.open()).cluster_id
+    try:
+        found = await backend.partitions()
+    except BackendError:
+        return cluster_id, None
+    if found.hidden or found.not_compared is not None:
+        return cluster_id, None
+    return cluster_id, frozenset(state.topic_id for state in found.states)
 
 
 def _recorded() -> list[str]:

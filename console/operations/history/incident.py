@@ -15,7 +15,14 @@ from console.journal.journal import cluster_directory, running
 from console.journal.planned_elections import PLANNED, PlannedElection, planned_elections
 from console.journal.recorded_keeps import keeps_of
 from console.journal.recorded_restores import RecordedRestore, recorded_restores
-from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
+from console.journal.run_records import (
+    EntryBegun,
+    EntryEnded,
+    RunRecord,
+    of_other_topics,
+    other_topics_text,
+    read_runs,
+)
 from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinished, left_open
 from console.journal.unread_disks import DISK_READ
 from console.operations.consumers.hanging_transactions import PartitionsTransactions
@@ -156,7 +163,14 @@ def collect_for_handover(sources: IncidentSources) -> Incident:
     except (InputError, JournalError) as error:
         gaps = (*sources.gaps, f"The journal was not read: {error}")
         return replace(_collected(replace(sources, gaps=gaps), ()), recorded=False)
-    return _collected(sources, recorded)
+    now = sources.now
+    if now is None or now.partitions.hidden or now.partitions.not_compared is not None:
+        return _collected(sources, recorded)
+    own, others = of_other_topics(recorded, {state.topic_id for state in now.partitions.states})
+    if others:
+        left_out = f"Left out: {other_topics_text(len(others), sources.cluster_id)}."
+        sources = replace(sources, gaps=(*sources.gaps, left_out))
+    return _collected(sources, own)
 
 
 def _collected(sources: IncidentSources, recorded: Sequence[RunRecord]) -> Incident:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import is_recorded, last_known_id, newest_moment
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, new_name, write_failure
+from pipeline.snapshot.state_sources import newest_topic_ids
 from pipeline.snapshot.survey_rows import Fingerprints, batch_of
 from pipeline.snapshot.upkeep import FULL_EVERY
 from pipeline.storage import StoragePath
@@ -87,8 +89,20 @@ class Series:
         return await self._counted(lambda: self._changes(progress))
 
     async def open(self) -> None:
-        """Connects to the cluster. Raises BackendError."""
+        """Connects to the cluster. Raises BackendError, and PipelineError where the snapshots that are there under
+        its id are of another cluster: they share no topic id with it.
+        """
         self._cluster_id = (await self._counted(self._backend.open)).cluster_id
+        recorded = await asyncio.to_thread(newest_topic_ids, self._taking.root, self._cluster_id)
+        if not recorded:
+            return
+        found = await self._counted(self._backend.partitions)
+        if found.states and not found.hidden and recorded.isdisjoint(s.topic_id for s in found.states):
+            raise PipelineError(
+                f"{self._taking.root.uri}: has snapshots of cluster {self._cluster_id} with other topics, none of"
+                " which is on this cluster: it is another cluster with the same id, or every topic was made again."
+                " Give another directory, so that they are kept apart; nothing was written"
+            )
 
     async def _full(self, progress: Progress | None, *, series: bool) -> Observation:
         prints = Fingerprints() if series else None

@@ -31,6 +31,7 @@ LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
 """Each broker's log dirs, or why they are not known."""
 LAST_DIRS = "log-dirs"
 FAILED = "failed"
+TOPICS = "topicIds"
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ async def survey_log_dirs(backend: Backend, cluster: ClusterInfo) -> Disks:
 
 def with_memory(cluster: ClusterInfo, partitions: Partitions, dirs: LogDirs) -> Disks:
     """With what is remembered of this cluster's log dirs."""
-    document = recall(cluster.cluster_id, LAST_DIRS)
+    document = _recalled(cluster, partitions)
     last = dirs_from_json(document)
     return Disks(cluster, partitions, dirs, last, tuple(_failed_before(document, dirs, last)))
 
@@ -139,11 +140,22 @@ def failed_before(cluster: ClusterInfo, partitions: Partitions, dirs: LogDirs) -
     time; while nothing has, nothing is written.
     """
     fails = any(one.error for listed in dirs.values() if not isinstance(listed, Unknown) for one in listed)
-    if not fails and FAILED not in (recall(cluster.cluster_id, LAST_DIRS) or {}):
+    if not fails and FAILED not in (_recalled(cluster, partitions) or {}):
         return ()
     disks = with_memory(cluster, partitions, dirs)
     _remember(disks)
     return disks.failed_before
+
+
+def _recalled(cluster: ClusterInfo, partitions: Partitions) -> Mapping[str, Any] | None:
+    """Nothing where none of the topics that were there is there now: then it is of another cluster with the same
+    id, or what the disks held is gone anyway.
+    """
+    document = recall(cluster.cluster_id, LAST_DIRS)
+    known = set((document or {}).get(TOPICS) or ())
+    if known and known.isdisjoint(state.topic_id for state in partitions.states):
+        return None
+    return document
 
 
 def _failed_before(
@@ -234,7 +246,8 @@ def keep(disks: Disks, now: float) -> dict[str, object]:
                 placed[broker].setdefault(former.get(tp, path) if late else path, set()).add(tp)
     _keep_unlisted(disks, placed, was, states)
     document: dict[str, object] = {
-        "brokers": {str(b): {p: _by_topic(tps) for p, tps in d.items()} for b, d in placed.items()}
+        TOPICS: sorted({state.topic_id for state in disks.partitions.states}),
+        "brokers": {str(b): {p: _by_topic(tps) for p, tps in d.items()} for b, d in placed.items()},
     }
     failed: dict[str, dict[str, object]] = {}
     for one in disks.listed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 import pytest
 
@@ -98,3 +99,16 @@ def test_after_a_heal_a_simulated_cluster_has_no_step_left(call: Caller) -> None
     assert call("ktriage", "heal", "apply", *BROKER, *AGREED, *GONE).status == 0
     told = call("ktriage", "handover", *GONE).out
     assert "heal apply" in told and "heal unregister" not in told
+
+
+def test_runs_on_another_cluster_with_the_same_id_are_not_what_was_done_to_this_one(elected: Caller) -> None:
+    assert "ktriage apply plan.json" in elected("ktriage", "handover", *HANGING).out
+    (journal,) = elected.home.rglob("*.jsonl")
+    journal.write_text(re.sub(r'"topicId":"[^"]{4}', '"topicId":"AAAA', journal.read_text()))
+    told = elected("ktriage", "handover", *HANGING)
+    assert "Nothing was sent from this host." in told.out and "apply plan.json" not in told.out, told
+    assert "only topics that this cluster does not have" in " ".join(told.out.split()), told
+    shown = elected("ktriage", "journal", *HANGING)
+    assert "left out: 1 run in the journal of" in shown.err and "apply plan.json" not in shown.out, shown
+    cluster_id = unquote(journal.parent.name)
+    assert "apply plan.json" in elected("ktriage", "journal", "--cluster-id", cluster_id).out

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from console.last_healthy import recall, remember
-from console.operations.survey.log_dir_survey import Disks, dirs_from_json, keep
+from console.operations.survey.log_dir_survey import Disks, dirs_from_json, failed_before, keep
 from recovery.disks.values import PartitionsByDir
-from recovery.model import Broker, PartitionState, TopicPartition
+from recovery.model import Broker, PartitionState, TopicPartition, Unknown, Why
 from tests.unit.disks.clusters import A, B, state, tp
 
 CLUSTER = ClusterInfo("c", tuple(Broker(b, "h", 9092, None, False) for b in (1, 2, 3)), 1, True)
@@ -69,3 +71,23 @@ def test_what_is_kept_lasts_and_what_is_broken_is_as_good_as_nothing(tmp_path: P
     assert recall("other", "log-dirs", root) is None
     assert dirs_from_json(None) == {}
     remember("", "log-dirs", {}, root)
+
+
+def test_a_disk_that_failed_is_told_of_its_own_cluster_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two clusters with one id share no topic id."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    gone = state(1, leader=2, isr=(2, 3), offline_replicas=(1,))
+    listed = {1: (log_dir(A, tp(0)), log_dir(B, error="KAFKA_STORAGE_ERROR"))}
+    silent = {1: Unknown(Why.NOT_ANSWERED, "connection refused")}
+    here = Partitions((state(0)._replace(topic_id="here"), gone._replace(topic_id="here")))
+    assert failed_before(CLUSTER, here, listed) == ()
+    (remembered,) = failed_before(CLUSTER, here, silent)
+    assert (remembered.path, remembered.error) == (B, "KAFKA_STORAGE_ERROR")
+    assert [replica.tp for replica in remembered.replicas] == [tp(1)]
+    assert "when broker 1 last listed it" in remembered.problem
+    there = Partitions(tuple(one._replace(topic_id="there") for one in here.states))
+    assert failed_before(CLUSTER, there, silent) == ()
+    assert failed_before(CLUSTER, here, {1: (log_dir(A, tp(0)), log_dir(B))}) == ()
+    assert failed_before(CLUSTER, here, silent) == (), "it was seen healthy since"

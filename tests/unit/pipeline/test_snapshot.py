@@ -7,7 +7,8 @@ import json
 import re
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backends.base.answers import Partitions
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.operations.history.snapshot_series import Series, SnapshotSettings
@@ -177,6 +179,32 @@ def taken(root: StoragePath, scenario: str, *, snapshots: int = 1, batch: int = 
         await backend.close()
 
     asyncio.run(take())
+
+
+class SameIdOtherTopics(SimulatorBackend):
+    """Another cluster that was formatted with the same cluster id."""
+
+    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        found = await super().partitions(topics)
+        return replace(
+            found, states=tuple(one._replace(topic_id=f"B{one.topic_id[1:]}") for one in found.states)
+        )
+
+
+def test_the_snapshots_of_two_clusters_with_one_id_are_kept_apart(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    scenario = "stale-long-tail"
+    taken(root, scenario)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+
+    async def opened(kind: type[SimulatorBackend]) -> None:
+        series = Series(kind(read(scenario), 1), SnapshotSettings(root, 5.0, Clock(), lambda: "t", "0.1.0"))
+        await series.open()
+
+    asyncio.run(opened(SimulatorBackend))
+    with pytest.raises(PipelineError, match="another cluster with the same id"):
+        asyncio.run(opened(SameIdOtherTopics))
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before, "nothing was written"
 
 
 def test_the_next_snapshot_tells_of_those_that_failed_and_is_full(tmp_path: Path) -> None:
