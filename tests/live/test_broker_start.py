@@ -16,10 +16,12 @@ from backends.disk_scan.broker_start import BAD_CHECKPOINTS
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import DIR_OFFLINE, ENDS, RENAMED_TO_STRAY, StartEffect
 from testbed.kafka import KafkaCluster, wait_until
+from testbed.kafka.incidents import elect_unclean
 from testbed.kafka.log_files import replica_directory
 from testbed.kafka.node import Node
 from tests.live import started_cluster
 from tests.live.incident_steps import produce
+from tests.unit.log_segments.segments import old_message
 
 CLUSTER = started_cluster.TWO_DISKS
 BROKER, TOPIC = 3, "broken-dirs"
@@ -155,6 +157,36 @@ def test_checkpoints_of_0_bytes_are_no_remark_and_the_broker_starts(
     assert found.at_start == () and [one.remarks for one in found.dirs] == [(), ()]
     node.start()
     cluster.metadata.wait_live([BROKER])
+
+
+def test_messages_of_an_old_format_are_no_lost_records_and_a_broker_serves_them(
+    cluster: KafkaCluster, node: Node
+) -> None:
+    """Brokers of today write no message of format 1; those of an old cluster still lie on its disks."""
+    replica = replica_in(node.log_dirs[1])
+    partition = int(replica.name.rpartition("-")[2])
+    (segment,) = replica.glob("*.log")
+    count = len(cluster.client.consume(TOPIC, partition))
+    values = [f"old-{number}" for number in range(count)]
+    segment.write_bytes(
+        b"".join(old_message(1, number, value.encode()) for number, value in enumerate(values))
+    )
+    for index in (*replica.glob("*.index"), *replica.glob("*.timeindex")):
+        index.write_bytes(b"")
+    found = scan_log_dirs([str(path) for path in node.log_dirs], "here", 0)
+    (log,) = (
+        log for one in found.dirs for log in one.logs if (log.topic, log.partition) == (TOPIC, partition)
+    )
+    assert (log.old_messages, log.log_end, log.lost_tail) == (count, count, None)
+    cluster.node(1).kill()
+    cluster.metadata.wait_offline(TOPIC, partition)
+    node.start()
+    cluster.metadata.wait_live([BROKER])
+    elect_unclean(cluster, TOPIC, partition)
+    try:
+        assert [record.value for record in cluster.client.consume(TOPIC, partition)] == values
+    finally:
+        cluster.bring_all_up()
 
 
 def written(node: Node, before: int) -> str:
