@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from backends.base.answers import SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
@@ -121,9 +121,13 @@ async def test_the_palette_does_what_the_key_does() -> None:
         await robot.press("colon")
         await robot.until(lambda: robot.app.screen is not robot.desk, "the palette")
         await robot.types("pane 4")
-        await robot.until(lambda: "Quorum" in robot.screen, "the command")
-        await robot.pilot.pause(0.5)
-        await robot.press("enter")
+        found = robot.app.screen.query_one(OptionList)
+
+        def chosen() -> bool:
+            option = found.highlighted_option
+            return option is not None and "pane 4" in str(option.prompt)
+
+        await robot.until(chosen, "the command, under the cursor")
         await robot.press("enter")
         await robot.until(lambda: robot.desk.pane == "4", "pane 4")
 
