@@ -76,6 +76,7 @@ def event_fields(event: ClusterEvent, source: TimelineSource) -> dict[str, objec
         "brokers": sorted(event.brokers),
         "partitions": [str(move.tp) for move in event.moves],
         "ours": source.own.count(event),
+        "refused": event.refused or None,
     }
 
 

@@ -31,7 +31,11 @@ NAMED = 3
 def event_text(event: ClusterEvent, history: MetadataHistory) -> str:
     """One event in one line, without its time."""
     if event.row is not None:
-        return _row_text(event.row, history)
+        text = _row_text(event.row, history)
+        if event.refused:
+            where = f"REFUSED by Kafka at offset {event.offset}, every node that replays it ends"
+            text += f": {where} ({event.refused})"
+        return text
     why = f" ({_cause_text(event.cause, history)})" if event.cause is not None else ""
     if len(event.moves) == 1:
         return f"{event.moves[0].tp} {_move_text(event.moves[0])}{why}"

@@ -14,6 +14,7 @@ from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.record_codec import decode, encode
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
+    MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RecordType,
@@ -21,6 +22,7 @@ from recovery.metadata_log.records import (
     RegisterControllerRecord,
     Skipped,
     TransactionRecord,
+    UnregisterBrokerRecord,
 )
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove, events
 from recovery.metadata_log.timeline_text import event_text
@@ -266,4 +268,36 @@ def test_partitions_that_go_offline_together_are_told_with_their_isr_and_elr() -
     assert event_text(event, fold([])) == (
         "2 partitions OFFLINE: orders-0 now ISR (nobody), ELR (1, 2), last known leader 1;"
         " orders-1 now ISR (nobody), ELR (3)"
+    )
+
+
+def test_a_record_that_kafka_refuses_is_marked_with_its_offset() -> None:
+    """Every node that replays it ends: it changes a registration that is not the broker's, or was ended."""
+    registered = RegisterBrokerRecord(3, 19, "incarnation", (), None, True, False, ())
+    changes: list[MetadataRecord] = [
+        registered,
+        BrokerRegistrationChangeRecord(3, 19, fenced=False),
+        BrokerRegistrationChangeRecord(3, 12345, fenced=True),
+        UnregisterBrokerRecord(3, 19),
+        BrokerRegistrationChangeRecord(3, 19, fenced=True),
+        registered._replace(broker_epoch=24),
+        BrokerRegistrationChangeRecord(3, 24, fenced=False),
+        BrokerRegistrationChangeRecord(4, 7, fenced=True),
+    ]
+    history = MetadataHistory()
+    history.extend_decoded(DecodedRecord(19 + n, n, 19 + n, change) for n, change in enumerate(changes))
+    found = list(events(history))
+    assert [event.refused for event in found] == [
+        "",
+        "",
+        "it names broker epoch 12345, and broker 3 is registered with 19",
+        "",
+        "broker 3 is not registered",
+        "",
+        "",
+        "",
+    ], "of broker 4 this log has no registration"
+    assert event_text(found[2], history) == (
+        "broker 3 fenced: REFUSED by Kafka at offset 21, every node that replays it ends"
+        " (it names broker epoch 12345, and broker 3 is registered with 19)"
     )
