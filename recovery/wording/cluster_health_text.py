@@ -116,7 +116,7 @@ def quorum_badge(quorum: QuorumFinding) -> str:
 
 
 def brokers_badge(health: ClusterHealth) -> str:
-    """How many brokers are not up, in a word or two, "" where none is."""
+    """How many brokers are not up, or not reached, in a word or two, "" where none is."""
     found = {
         "down": health.brokers_down,
         "fenced": health.brokers_fenced,
@@ -125,7 +125,8 @@ def brokers_badge(health: ClusterHealth) -> str:
     counts = {how: len(brokers) for how, brokers in found.items() if brokers}
     if not counts:
         return ""
-    how = next(iter(counts)) if len(counts) == 1 else "not up"
+    several = "in trouble" if health.brokers_unreached else "not up"
+    how = next(iter(counts)) if len(counts) == 1 else several
     return f"{sum(counts.values()):,} {how}"
 
 

@@ -57,12 +57,13 @@ def _nothing_offline(now: GuideState) -> str:
         return "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
     none = "Guide: nothing is offline" if health.sees_all else "Guide: no offline partition was seen"
     voters = health.quorum.dead_voters or health.quorum.dead_addresses
-    brokers = health.brokers_down or health.brokers_fenced or health.brokers_unreached
+    not_up = health.brokers_down or health.brokers_fenced
     troubles = (
         (health.under_min_isr, OFFLINE, "what is under min ISR"),
         (voters, QUORUM, "the voters that are down"),
         (health.failed_dirs, DIRS, "the failed disks"),
-        (brokers, BROKERS, "the brokers that are not up"),
+        (not_up, BROKERS, "the brokers that are not up"),
+        (not not_up and health.brokers_unreached, BROKERS, "the brokers that are not reached from here"),
     )
     wrong = [(key, what) for found, key, what in troubles if found]
     if not wrong:

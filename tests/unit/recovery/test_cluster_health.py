@@ -250,7 +250,8 @@ def test_a_broker_that_refuses_to_tell_is_not_said_to_be_out_of_reach() -> None:
         (WELL._replace(brokers_down=(2,)), "1 down"),
         (WELL._replace(brokers_fenced=(2, 3)), "2 fenced"),
         (WELL._replace(brokers_unreached=(2,)), "1 not reached"),
-        (WELL._replace(brokers_down=(1,), brokers_fenced=(2,), brokers_unreached=(3,)), "3 not up"),
+        (WELL._replace(brokers_down=(1,), brokers_fenced=(2,)), "2 not up"),
+        (WELL._replace(brokers_down=(1,), brokers_fenced=(2,), brokers_unreached=(3,)), "3 in trouble"),
     ],
 )
 def test_the_tab_of_the_brokers_says_how_many_are_not_up(health: ClusterHealth, badge: str) -> None:
