@@ -24,8 +24,8 @@ def lost_of_planned_log(row: PlanRow, survey: Survey) -> int | Unknown:
         if older and older[-1].epoch == chosen.last_epoch:
             return max(0, chosen.log_end - older[-1].end)
         if older:
-            # It holds no record of the chosen log's last epoch.
-            return max(1, _planned_loss(then, chosen))
+            # It holds no record of the chosen log's last epoch, and behind its older epochs only newer ones.
+            return max(1, _planned_loss(then, chosen), chosen.log_end - older[-1].end)
         if lost := _lost_with_its_start(log, chosen):
             return lost
     if then is not None and state.leader_epoch == row.leader_epoch + 1:

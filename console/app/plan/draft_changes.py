@@ -52,7 +52,11 @@ def with_choices(draft: Draft, chosen: Plan, edited: Iterable[TopicPartition] = 
                 f"the plan's rows were chosen by {old.header.ranking}: choose the new rows by it too, or"
                 " remove the old ones"
             )
-        header = replace(header, strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index))
+        header = replace(
+            header,
+            strategy=min(old.header.strategy, header.strategy, key=_CAREFUL.index),
+            accepted="; ".join(dict.fromkeys(filter(None, (old.header.accepted, header.accepted)))),
+        )
     older_groups = () if old is None else tuple(group for group in old.groups if group.tp not in fresh)
     # What to do first was said of the chosen rows alone.
     steps = () if older_rows or left else chosen.steps

@@ -26,7 +26,7 @@ from console.new_files import write_new
 from console.operations.elections.plan_comparison import ask_afresh, prepare
 from console.operations.registry import PLAN, REPLICAS
 from console.paths import unused
-from recovery.model import Survey, TopicPartition
+from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.plan.make import make_plan
 from recovery.plan.plan_review import candidate_harm
 from recovery.plan.values import BarePlan, Header, Plan
@@ -135,7 +135,12 @@ class Planner:
         refused = decision.verdict is DecisionKind.REFUSED
         says = "refuses" if refused else f"says {decision.verdict}"
         question = f"{survey.tp}: {how.strategy} {says}: {decision.reason}"
-        answer = await self._ask(ChoiceQuestion(question, _AGAINST_ADVICE))
+        balanced = decide(survey, how.ranking, Strategy.BALANCED, reported)
+        instead = [_accept_option(f"elect {balanced.instead}")] if balanced.instead != NO_LEADER else []
+        answer = await self._ask(ChoiceQuestion(question, [*_AGAINST_ADVICE, *instead]))
+        if answer == ACCEPT:
+            await self._accept_unchecked([survey], how)
+            return
         if answer != CHOOSE:
             left = f"{survey.tp} is left as it is, and is not in the plan: {decision.reason}"
             self._say(left if answer == WAIT else "", Tone.INFO)
@@ -171,16 +176,37 @@ class Planner:
         mine = next((one for one in outcomes if one.strategy is how.strategy), None)
         if mine is None or mine.elects < len(surveys):
             answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
+            if more := await asyncio.to_thread(self._unchecked, surveys, how):
+                answers.append(_accept_option(f"balanced elects {counted(more, 'more partition')}"))
             question = f"{len(surveys):,} partitions. How much must be known before a leader is chosen?"
             answer = await self._ask(ChoiceQuestion(question, answers))
-            if answer is None:
+            if answer == ACCEPT:
+                await self._accept_unchecked(surveys, how)
+            if answer in (None, ACCEPT):
                 return
             how = replace(how, strategy=Strategy(answer))
         await self._add(surveys, how)
 
-    async def _add(self, surveys: Sequence[Survey], how: Choosing) -> None:
+    def _unchecked(self, surveys: Sequence[Survey], how: Choosing) -> int:
+        """Of how many partitions balanced elects somebody only by what was not checked."""
+        verdicts = self._session.view.verdicts
+        judged = ((survey, verdicts.get(survey.tp)) for survey in surveys)
+        return sum(
+            decide(survey, how.ranking, Strategy.BALANCED, None if one is None else one.verdicts).instead
+            != NO_LEADER
+            for survey, one in judged
+        )
+
+    async def _accept_unchecked(self, surveys: Sequence[Survey], how: Choosing) -> None:
+        """As ``plan --accept-unchecked --reason``: the plan and the journal keep the reason."""
+        question = "Why is what was not checked taken to hold? The plan and the journal keep it:"
+        reason = await self._ask(TextQuestion(question))
+        if reason:
+            await self._add(surveys, replace(how, strategy=Strategy.BALANCED), accepted=reason)
+
+    async def _add(self, surveys: Sequence[Survey], how: Choosing, *, accepted: str = "") -> None:
         session, view = self._session, self._session.view
-        header = replace(session.header(), strategy=how.strategy, ranking=how.ranking)
+        header = replace(session.header(), strategy=how.strategy, ranking=how.ranking, accepted=accepted)
         partitions = [survey.tp for survey in surveys]
         progress = self._progress.begin("choosing")
         plan = await session.run(
@@ -336,7 +362,11 @@ class Planner:
         await self._open_screen(journal.RecordScreen("Hand-over", lines))
 
 
-WAIT, CHOOSE = "wait", "choose"
+def _accept_option(elects: str) -> AnswerOption:
+    return AnswerOption(ACCEPT, f"accept what was not checked, and say why: {elects}")
+
+
+WAIT, CHOOSE, ACCEPT = "wait", "choose", "accept"
 _AGAINST_ADVICE = (
     AnswerOption(WAIT, "wait: leave it as it is"),
     AnswerOption(CHOOSE, "choose a leader now anyway, and see what that loses"),

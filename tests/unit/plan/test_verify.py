@@ -230,10 +230,10 @@ def test_a_bare_files_leaders_are_checked_without_fences() -> None:
     assert (other.leading, other.good) == (Leading.OTHER, False)
 
 
-def test_another_leader_without_a_record_of_the_planned_epoch_lost_at_least_one() -> None:
+def test_another_leader_without_a_record_of_the_planned_epoch_lost_all_behind_its_older_ones() -> None:
     """Even where the plan knew of no difference between the two logs: it was made before."""
     alike = ROW._replace(
         candidates=tuple(one._replace(loss=ROW.loss) for one in ROW.candidates),
     )
     older = log((0, 0, 1000), (5, 1000, 1010), leader_epoch=5)
-    assert lost_of_planned_log(alike, after(leader=3, logs={3: older})) == 1
+    assert lost_of_planned_log(alike, after(leader=3, logs={3: older})) == 300
