@@ -94,7 +94,7 @@ def only_where_preserved(prepared: PreparedPlan, keep: KeepPlan) -> PreparedPlan
     def judged(check: Judgement) -> Judgement:
         if not check.holds or check.tp not in why:
             return check
-        detail = f"{why[check.tp]} (without --keep-log-of it is elected)"
+        detail = f"{why[check.tp]}. Without --keep-log-of the partition is elected"
         return Judgement(check.tp, RowDecision.NOT_POSSIBLE, Reason.NOT_KEPT, detail)
 
     rows = tuple(row for row in prepared.holding.rows if row.tp not in why)

@@ -91,6 +91,15 @@ def test_the_question_offers_to_keep_the_log_of_a_silent_broker(
     assert ("no replica of payments-0" in shown(planned, "status")) is keeps
 
 
+def test_who_is_up_has_no_log_to_keep_and_the_plan_can_be_applied_without_that(planned: Caller) -> None:
+    told = shown(planned, "apply", "plan.json", "--keep-log-of", "1", *AGREED)
+    assert (
+        "broker 1 answers: it follows the new leader at once. Without --keep-log-of the partition is elected"
+        in told
+    )
+    assert "next: ktriage apply plan.json --simulate" in told, told
+
+
 def test_a_kept_log_that_was_waived_is_not_to_be_read_any_more_and_the_replica_can_be_assigned(
     planned: Caller,
 ) -> None:
