@@ -79,7 +79,8 @@ class Advice(NamedTuple):
     ``leads_again``, of STOP_OR_MEND alone: Kafka elects each of ``brokers`` by itself, without an unclean election,
     when it hears the controllers again. ``read_before``: those of ``brokers`` to start, or of ``start_if_whole``,
     whose start is not advised before their disks are read: this step or another one would lose by it.
-    ``old_leaders``, of STOP_AND_READ alone.
+    ``old_leaders``, of STOP_AND_READ alone. ``repair``: those of ``brokers`` to start, or of ``start_if_whole``,
+    that would not serve all of their disks as these were read, or would end.
     """
 
     kind: AdviceKind
@@ -100,6 +101,7 @@ class Advice(NamedTuple):
     led_after: tuple[LaterLeader, ...] = ()
     read_before: tuple[int, ...] = ()
     old_leaders: tuple[OldLeader, ...] = ()
+    repair: tuple[int, ...] = ()
 
     @property
     def starts(self) -> frozenset[int]:
@@ -170,7 +172,12 @@ def advise_decided(
 def advice(decision: Decision) -> Advice | None:
     """As :func:`advise`, from the decision of balanced."""
     found = _advice(decision)
-    return None if found is None else found.reading_before(found.holds_back)
+    if found is None:
+        return None
+    facts = None if decision.judged is None else decision.judged.facts
+    replicas = () if facts is None else facts.survey.replicas
+    repair = found.starts.intersection(one.broker for one in replicas if one.disk_to_repair)
+    return found.reading_before(found.holds_back)._replace(repair=tuple(sorted(repair)))
 
 
 def _advice(decision: Decision) -> Advice | None:
@@ -435,4 +442,5 @@ def _merged(group: list[Advice]) -> Advice:
         tuple(dict.fromkeys(later for one in group for later in one.led_after)),
         tuple(sorted({broker for one in group for broker in one.read_before})),
         tuple(dict.fromkeys(old for one in group for old in one.old_leaders)),
+        tuple(sorted({broker for one in group for broker in one.repair})),
     )

@@ -53,7 +53,8 @@ def advice_lines(advice: Advice) -> tuple[str, ...]:
 
 def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
     """An election cures what it is warned of; else a failed disk is the worst, and said before what to wait for."""
-    action, failed, warnings = _action(advice, count), tuple(_failed(advice)), tuple(_warnings(advice))
+    action, warnings = _action(advice, count), tuple(_warnings(advice))
+    failed = (*_failed(advice), *_repair(advice))
     match advice.kind:
         case AdviceKind.ELECT:
             return (*_start_or_elect(advice, action), *failed, *warnings)
@@ -353,6 +354,16 @@ def _failed(advice: Advice) -> Iterator[str]:
     if failed:
         whose, it, returns = _of(failed)
         yield f"{whose} FAILED: choose a leader before {it} {returns} with an empty disk."
+
+
+def _repair(advice: Advice) -> Iterator[str]:
+    if advice.repair:
+        one = len(advice.repair) == 1
+        it, serves = ("it is", "the broker would") if one else ("they are", "the brokers would")
+        yield (
+            f"Repair {_disks(advice.repair)} before {it} started (ktriage disk scan says how): as read, {serves}"
+            " not serve all of it, or end."
+        )
 
 
 def not_to_start_first(advice: Advice) -> list[SelfElection]:

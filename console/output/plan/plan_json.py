@@ -199,6 +199,7 @@ def _step_json(step: FirstStep) -> dict[str, object]:
         "instead": list(advice.instead),
         "startIfWhole": [one.broker for one in advice.start_if_whole],
         "readBefore": list(advice.read_before),
+        "repairBefore": list(advice.repair),
         "onlyThen": step.only_then,
         "text": " ".join(step_lines(step)),
     }

@@ -86,6 +86,26 @@ def test_of_the_members_only_the_one_that_was_shut_down_is_to_be_brought_back() 
     assert "(it was shut down when last seen)" in " ".join(advice_lines(told))
 
 
+@pytest.mark.parametrize("to_repair", [True, False])
+def test_a_disk_that_its_broker_does_not_serve_whole_is_repaired_before_the_broker_is_brought_back(
+    *, to_repair: bool
+) -> None:
+    asked = survey({1: log((0, 0, 940)), 2: log((0, 0, 1000))}, isr=(2,), elr=None)
+    read = tuple(
+        one._replace(standing=Standing.FENCED, disk_read_ms=0, disk_to_repair=to_repair)
+        if one.broker == 2
+        else one
+        for one in asked.replicas
+    )
+    asked = asked._replace(replicas=read)
+    found = partition_verdicts(PartitionFacts(asked, elr_enabled=False, unclean_elections=False))
+    told = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found))
+    assert told is not None and 2 in told.starts
+    merged = first_steps([(asked.tp, told)])[0]
+    said = "Repair the disk of broker 2 before it is started (ktriage disk scan says how)"
+    assert (said in " ".join(step_lines(merged))) is to_repair
+
+
 def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do_not_return_first() -> None:
     asked = survey({1: SILENT, 2: SILENT, 3: SILENT}, elr=(2, 3))
     found = partition_verdicts(PartitionFacts(asked, elr_enabled=True, unclean_elections=True))
