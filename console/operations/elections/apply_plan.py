@@ -250,8 +250,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             return _choose_again(result, file)
         if _away(result):
             return _choose_again(result, file)
-        not_kept = any(check.reason is Reason.NOT_KEPT for check in result.prepared.refused)
-        if unsent and (not_kept or RowDecision.TRY_AGAIN in decisions):
+        only_without_keeping = any(check.reason is Reason.NOT_KEPT for check in result.prepared.refused)
+        if unsent and (only_without_keeping or RowDecision.TRY_AGAIN in decisions):
             return "apply", file, *rescued_words(result.rescued)
         rescued = None if result.elected is None else result.rescued
         return restore_words(rescued, result.prepared.plan) or ("verify", file)
