@@ -41,6 +41,9 @@ NOT_PASSING = (ConnectionProblem.UNDECODABLE, ConnectionProblem.WRONG_NODE)
 MORE_ATTEMPTS = 2
 """Attempts after such a failure: another one will hardly help."""
 
+PICTURE_REFUSALS = 4
+"""Refused connections in a row after which a picture is drawn without that broker: 0.8 s."""
+
 CATCH_UP_PAUSES = (0.1, 0.2, 0.4, 0.8)
 """Seconds between looks at a broker that knows an older leader epoch than the partition has. A broker that only
 lags, or that hung and continues, catches up with the metadata log meanwhile; one that is cut off from the
@@ -181,6 +184,7 @@ class LiveSurvey:
         pause = 0.0
         failures = 0
         failing_since: float | None = None
+        refusals = 0
         while True:
             began = asyncio.get_running_loop().time()
             try:
@@ -189,7 +193,8 @@ class LiveSurvey:
             except BrokerError as error:
                 contact = self.contacts.get(broker)
                 if failing_since is None or (contact is not None and contact.problem is None):
-                    failing_since = began
+                    failing_since, refusals = began, 0
+                refusals += error.trouble is ConnectionProblem.REFUSED
                 self._note(broker, error.unknown)
                 self._tell_progress(f"waiting for broker {broker} ({error.trouble}):")
                 self._start_over(broker)
@@ -198,19 +203,19 @@ class LiveSurvey:
                 if (
                     not self._should_be_up(broker)
                     or failures > MORE_ATTEMPTS
-                    or self._picture_without(error, failing_since)
+                    or self._picture_without(error, failing_since, refusals)
                 ):
                     self._settle_all(broker, error.unknown)
                     return
             pause = next(pauses, pause)
             await asyncio.sleep(pause)
 
-    def _picture_without(self, error: BrokerError, failing_since: float) -> bool:
+    def _picture_without(self, error: BrokerError, failing_since: float, refusals: int) -> bool:
         """A picture waits no longer for that broker."""
         if self._picture_wait is None:
             return False
-        wrong = error.trouble is ConnectionProblem.WRONG_NODE
-        return wrong or self._elapsed(failing_since) >= self._picture_wait
+        clear = error.trouble is ConnectionProblem.WRONG_NODE or refusals >= PICTURE_REFUSALS
+        return clear or self._elapsed(failing_since) >= self._picture_wait
 
     @staticmethod
     def _elapsed(since: float) -> float:

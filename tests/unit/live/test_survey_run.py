@@ -379,7 +379,7 @@ def _log_of_1(survey: LiveSurvey) -> ReplicaLog | Unknown:
 def test_an_election_goes_on_asking_a_broker_that_refuses_and_a_picture_does_not() -> None:
     """The controller lists it as up; it takes connections again after 12 attempts."""
     assert isinstance(_log_of_1(play(_refusing(dies=0, returns=12), Depth.LAST)), ReplicaLog)
-    drawn = play(_refusing(dies=0, returns=12), Depth.LAST, picture_wait=0.0)
+    drawn = play(_refusing(dies=0, returns=12), Depth.LAST, picture_wait=15.0)
     assert (
         _log_of_1(drawn)
         == drawn.contacts[1].problem
