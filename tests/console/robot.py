@@ -108,8 +108,11 @@ class Robot:
         """Waits until the screen holds each of the texts."""
 
         def all_there() -> bool:
-            if self.app.screen.size.height != self.app.size.height:
-                return False  # it was opened, or its terminal made larger, a moment ago
+            screen = self.app.screen
+            if not (screen.size.height == screen._compositor.size.height == self.app.size.height):
+                return (
+                    False  # it was opened, or its terminal made larger, a moment ago, and is not laid out yet
+                )
             shown = self.screen
             return all(text in shown for text in texts)
 
