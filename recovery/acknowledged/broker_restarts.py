@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recovery.controller.registration import PartitionChange
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject, HistoryRow
+from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject, HistoryRow, PartitionSubject
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
@@ -59,14 +59,17 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
         if isinstance(change, BrokerRegistrationChangeRecord):
             shutting_down = shutting_down or change.in_controlled_shutdown is True
             if change.fenced is not None:
-                fenced = row if change.fenced else None
+                # The controller may fence a fenced broker again, with another one (seen on 4.3.1).
+                fenced = (fenced or row) if change.fenced else None
         if not isinstance(change, RegisterBrokerRecord):
             continue
         mine = frozenset(change.directories)
         # A request that is repeated because its response was lost comes from the same process.
         again = before is not None and before.incarnation == change.incarnation
         if row.batch != IN_SNAPSHOT and not again:
-            stop = LastStop.SHUT_DOWN if shutting_down else _stop_without_record(history, before, fenced)
+            stop = LastStop.SHUT_DOWN
+            if not shutting_down:
+                stop = _stop_without_record(history, broker, before, fenced)
             found.append(BrokerRestart(row.offset, row.time_ms, stop, dirs - mine, mine))
         before, dirs, shutting_down = change, mine, change.in_controlled_shutdown
         fenced = row if change.fenced else None
@@ -74,18 +77,26 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
 
 
 def _stop_without_record(
-    history: MetadataHistory, before: RegisterBrokerRecord | None, fenced: HistoryRow | None
+    history: MetadataHistory, broker: int, before: RegisterBrokerRecord | None, fenced: HistoryRow | None
 ) -> LastStop:
     """What the absence of a controlled shutdown means."""
     if before is None or (fenced is not None and fenced.batch == IN_SNAPSHOT):
         return LastStop.UNTOLD
     if fenced is None:
         return LastStop.UNCLEAN
-    moved = any(
-        isinstance(row.change, PartitionChange) and row.change.leader is not None
+    led = any(
+        _led_before(history, row) in (broker, None)
         for row in history.same_batch(fenced)
+        if isinstance(row.change, PartitionChange) and row.change.leader is not None
     )
-    return LastStop.UNCLEAN if moved else LastStop.UNTOLD
+    return LastStop.UNCLEAN if led else LastStop.UNTOLD
+
+
+def _led_before(history: MetadataHistory, change: HistoryRow) -> int | None:
+    """Who led the partition before that change of its leader; None: not known."""
+    assert isinstance(change.subject, PartitionSubject)
+    earlier = [one for one in history.intervals(change.subject) if one.offset < change.offset]
+    return earlier[-1].registration.leader if earlier else None
 
 
 def shut_down(history: MetadataHistory, broker: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from recovery.acknowledged.broker_restarts import LastStop, broker_restarts
 from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
@@ -35,16 +37,34 @@ def test_a_shutdown_does_not_excuse_a_later_crash() -> None:
     assert [one.stop for one in whole.restarts] == [LastStop.SHUT_DOWN, LastStop.UNCLEAN]
 
 
-def test_how_a_broker_stopped_that_led_nothing_is_not_known_and_one_that_led_was_killed() -> None:
+@pytest.mark.parametrize(
+    ("leader", "change", "stop"),
+    [
+        (1, PartitionChange(isr=(1, 2)), LastStop.UNTOLD),
+        (3, PartitionChange(isr=(1, 2), leader=1), LastStop.UNCLEAN),
+        # The leader that was moved in the same batch was another broker's.
+        (2, PartitionChange(isr=(1,), leader=1), LastStop.UNTOLD),
+    ],
+)
+def test_how_a_broker_stopped_that_led_nothing_is_not_known_and_one_that_led_was_killed(
+    leader: int, change: PartitionChange, stop: LastStop
+) -> None:
     """Kafka moves the leaders away from a broker that shuts down cleanly, and records that it does."""
-    for change, stop in (
-        (PartitionChange(isr=(1, 2)), LastStop.UNTOLD),
-        (PartitionChange(isr=(1, 2), leader=1), LastStop.UNCLEAN),
-    ):
-        controller = ControllerLog()
-        controller.fences(3, change)
-        controller.starts(3)
-        assert [one.stop for one in broker_restarts(controller.folded(), 3)][-1] is stop
+    controller = ControllerLog()
+    controller.isr(1, 2, 3, leader=leader)
+    controller.fences(3, change)
+    controller.starts(3)
+    assert [one.stop for one in broker_restarts(controller.folded(), 3)][-1] is stop
+
+
+def test_a_fenced_broker_that_is_fenced_again_with_another_one_stopped_the_first_time() -> None:
+    controller = ControllerLog()
+    controller.isr(1, 2, 3, leader=2)
+    controller.fences(3, PartitionChange(isr=(1, 2)))
+    controller.isr(1, 2, leader=3)  # so that the second time would count
+    controller.fences(3, PartitionChange(isr=(), leader=-1))
+    controller.starts(3)
+    assert broker_restarts(controller.folded(), 3)[-1].stop is LastStop.UNTOLD
 
 
 def test_every_restart_counts_since_the_replica_was_proved_to_hold_everything() -> None:
