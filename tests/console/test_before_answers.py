@@ -74,8 +74,9 @@ async def test_a_pane_opened_before_the_first_answer_shows_the_worst_partition_o
         await robot.sees("choose a partition in pane 1")
         late.released.set()
         await robot.until(lambda: robot.desk.cursor is not None, "a partition under the cursor")
-        await robot.idle()
-        assert "choose a partition in pane 1" not in robot.screen
+        await robot.until(
+            lambda: "choose a partition in pane 1" not in robot.screen, "the partition's replicas"
+        )
 
 
 class HangingDisks(SimulatorBackend):

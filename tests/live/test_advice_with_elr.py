@@ -14,14 +14,6 @@ from testbed.kafka.log_files import cut_log
 from tests.live import advised_operator
 from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, left, set_min_isr
 from tests.live.incident_steps import kill, pause, produce, start, wait_all, wait_offline
-from tests.live.online_after_unclean import (
-    OnlineAgain,
-    a_producer_whose_batches_were_cut_off_is_named,
-    groups_go_back_to_the_planned_end,
-    is_lost_unless_read,
-    is_told,
-    played,
-)
 from tests.live.started_cluster import emptied
 
 CLUSTER = advised_operator.CLUSTER
@@ -157,26 +149,3 @@ def test_on_a_topic_that_elects_by_itself_the_elr_protects_nobody(unclean_return
     assert disobeyed.down[2]["electedAs"] == "ELR member" and not disobeyed.down[2]["checksRecords"]
     assert unclean_return.left[OBEYED] == {"early": EARLY, "late": LATE}
     assert unclean_return.left[DISOBEYED] == {"early": EARLY}, "broker 2 returned first"
-
-
-@pytest.fixture(scope="module")
-def online_again(cluster: KafkaCluster, operator: Operator) -> OnlineAgain:
-    return played(cluster, operator)
-
-
-def test_disks_are_to_be_read_before_former_members_of_partitions_with_a_leader_start(
-    online_again: OnlineAgain,
-) -> None:
-    is_told(online_again)
-
-
-def test_what_such_a_member_held_is_lost_unless_its_disk_was_read(online_again: OnlineAgain) -> None:
-    is_lost_unless_read(online_again)
-
-
-def test_groups_behind_the_end_of_the_planned_log_go_back_to_that_end(online_again: OnlineAgain) -> None:
-    groups_go_back_to_the_planned_end(online_again)
-
-
-def test_an_idempotent_producer_that_the_new_leader_refuses_is_named(online_again: OnlineAgain) -> None:
-    a_producer_whose_batches_were_cut_off_is_named(online_again)

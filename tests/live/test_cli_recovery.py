@@ -22,6 +22,7 @@ from tests.live.started_cluster import TWO_DISKS, emptied
 CLUSTER = TWO_DISKS
 LOST, ALIVE = "lost", "alive"
 PARTITIONS = 18
+LATE = "started-late"
 SURVIVOR = 3
 IN_TIME = ("--recovery-duration-ms", "2000")
 """The dead brokers of most tests stay dead, and a recovery asks them until its deadline."""
@@ -51,8 +52,8 @@ def untouched(disaster: KafkaCluster, console: CommandRunner) -> Iterator[None]:
     assert console.sent() == []
 
 
-def wanted(home: Path, *partitions: int, name: str = "wanted.json") -> str:
-    (home / name).write_text(f'{{partitions: [{{topic: "{LOST}", partitions: {list(partitions)}}}]}}')
+def wanted(home: Path, *partitions: int, topic: str = LOST, name: str = "wanted.json") -> str:
+    (home / name).write_text(f'{{partitions: [{{topic: "{topic}", partitions: {list(partitions)}}}]}}')
     return name
 
 
@@ -407,8 +408,10 @@ def test_a_broker_that_is_started_within_the_recovery_duration_counts(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     """Brokers 1 and 2 refuse connections when the recovery begins; they hold the records that 3 lacks."""
+    disaster.client.create_topic(LATE, [[1, 2, 3]], {"min.insync.replicas": "2"})
+    isr_dead(disaster, LATE, range(1), survivor=SURVIVOR)
     ended: list[Ended] = []
-    words = ("--path-to-json-file", wanted(console.home, 15), "--automated-recovery")
+    words = ("--path-to-json-file", wanted(console.home, 0, topic=LATE), "--automated-recovery")
     lasting = ("--recovery-duration-ms", "120000", "--reason", "a test")
     recovering = threading.Thread(
         target=lambda: ended.append(console("kafka-unclean-recovery", *words, *lasting))
@@ -418,5 +421,5 @@ def test_a_broker_that_is_started_within_the_recovery_duration_counts(
     recovering.join(150)
     (done,) = ended
     assert done.status == 0, done
-    assert disaster.metadata.wait_caught_up().partition(LOST, 15).leader in (1, 2)
-    assert len(disaster.client.consume(LOST, 15)) == 200
+    assert disaster.metadata.wait_caught_up().partition(LATE, 0).leader in (1, 2)
+    assert len(disaster.client.consume(LATE, 0)) == 200

@@ -66,7 +66,7 @@ def rescued(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> 
         altered(KEYLESS, "cleanup.policy", "compact"),
     ]
     for done in cluster.admin.incremental_alter_configs(changes).values():
-        done.result(15)
+        done.result(60)
     cluster.metadata.wait_caught_up()
     console = CommandRunner(
         tmp_path_factory.mktemp("home"), cluster.bootstrap(), cluster.metadata.wait_caught_up
