@@ -184,7 +184,8 @@ def _stale(
     # The controller raises the epoch once more when it takes the leader away.
     if state.offline and led_last and newest < state.leader_epoch - 1:
         led = f"broker {broker} led up to leader epoch {state.leader_epoch - 1}"
-        return f"{led}, and the disk knows of epoch {newest} at most: the broker ran after it was read"
+        why = "the broker ran after it was read, or its leader-epoch-checkpoint is not whole"
+        return f"{led}, and the disk knows of epoch {newest} at most: {why}"
     return None
 
 

@@ -8,14 +8,17 @@ exception ends the broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import base64
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
 from backends.disk_scan.checkpoint_files import CheckpointError, NotReadByKafka, read_text
 from backends.disk_scan.scan_values import (
+    BEGINS_EMPTY,
     DIR_OFFLINE,
     ENDS,
+    FUTURE,
     LIVE,
     RENAMED_TO_STRAY,
     ScannedDir,
@@ -27,6 +30,9 @@ from backends.log_segments.segment_source import SegmentError, SegmentFile, reas
 
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
+_METADATA_LOG = f"{METADATA_TOPIC}-0"
+_RESERVED = 100
+"""Of the ids of directories these are Kafka's own (DirectoryId.reserved)."""
 
 _MOVE_CHECKPOINT = "move the file away: Kafka makes a new one"
 BAD_CHECKPOINTS = {
@@ -64,7 +70,35 @@ def partition_metadata(folder: Path) -> tuple[str, StartEffect | None]:
         return "", StartEffect(ENDS, str(path), f"{why}, which Kafka does not expect", repair)
     if any(len(words) != 2 for words in lines) or not lines[0][1].isdigit():
         return "", StartEffect(DIR_OFFLINE, str(path), "it has a line that Kafka cannot read", repair)
-    return lines[1][1], None
+    effect = _bad_topic_id(lines[1][1], path, repair)
+    return "" if effect is not None else lines[1][1], effect
+
+
+def _bad_topic_id(text: str, path: Path, repair: str) -> StartEffect | None:
+    topic_id = _uuid(text)
+    if topic_id is None:
+        return StartEffect(ENDS, str(path), f"{text!r} is no topic id", repair)
+    return None if any(topic_id) else StartEffect(DIR_OFFLINE, str(path), "its topic id is all zeros", repair)
+
+
+def _uuid(text: str) -> bytes | None:
+    """The 16 bytes of an id as Kafka writes it (org.apache.kafka.common.Uuid); None: it is no id."""
+    try:
+        found = base64.b64decode(f"{text}==", altchars=b"-_", validate=True)
+    except ValueError:
+        return None
+    return found if len(found) == 16 else None
+
+
+def file_effects(folder: Path, names: Iterable[str]) -> Iterator[StartEffect]:
+    """Of the files in a partition's folder: the broker takes the name of each segment and of each producer snapshot
+    for an offset (LogLoader, ProducerStateManager.loadSnapshots).
+    """
+    for name in names:
+        stem, _, kind = name.rpartition(".")
+        if kind in ("log", "snapshot") and not (stem.isascii() and stem.isdigit()):
+            repair = f"move it out of {folder}"
+            yield StartEffect(ENDS, str(folder / name), "its name is no offset", repair)
 
 
 def bad_epochs(path: Path, error: NotReadByKafka) -> StartEffect:
@@ -74,7 +108,7 @@ def bad_epochs(path: Path, error: NotReadByKafka) -> StartEffect:
 
 
 def dir_effects(
-    path: Path, subdirectories: Iterable[str], properties: Mapping[str, str] | None, folders: Iterable[str]
+    path: Path, subdirectories: Iterable[str], properties: Mapping[str, str] | None, folders: Sequence[str]
 ) -> Iterator[StartEffect]:
     """Of one log dir. ``properties``: its meta.properties, None: it has none. ``folders`` are those of its
     ``subdirectories`` that are named like a partition's.
@@ -92,12 +126,52 @@ def dir_effects(
         ]
         if missing:
             why = f"it has no {' and no '.join(missing)}"
-            yield StartEffect(ENDS, meta, why, "add what the other log dirs have")
+            mark = any(name.startswith("\ufeff") for name in properties)
+            repair = (
+                "remove the byte order mark at its beginning" if mark else "add what the other log dirs have"
+            )
+            yield StartEffect(ENDS, meta, why, repair)
+        yield from _values_effects(meta, properties, node or "", holds_metadata=_METADATA_LOG in {*folders})
     known = {*folders, REMOTE_INDEX_CACHE}
     for name in subdirectories:
         if name not in known:
             why = "it is no partition's folder, and Kafka stops at any other folder in a log dir"
             yield StartEffect(ENDS, str(path / name), why, f"move it out of {path}")
+
+
+def _values_effects(
+    meta: str, properties: Mapping[str, str], node: str, *, holds_metadata: bool
+) -> Iterator[StartEffect]:
+    """Of the values in meta.properties. One that cannot be read takes the log dir offline, and ends the broker
+    where the metadata log lies (MetaPropertiesEnsemble).
+    """
+    unread = ENDS if holds_metadata else DIR_OFFLINE
+    version, directory = properties.get("version", ""), properties.get("directory.id", "")
+    if version not in ("", "0", "1"):
+        yield StartEffect(unread, meta, f"version {version} is not known to Kafka", "write version=1")
+    if node and not (node.isascii() and node.isdigit()):
+        yield StartEffect(unread, meta, f"node.id {node!r} is no number", "write the broker's node id")
+    own = _uuid(directory) if directory else None
+    if directory and own is None:
+        repair = "write the directory.id that the controllers have for this log dir"
+        yield StartEffect(unread, meta, f"directory.id {directory!r} is no id", repair)
+    elif own is not None and not any(own[:15]) and own[15] < _RESERVED:
+        repair = "write the directory.id that the controllers have for this log dir"
+        yield StartEffect(ENDS, meta, f"directory.id {directory} is reserved", repair)
+
+
+def missing_folders(
+    path: Path, checkpointed: Mapping[tuple[str, int], int], live: Collection[tuple[str, int]]
+) -> Iterator[StartEffect]:
+    """Of partitions that have a high watermark in the log dir's checkpoint, and no folder in it."""
+    for (topic, partition), mark in sorted(checkpointed.items()):
+        if mark > 0 and (topic, partition) not in live:
+            why = (
+                f"its folder is not there, and the checkpoint has its high watermark {mark}: the broker begins an"
+                " empty log, unless the partition was deleted or moved to another log dir"
+            )
+            repair = "bring the folder back, or look whether the partition is still assigned to this broker"
+            yield StartEffect(BEGINS_EMPTY, str(path / f"{topic}-{partition}"), why, repair)
 
 
 def effects_together(dirs: Sequence[ScannedDir]) -> tuple[StartEffect, ...]:
@@ -124,14 +198,23 @@ def _of_one_node(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
         if len(paths) > 1:
             why = f"they have the same directory id {directory}, as the copy of a disk does"
             yield StartEffect(ENDS, ", ".join(paths), why, "give the broker only one of them")
-    logs: dict[tuple[str, int], list[tuple[str, ScannedLog]]] = {}
-    for found in dirs:
-        for log in found.logs:
-            if log.kind == LIVE:
-                logs.setdefault((log.topic, log.partition), []).append((found.path, log))
-    for places in logs.values():
-        if len(places) > 1:
-            yield _twice(places)
+    for places in _several(dirs, LIVE):
+        yield _twice(places)
+    for places in _several(dirs, FUTURE):
+        copies = ", ".join(f"{path}/{log.folder}" for path, log in places)
+        of = f"{places[0][1].topic}-{places[0][1].partition}"
+        why = f"{len(places)} folders are copies of {of} for a move between log dirs"
+        yield StartEffect(ENDS, copies, why, "move all but one out of the log dirs")
+
+
+def _several(dirs: Sequence[ScannedDir], kind: str) -> list[list[tuple[str, ScannedLog]]]:
+    """The partitions of which there are several folders of that kind, each folder with its log dir."""
+    found: dict[tuple[str, int], list[tuple[str, ScannedLog]]] = {}
+    for one in dirs:
+        for log in one.logs:
+            if log.kind == kind:
+                found.setdefault((log.topic, log.partition), []).append((one.path, log))
+    return [places for places in found.values() if len(places) > 1]
 
 
 def _compared(first: Path, second: Path) -> str:

@@ -10,6 +10,7 @@ from backends.disk_scan.broker_start import (
     METADATA_TOPIC,
     dir_effects,
     effects_together,
+    missing_folders,
 )
 from backends.disk_scan.checkpoint_files import (
     CheckpointError,
@@ -73,8 +74,10 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
         return _bad_dir(path, f"is no log dir: it has no {META} and no partition with a segment{hint}")
     remarks: list[str] = []
     properties = _properties(path, remarks)
-    at_start = [*dir_effects(path, subdirectories, properties, (folder.name for folder in folders))]
+    at_start = [*dir_effects(path, subdirectories, properties, [folder.name for folder in folders])]
     checkpoints = _Checkpoints(path, remarks, at_start)
+    live = {(folder.topic, folder.partition) for folder in folders if folder.kind == LIVE}
+    at_start += missing_folders(path, checkpoints.high_watermarks, live)
     properties = properties or {}
     logs: list[ScannedLog] = []
     for folder in folders:
@@ -124,7 +127,7 @@ class _Checkpoints:
     def __init__(self, path: Path, remarks: list[str], at_start: list[StartEffect]) -> None:
         self._log_start = _offsets(path, "log-start-offset-checkpoint", remarks, at_start)
         self._recovery_point = _offsets(path, "recovery-point-offset-checkpoint", remarks, at_start)
-        self._high_watermark = _offsets(path, "replication-offset-checkpoint", remarks, at_start)
+        self.high_watermarks = _offsets(path, "replication-offset-checkpoint", remarks, at_start)
 
     def of(self, folder: PartitionFolder) -> LogCheckpoints:
         """Those of the replica itself; folders that are being moved or deleted have none."""
@@ -134,7 +137,7 @@ class _Checkpoints:
         return LogCheckpoints(
             self._log_start.get(key, -1),
             self._recovery_point.get(key, -1),
-            self._high_watermark.get(key, -1),
+            self.high_watermarks.get(key, -1),
         )
 
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.disk_scan.broker_start import METADATA_TOPIC, bad_epochs, partition_metadata
+from backends.disk_scan.broker_start import METADATA_TOPIC, bad_epochs, file_effects, partition_metadata
 from backends.disk_scan.checkpoint_files import CheckpointError, NotReadByKafka, read_epochs
 from backends.disk_scan.scan_values import (
     DELETED,
+    ENDS,
     FUTURE,
     LIVE,
     STRAY,
@@ -208,6 +209,7 @@ class _FolderScan:
                 if name:
                     self._segments.append(SegmentName(int(name[1]), entry.name, entry.stat().st_size))
                 swapped += entry.name.endswith(".log.swap")
+                self._at_start += file_effects(self._path, [entry.name])
         except OSError as error:
             raise SegmentError(f"{self._path}: cannot be listed: {reason_of(error)}") from None
         self._segments.sort()
@@ -226,10 +228,12 @@ class _FolderScan:
         ]
 
     def _topic_id(self) -> str:
-        if self._folder.topic == METADATA_TOPIC or self._folder.kind != LIVE:
-            return partition_metadata(self._path)[0]
+        """Kafka reads the file of every folder, but only a replica without one is no replica any more."""
         topic_id, effect = partition_metadata(self._path)
-        self._at_start += [] if effect is None else [effect]
+        if effect is None or self._folder.topic == METADATA_TOPIC:
+            return topic_id
+        if self._folder.kind == LIVE or effect.effect == ENDS:
+            self._at_start.append(effect)
         return topic_id
 
     def _epochs(self) -> list[tuple[int, int]] | None:

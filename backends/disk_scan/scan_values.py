@@ -17,7 +17,8 @@ broker is deleting; one that was not assigned to the broker any more."""
 ENDS = "the broker ends"
 DIR_OFFLINE = "the log dir goes offline"
 RENAMED_TO_STRAY = "renamed to stray"
-START_EFFECTS = (ENDS, DIR_OFFLINE, RENAMED_TO_STRAY)
+BEGINS_EMPTY = "an empty log begins"
+START_EFFECTS = (ENDS, DIR_OFFLINE, RENAMED_TO_STRAY, BEGINS_EMPTY)
 """What a broker does at its start that a person must know before, the worst first."""
 CHECKSUMS = ("unflushed", "all", "none")
 """Which batches' checksums are checked: those that the broker had not flushed for certain (what Kafka itself checks

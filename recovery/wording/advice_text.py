@@ -35,6 +35,8 @@ def steps_lines(steps: Sequence[FirstStep], shown: int = 3, *, after: bool = Fal
         where = f" ({step.example})" if step.partitions == 1 else ""
         sentences = [sentence for sentence in step_lines(step) if sentence not in said]
         said.update(sentences)
+        if not sentences:
+            continue  # the same, for partitions in another state
         yield f"{first}{where}: {' '.join(sentences)}"
     left = sum(step.partitions for step in steps[shown:])
     if left:

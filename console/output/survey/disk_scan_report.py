@@ -197,8 +197,8 @@ def advice_lines(scan: DiskScan) -> Iterator[str]:
         ids = ", ".join(sorted({found.directory_id for found in read if found.directory_id})) or "not known"
         yield (
             f"Try first: run broker {node} with this disk again. Mount it here, or move it to another host, with"
-            f" node id {node} and its meta.properties as it is (directory id {ids}): then nothing that is on it is"
-            f" lost. No sign of a lost record was found{_not_read(used)}."
+            f" node id {node} and its meta.properties as it is (directory id {ids}). No check of Kafka's start that"
+            f" is known here stops it, and no sign of a lost record was found{_not_read(used)}."
         )
         yield (
             "Compare its logs with the replicas that are up before you start it: Kafka may elect it at once, and"

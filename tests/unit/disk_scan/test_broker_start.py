@@ -13,7 +13,14 @@ import pytest
 
 from backends.disk_scan.broker_start import BAD_CHECKPOINTS
 from backends.disk_scan.log_dir_scan import scan_log_dirs
-from backends.disk_scan.scan_values import DIR_OFFLINE, ENDS, RENAMED_TO_STRAY, DiskScan, scan_lines
+from backends.disk_scan.scan_values import (
+    BEGINS_EMPTY,
+    DIR_OFFLINE,
+    ENDS,
+    RENAMED_TO_STRAY,
+    DiskScan,
+    scan_lines,
+)
 from console.disk_evidence_files import read_disk_evidence
 from console.output.survey.survey_report import disk_start_lines
 from recovery.model import Lineage, TopicPartition
@@ -62,6 +69,25 @@ def foreign_folder(path: Path) -> Path:
     return path / "lost+found"
 
 
+def properties(name: str, value: str) -> Callable[[Path], Path]:
+    """meta.properties with another value."""
+
+    def broken(path: Path) -> Path:
+        file = path / "meta.properties"
+        lines = [line for line in file.read_text().splitlines() if not line.startswith(f"{name}=")]
+        file.write_text("\n".join([*lines, f"{name}={value}", ""]))
+        return file
+
+    return broken
+
+
+def folder_gone(path: Path) -> Path:
+    """The checkpoint has a partition that has no folder."""
+    file = path / "replication-offset-checkpoint"
+    file.write_text("0\n1\ngone 4 1300\n")
+    return path / "gone-4"
+
+
 METADATA, EPOCHS = "orders-0/partition.metadata", "orders-0/leader-epoch-checkpoint"
 BROKEN = [
     (write(METADATA, ""), ENDS, "it has 0 bytes"),
@@ -74,6 +100,15 @@ BROKEN = [
     (no_meta_properties, ENDS, "never formatted"),
     (write("meta.properties", "version=1\ncluster.id=a\n"), ENDS, "no node.id"),
     (foreign_folder, ENDS, "no partition's folder"),
+    (write(METADATA, "version: 0\ntopic_id: zz\n"), ENDS, "'zz' is no topic id"),
+    (write(METADATA, f"version: 0\ntopic_id: {'A' * 22}\n"), DIR_OFFLINE, "all zeros"),
+    (write("orders-0/00000000000000000000-old.log", ""), ENDS, "its name is no offset"),
+    (write("orders-0/abc.snapshot", ""), ENDS, "its name is no offset"),
+    (properties("version", "2"), DIR_OFFLINE, "version 2 is not known"),
+    (properties("directory.id", "foo"), DIR_OFFLINE, "'foo' is no id"),
+    (properties("directory.id", "AAAAAAAAAAAAAAAAAAAAAQ"), ENDS, "is reserved"),
+    (properties("node.id", "x"), DIR_OFFLINE, "'x' is no number"),
+    (folder_gone, BEGINS_EMPTY, "its folder is not there"),
 ]
 
 
@@ -92,6 +127,24 @@ def test_what_the_broker_does_at_its_start_stands_first(
     assert "Try first: run broker" not in ended.err
     told = json.loads("".join(scan_lines(scan(path))))
     assert told["atStart"] == [found._asdict()]
+
+
+@pytest.mark.parametrize("mark", ["stray", "delete"])
+def test_an_empty_partition_metadata_ends_the_broker_in_any_folder(tmp_path: Path, mark: str) -> None:
+    path = data(tmp_path / "data")
+    folder = path / f"orders-7.0123456789abcdef0123456789abcde1-{mark}"
+    folder.mkdir()
+    (folder / "partition.metadata").write_text("")
+    (found,) = scan(path).at_start
+    assert (found.effect, found.where) == (ENDS, str(folder / "partition.metadata"))
+
+
+def test_two_copies_for_a_move_of_one_partition_end_the_broker(tmp_path: Path) -> None:
+    path = data(tmp_path / "data")
+    for number in (1, 2):
+        add_partition(path, f"orders-0.0123456789abcdef0123456789abcde{number}-future", {0: batch(0, 10)})
+    (found,) = scan(path).at_start
+    assert found.effect == ENDS and "2 folders are copies of orders-0" in found.why
 
 
 @pytest.mark.parametrize("name", [*BAD_CHECKPOINTS, EPOCHS])

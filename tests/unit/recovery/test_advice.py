@@ -13,7 +13,7 @@ import yaml
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
-from recovery.advice import Advice, AdviceKind, advice, first_steps, stop_and_read
+from recovery.advice import Advice, AdviceKind, FirstStep, advice, first_steps, stop_and_read
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
@@ -84,6 +84,13 @@ def test_of_the_members_only_the_one_that_was_shut_down_is_to_be_brought_back() 
     assert told is not None
     assert (told.kind, told.brokers) == (AdviceKind.BRING_BACK, (3,))
     assert "(it was shut down when last seen)" in " ".join(advice_lines(told))
+
+
+def test_a_step_that_says_what_another_one_said_is_no_empty_line() -> None:
+    tp = TopicPartition("t", 0)
+    back = Advice(AdviceKind.BRING_BACK, (3,))
+    twice = [FirstStep(back, 4, tp), FirstStep(back, 4, tp)]
+    assert len(list(steps_lines(twice))) == 1
 
 
 @pytest.mark.parametrize("to_repair", [True, False])
