@@ -14,7 +14,8 @@ from backends.live.calls.describe_partitions import describe_partitions, topics_
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, as_unknown
 from backends.live.nodes.brokers import BrokerFleet
-from recovery.model import Unknown, Why
+from recovery.model import Broker, Unknown, Why
+from recovery.wording.quantity_text import both
 
 LISTING_TIMEOUT = 2.0
 """Seconds that the list of all partitions waits for log dirs; a broker that is silent is left out of it."""
@@ -46,7 +47,7 @@ class LogDirListing:
         unseen = topics_only_in_log_dirs(found, dirs)
         if unseen:
             found = (await self._fleet.any(lambda conn: with_hidden(conn, found, unseen))).value
-        return replace(found, not_compared=_refused(dirs))
+        return replace(found, not_compared=_refused(dirs) or nothing_seen(found, self._fleet.brokers, dirs))
 
     async def _of_brokers_that_should_be_up(self) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         brokers = [broker.id for broker in self._fleet.brokers if not broker.fenced]
@@ -105,6 +106,20 @@ class LogDirListing:
     def sizes(self) -> Mapping[int, ReplicaSizes]:
         """By broker the log dirs and sizes; a replica that is being moved counts where it is."""
         return {broker: reported.dirs.sizes for broker, reported in self._newest.items()}
+
+
+def nothing_seen(
+    found: Partitions, brokers: Sequence[Broker], dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
+) -> Unknown | None:
+    """Why it is not known that the cluster has no topic, where none is visible: these brokers did not list their
+    log dirs, and a topic that may not be seen may be on them alone.
+    """
+    unread = sorted(one.id for one in brokers if isinstance(dirs.get(one.id), Unknown | None))
+    if found.states or found.hidden or not unread:
+        return None
+    return Unknown(
+        Why.NOT_ANSWERED, f"no topic is visible, and broker {both(unread)} listed no log dirs"
+    )
 
 
 def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:
