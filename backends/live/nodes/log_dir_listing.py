@@ -117,9 +117,7 @@ def nothing_seen(
     unread = sorted(one.id for one in brokers if isinstance(dirs.get(one.id), Unknown | None))
     if found.states or found.hidden or not unread:
         return None
-    return Unknown(
-        Why.NOT_ANSWERED, f"no topic is visible, and broker {both(unread)} listed no log dirs"
-    )
+    return Unknown(Why.NOT_ANSWERED, f"no topic is visible, and broker {both(unread)} listed no log dirs")
 
 
 def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:
