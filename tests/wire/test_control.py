@@ -95,6 +95,8 @@ async def test_a_configuration_that_can_be_is_made() -> None:
     async with ServedCluster(read(str(SCENARIO)), ServedClusterOptions(speed=0)) as served:
         happen(served, "set-config topic=orders name=min.insync.replicas value=1")
         happen(served, "set-config topic=orders name=retention.ms value=1000")
+        happen(served, "set-config name=unclean.recovery.manager.enabled value=true")
         served.clock.step(1)
+        assert served.world.image.rules.recovery_manager
         assert served.world.image.min_isr.topics["orders"] == 1
         assert "1000" in {value for held in served.inert_configs.values() for value in held.values()}

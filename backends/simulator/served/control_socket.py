@@ -14,6 +14,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from backends.simulator.controller.metadata_changes import RECOVERY_MANAGER
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.partition_table import topics_of
 from backends.simulator.scenario.errors import MisplacedValue
@@ -198,10 +199,12 @@ def _only_stored(cluster: ServedCluster, fault: ConfigFault) -> bool:
     """Checks the change like a client's. True if nothing depends on the configuration: then it is only stored."""
     if fault.topic and fault.topic not in topics_of(cluster.world.image):
         raise ControlError(f"{fault.do}: The topic '{fault.topic}' does not exist.")
-    wrong = wrong_config(fault.name, fault.value)
+    # The cluster's own name, which no topic has.
+    known = not fault.topic and fault.name == RECOVERY_MANAGER
+    wrong = None if known else wrong_config(fault.name, fault.value)
     if wrong is not None:
         raise ControlError(f"{fault.do}: {wrong}")
-    if fault.name in ACTED_UPON:
+    if known or fault.name in ACTED_UPON:
         return False
     broker = "" if fault.broker is None else str(fault.broker)
     configs = cluster.inert_configs[(TOPIC, fault.topic) if fault.topic else (BROKER, broker)]

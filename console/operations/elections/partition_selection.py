@@ -95,7 +95,12 @@ async def select(backend: Backend, selection: Selection) -> Selected:
             selection = replace(selection, partitions=present)
     if topics is not None and not missing:
         _refuse_missing(found, topics)
-    elif topics is None and not found.states and found.not_compared is not None:
+    elif (
+        topics is None
+        and not found.states
+        and found.not_compared is not None
+        and found.not_compared.why is Why.NOT_ALLOWED
+    ):
         raise NotAllowed(
             "DESCRIBE", CLUSTER, "tell whether there are partitions that this caller may not see"
         )

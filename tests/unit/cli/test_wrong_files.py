@@ -73,3 +73,15 @@ def test_a_partition_that_has_another_leader_than_a_file_of_leaders_says_is_name
     assert [line for line in ended.out.splitlines() if line.startswith("note:")] == [
         "note: orders-1: led by 1, not by 2 as the file says; nothing is sent for it"
     ]
+
+
+def test_a_partition_of_a_file_that_does_not_exist_refuses_no_other_one(call: Caller) -> None:
+    backend = cluster_of(1)
+    rows = [{"topic": "orders", "partitions": [0]}, {"topic": "deleted", "partitions": [0]}]
+    (call.home / "wanted.json").write_text(json.dumps({"partitions": rows}))
+    ended = call.on(backend)("ktriage", "plan", *ANY, "--path-to-json-file", "wanted.json", "plan.json")
+    assert ended.status == 1, ended
+    assert "deleted-0" in ended.out + ended.err
+    plan = json.loads((call.home / "plan.json").read_text())
+    assert [(row["topic"], row["partition"]) for row in plan["partitions"]] == [("orders", 0)]
+    assert sent(backend) == 0
