@@ -30,6 +30,7 @@ from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import PartitionState, TopicPartition
 from recovery.wording.advice_text import ACCEPT_LOSS
+from recovery.wording.cluster_health_text import hidden_topic_texts
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
@@ -169,21 +170,24 @@ def show(run: Run, rows: int) -> int:
 
 
 def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
-    """The effect of the failures."""
+    """The effect of the failures. Returns 1 if there are, or may be, partitions that this caller does not see."""
 
-    async def job(backend: Backend, _stop: object) -> FailurePreview:
+    async def job(backend: Backend, _stop: object) -> tuple[FailurePreview, tuple[str, ...]]:
         disks = await read_log_dirs(backend)
         already = next((where for where in places if where in disks.failed), None)
         if already is not None:
             raise InputError(f"{already} has already failed: see log-dirs --swap {already}")
         try:
-            return if_places_fail(await reckon(backend, disks), places)
+            found = if_places_fail(await reckon(backend, disks), places)
         except DiskError as error:
             raise InputError(str(error)) from None
+        return found, tuple(hidden_topic_texts(disks.partitions.hidden, disks.partitions.not_compared))
 
-    found = run.read(job)
+    found, unseen = run.read(job)
     run.screen.out(fails_document(found) if run.json else fails_lines(found, rows))
-    return Status.DONE
+    for text in unseen:
+        run.screen.say(f"not counted: {text}")
+    return Status.PARTLY if unseen else Status.DONE
 
 
 def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:

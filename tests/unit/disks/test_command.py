@@ -94,6 +94,14 @@ def test_the_next_failure_is_reckoned_from_how_it_stands(call: Caller, broken: t
     assert "would fall under min ISR" in text.out
 
 
+def test_partitions_that_may_not_be_seen_are_named_as_not_counted(call: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "hidden.yaml"
+    file.write_text(SCENARIO.replace("at: 20", 'at: 20, denied: ["DESCRIBE topic payments"]'))
+    ended = call("ktriage", "log-dirs", "--if-fails", "2", "--simulate", str(file))
+    assert ended.status == 1
+    assert "not counted: 1 topic may not be seen (needs DESCRIBE on topic payments)" in ended.err
+
+
 def test_what_would_go_offline_is_not_counted_once_more_as_under_min_isr(
     call: Caller, broken: tuple[str, ...]
 ) -> None:
