@@ -47,7 +47,9 @@ class LogDirListing:
         unseen = topics_only_in_log_dirs(found, dirs)
         if unseen:
             found = (await self._fleet.any(lambda conn: with_hidden(conn, found, unseen))).value
-        return replace(found, not_compared=_refused(dirs) or nothing_seen(found, self._fleet.brokers, dirs))
+        return replace(
+            found, not_compared=_refused(dirs) or emptiness_unknown(found, self._fleet.brokers, dirs)
+        )
 
     async def _of_brokers_that_should_be_up(self) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         brokers = [broker.id for broker in self._fleet.brokers if not broker.fenced]
@@ -108,7 +110,7 @@ class LogDirListing:
         return {broker: reported.dirs.sizes for broker, reported in self._newest.items()}
 
 
-def nothing_seen(
+def emptiness_unknown(
     found: Partitions, brokers: Sequence[Broker], dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
 ) -> Unknown | None:
     """Why it is not known that the cluster has no topic, where none is visible: these brokers did not list their

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends.base.answers import Partitions
-from backends.live.nodes.log_dir_listing import nothing_seen
+from backends.live.nodes.log_dir_listing import emptiness_unknown
 from recovery.model import Broker, Unknown, Why
 from tests.unit.recovery.surveys import SILENT, survey
 
@@ -20,7 +20,7 @@ REFUSED = Unknown(Why.NOT_ANSWERED, "refused")
 def test_no_visible_topic_is_no_empty_cluster_while_a_broker_lists_no_log_dirs(
     dirs: dict[int, tuple[()] | Unknown], unread: str | None
 ) -> None:
-    found = nothing_seen(Partitions(()), BROKERS, dirs)
+    found = emptiness_unknown(Partitions(()), BROKERS, dirs)
     assert (found is None) is (unread is None)
     assert unread is None or (found is not None and f"{unread} listed no log dirs" in found.detail)
-    assert nothing_seen(Partitions((survey({1: SILENT}).state,)), BROKERS, dirs) is None
+    assert emptiness_unknown(Partitions((survey({1: SILENT}).state,)), BROKERS, dirs) is None
