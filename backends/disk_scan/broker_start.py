@@ -152,11 +152,10 @@ def _values_effects(
     if node and not (node.isascii() and node.isdigit()):
         yield StartEffect(unread, meta, f"node.id {node!r} is no number", "write the broker's node id")
     own = _uuid(directory) if directory else None
+    repair = "write the directory.id that the controllers have for this log dir"
     if directory and own is None:
-        repair = "write the directory.id that the controllers have for this log dir"
         yield StartEffect(unread, meta, f"directory.id {directory!r} is no id", repair)
     elif own is not None and not any(own[:15]) and own[15] < _RESERVED:
-        repair = "write the directory.id that the controllers have for this log dir"
         yield StartEffect(ENDS, meta, f"directory.id {directory} is reserved", repair)
 
 

@@ -101,15 +101,11 @@ class MinIsrOverTime:
         """The lowest value by which ``leader`` may have acknowledged in a leader epoch: from the change at offset
         ``start`` (``start_ms``) to the one at ``end``.
         """
-        restarts = self._restarts.get(leader, ())
-        process = bisect_right(restarts, start, key=_offset)
-        # It was unfenced only when it had applied everything up to its registration (BrokerLifecycleManager).
-        since = restarts[process - 1].offset if process else BEFORE_THE_LOG
-        found = {value for one in self._between(leader, since, start, start_ms, end) for value in one.values}
+        between, file = self._in_epoch(leader, start, start_ms, end)
+        found = {value for one in between for value in one.values}
         known = [value for value in found if value is not None]
         if None not in found:
             return LowestMinIsr(min(known))
-        file = self._files[leader][process]
         if file is not None:
             return LowestMinIsr(min((*known, file)))
         lowest = min((*known, self._assumed))
@@ -119,17 +115,23 @@ class MinIsrOverTime:
         """The lowest value as :meth:`lowest` has it, if the value that a snapshot has of the topic is that of an
         earlier topic of the same name. None: the topic has no value of a snapshot, or it was set in its own life.
         """
-        restarts = self._restarts.get(leader, ())
-        process = bisect_right(restarts, start, key=_offset)
-        since = restarts[process - 1].offset if process else BEFORE_THE_LOG
-        between = self._between(leader, since, start, start_ms, end)
+        between, file = self._in_epoch(leader, start, start_ms, end)
         found = {one.without for one in between if one.from_snapshot}
-        file = self._files[leader][process]
         return (
             min((1 if file is None else file) if value is None else value for value in found)
             if found
             else None
         )
+
+    def _in_epoch(
+        self, leader: int, start: int, start_ms: int, end: int
+    ) -> tuple[Iterator[MinIsrChange], int | None]:
+        """What may have been in force in a leader epoch, and the file of the process that led."""
+        restarts = self._restarts.get(leader, ())
+        process = bisect_right(restarts, start, key=_offset)
+        # It was unfenced only when it had applied everything up to its registration (BrokerLifecycleManager).
+        since = restarts[process - 1].offset if process else BEFORE_THE_LOG
+        return self._between(leader, since, start, start_ms, end), self._files[leader][process]
 
     def _between(
         self, leader: int, since: int, start: int, start_ms: int, end: int
