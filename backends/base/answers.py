@@ -73,6 +73,13 @@ class Partitions:
     not_compared: Unknown | None = None
 
     @property
+    def topic_ids(self) -> frozenset[str] | None:
+        """The ids of all topics of the cluster, of a list of all; None where there are, or may be, others."""
+        if self.hidden or self.not_compared is not None:
+            return None
+        return frozenset(state.topic_id for state in self.states)
+
+    @property
     def unreachable_leaders(self) -> Mapping[TopicPartition, Unknown]:
         """Partitions that have a leader which the listener that was asked does not reach, and why that is so: they
         are not offline.

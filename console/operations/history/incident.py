@@ -163,10 +163,10 @@ def collect_for_handover(sources: IncidentSources) -> Incident:
     except (InputError, JournalError) as error:
         gaps = (*sources.gaps, f"The journal was not read: {error}")
         return replace(_collected(replace(sources, gaps=gaps), ()), recorded=False)
-    now = sources.now
-    if now is None or now.partitions.hidden or now.partitions.not_compared is not None:
+    topic_ids = None if sources.now is None else sources.now.partitions.topic_ids
+    if topic_ids is None:
         return _collected(sources, recorded)
-    own, others = of_other_topics(recorded, {state.topic_id for state in now.partitions.states})
+    own, others = of_other_topics(recorded, topic_ids)
     if others:
         left_out = f"Left out: {other_topics_text(len(others), sources.cluster_id)}."
         sources = replace(sources, gaps=(*sources.gaps, left_out))
