@@ -24,6 +24,7 @@ from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import KafkaCluster
 from tests.live import broker_fleet
 from tests.live.broker_fleet import ASSIGNMENTS, fleet_of
+from tests.live.incident_steps import eventually
 
 # Broker 3 holds all of the wide topic: it is paused at times, and never killed. A page is a tenth of the usual one.
 CLUSTER = broker_fleet.CLUSTER
@@ -134,14 +135,19 @@ async def test_what_the_controller_refuses_is_told_by_partition(whole_cluster: K
             again=False,
         )
         shrunk = await fleet.any(lambda conn: write_assignments(conn, {second: (2, 3)}), again=False)
-        state = (await describe_partitions(await fleet.connection(written.broker), [SMALL])).states[0]
+        conn = await fleet.connection(written.broker)
+        # A broker describes what it has heard from the controller so far.
+        await eventually(
+            lambda: describe_partitions(conn, [SMALL]),
+            lambda answer: answer.states[0].replicas == (2, 1, 3),
+            f"broker {written.broker} to hear of the order",
+        )
         restored = await fleet.any(lambda conn: write_assignments(conn, {first: (1, 2, 3)}), again=False)
         elected = await fleet.any(
             lambda conn: elect_leaders(conn, [first, missing], preferred=False), again=False
         )
         under_way = await list_reassignments(await fleet.connection(1), [first, missing])
     assert written.value[first] is None
-    assert state.replicas == (2, 1, 3)
     assert str(written.value[second]).startswith("INVALID_REPLICA_ASSIGNMENT: ")
     unknown_topic = written.value[missing]
     assert unknown_topic is not None

@@ -385,11 +385,17 @@ class RealSide(RealClusterDriver):
             timeout=i32Timedelta.parse(timedelta(seconds=ANSWER_SECONDS)),
             topic_data=(TopicProduceData(name=TopicName(topic), partition_data=(data,)),),
         )
-        with Connection(self.cluster.node(broker).port, None, ANSWER_SECONDS) as connection:
-            answer = connection.ask(request, ProduceResponse)
-        (reported,) = answer.responses
-        (row,) = reported.partition_responses
-        assert row.error_code is ErrorCode.none, row
+
+        def appended() -> bool:
+            # A broker that has not heard yet that it leads appends nothing.
+            with Connection(self.cluster.node(broker).port, None, ANSWER_SECONDS) as connection:
+                answer = connection.ask(request, ProduceResponse)
+            (reported,) = answer.responses
+            (row,) = reported.partition_responses
+            assert row.error_code in (ErrorCode.none, ErrorCode.not_leader_or_follower), row
+            return row.error_code is ErrorCode.none
+
+        wait_until(appended, f"broker {broker} to append to {topic}-{partition}")
 
     def cut_off(self, broker: int) -> None:
         for other in (*self.cluster.controllers, *BROKERS):
