@@ -208,13 +208,7 @@ def last_known_id(root: StoragePath, asked: str) -> str:
 def _observation_files(root: StoragePath, cluster_ids: Collection[str]) -> dict[str, list[DataFile]]:
     clusters = _files_by_cluster(root, cluster_ids)
     if not clusters and not cluster_ids:
-        old = (root / "manifests").exists()
-        how = (
-            "convert the old ones with ktriage snapshot migrate"
-            if old
-            else "ktriage snapshot --out makes them"
-        )
-        raise PipelineError(f"{root.uri}: there are no snapshots here ({how})")
+        raise PipelineError(f"{root.uri}: there are no snapshots here (ktriage snapshot --out makes them)")
     return clusters
 
 

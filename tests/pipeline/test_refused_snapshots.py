@@ -50,12 +50,6 @@ def test_an_older_snapshot_does_not_pass_for_one_that_cannot_be_used(tmp_path: P
         find([root], at=NOON + timedelta(minutes=90))
 
 
-def test_snapshots_of_the_old_layout_are_named_with_the_command_that_converts_them(tmp_path: Path) -> None:
-    (tmp_path / "manifests").mkdir()
-    with pytest.raises(PipelineError, match="convert the old ones with ktriage snapshot migrate"):
-        find([storage_path(str(tmp_path))])
-
-
 def test_a_path_that_the_tables_cannot_have_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="a path of Delta tables cannot have a % in it"):
         write(storage_path(str(tmp_path / "a%20b")), "c", [offline(0)])

@@ -121,38 +121,9 @@ def compact(
         return take_snapshots.compact_snapshots(ctx.obj, out, keep)
 
 
-def migrate(
-    ctx: typer.Context,
-    *,
-    source: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="URI",
-            help="The directory with manifests/ of the old layout.",
-            show_default=False,
-        ),
-    ],
-    out: OutOption,
-) -> int:
-    """Copies snapshots that an earlier version wrote as Parquet files and manifests into the tables. The old files
-    stay. Run again, it copies what is missing.
-
-    \b
-    Example:
-      ktriage snapshot migrate --from old-lake --out lake
-    """
-    require_pyarrow("a snapshot")
-    from console.cli.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
-
-    with storage_errors():
-        return take_snapshots.migrate_snapshots(ctx.obj, source, out)
-
-
 VERBS = (
     Verb("take", "Take one snapshot, or with --every a series until stopped.", connected(take)),
     Verb("list", "List the snapshots below --out.", list_),
     Verb("compact", "Merge small files, and delete unused ones.", compact),
-    Verb("migrate", "Copy snapshots of the old layout into the tables.", migrate),
 )
 DEFAULT_VERB = "take"

@@ -21,7 +21,6 @@ from console.provenance import now, version
 from console.signals import StopRequest
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import Catalog, read_catalog
-from pipeline.snapshot.migration import migrate
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
 from pipeline.storage import StoragePath, storage_path
@@ -228,15 +227,3 @@ def compact_snapshots(program: Program, out: str, keep: int | None) -> int:
     for problem in done.problems:
         program.screen.say(f"not merged: {problem}")
     return Status.PARTLY if done.problems else Status.DONE
-
-
-def migrate_snapshots(program: Program, source: str, out: str) -> int:
-    """Copies snapshots of the old layout into the tables below ``out``; returns the exit status. Raises
-    PipelineError.
-    """
-    done = migrate(storage_path(source), storage_path(out))
-    counts = f"{counted(done.copied, 'snapshot')} copied, {done.there:,} were there already"
-    program.screen.out([f"{counts}, {len(done.broken):,} broken"])
-    for reason in done.broken:
-        program.screen.say(reason)
-    return Status.PARTLY if done.broken else Status.DONE

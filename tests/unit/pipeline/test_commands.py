@@ -18,7 +18,6 @@ from pipeline.storage import storage_path
 from tests.pipeline.partition_histories import forget
 from tests.pipeline.survey_strategies import surveys, write
 from tests.unit.cli.command_process import Caller
-from tests.unit.pipeline.test_snapshot import SAMPLES
 
 
 @pytest.fixture
@@ -121,15 +120,6 @@ def test_a_snapshot_after_which_old_ones_cannot_be_removed_is_there(
     name = full.partition(":")[0]
     assert ended.status == 1 and "no snapshot at" not in ended.err
     assert f"{name} is written; merging or removing files failed: lake: Permission denied" in ended.err
-
-
-def test_old_snapshots_are_copied_by_a_command(call: Caller) -> None:
-    words = ("ktriage", "snapshot", "migrate", "--from", str(SAMPLES / "v1"), "--out", "lake")
-    ended = call(*words)
-    assert ended.status == 0 and "2 snapshots copied, 0 were there already, 0 broken" in ended.out, ended.err
-    assert "0 snapshots copied, 2 were there already" in call(*words).out
-    listed = call("ktriage", "snapshot", "list", "--out", "lake")
-    assert listed.status == 0 and len(listed.out.splitlines()) == 3
 
 
 def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(call: Caller) -> None:

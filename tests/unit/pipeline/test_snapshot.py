@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import threading
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -23,7 +21,6 @@ from backends.simulator.scenario.files import read
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog, snapshots
-from pipeline.snapshot.migration import migrate
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.snapshot.survey_rows import Fingerprints, batch_of, keys
@@ -36,8 +33,6 @@ from tests.pipeline.partition_histories import Diary, files_of, forget, minute_o
 from tests.pipeline.survey_strategies import NOON, surveys, write
 from tests.unit.pipeline.read_states import state_of
 from tests.unit.pipeline.read_surveys import survey_of
-
-SAMPLES = Path(__file__).parent / "samples"
 
 
 @given(st.integers(0, 2**32))
@@ -373,44 +368,6 @@ def test_memory_does_not_grow_with_the_cluster(tmp_path: Path) -> None:
 
     peak(2)
     assert peak(20) < 2 * peak(4)
-
-
-NEWER_FIELDS = re.compile(
-    r", (compacted=None|disk_read_ms=None|disk_stopped_cleanly=False|disk_to_repair=False|leads=None"
-    r"|min_isr_on=\(\))"
-)
-"""What values of today have, and no snapshot tells."""
-
-
-def test_every_schema_that_was_ever_written_stays_readable(tmp_path: Path) -> None:
-    """``samples/vN`` was written by the version that wrote schema N, and is never written again."""
-    found = sorted(path.name for path in SAMPLES.iterdir())
-    assert found == ["v1"]
-    for name in found:
-        root = storage_path(str(tmp_path / name))
-        source = storage_path(str(SAMPLES / name))
-        assert migrate(source, root) == (2, 0, ())
-        assert migrate(source, root) == (0, 2, ())
-        told = json.loads((SAMPLES / name / "expected.json").read_text())
-        for cluster_id, wanted in told.items():
-            rows = [survey_of(row) for row in state_of(root, cluster_id)]
-            assert all(row.compacted is None for row in rows), "no part of a snapshot"
-            assert all(replica.disk_read_ms is None for row in rows for replica in row.replicas)
-            texts = (NEWER_FIELDS.sub("", repr(row)) for row in rows)
-            assert sorted(texts) == wanted
-
-
-def test_an_old_snapshot_that_is_broken_is_named_and_the_others_are_copied(tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    for file in (SAMPLES / "v1").rglob("*"):
-        if file.is_file():
-            target = old / file.relative_to(SAMPLES / "v1")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.read_bytes())
-    newest = max(old.glob("manifests/*/*/*.json"))
-    newest.write_text(newest.read_text()[:100])
-    done = migrate(storage_path(str(old)), storage_path(str(tmp_path / "lake")))
-    assert (done.copied, done.there) == (1, 0) and newest.name in done.broken[0]
 
 
 def test_a_cluster_whose_name_would_come_back_as_another_is_refused_before_anything_is_written(
