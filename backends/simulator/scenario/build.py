@@ -12,7 +12,7 @@ from backends.simulator.network import NetworkConditions, NetworkNode
 from backends.simulator.permissions import EXPECTED, any_topic, is_permission
 from backends.simulator.scenario.bounds import PARTITIONS
 from backends.simulator.scenario.errors import MisplacedValue
-from backends.simulator.scenario.fault_targets import check_fault, nodes
+from backends.simulator.scenario.fault_targets import check_fault, check_replicas, nodes
 from backends.simulator.scenario.faults import Fault, TopicCreation
 from backends.simulator.scenario.file_model import (
     ClusterModel,
@@ -168,14 +168,10 @@ def _spare(cluster: ClusterModel, brokers: tuple[BrokerSpec, ...]) -> tuple[int,
 def _topics(
     topic: TopicModel, brokers: tuple[BrokerSpec, ...], path: tuple[int | str, ...]
 ) -> list[TopicSpec]:
-    known = {spec.id for spec in brokers}
     if topic.replicas is not None:
         assignments = topic.replicas
         for replicas in assignments:
-            if not replicas or len(set(replicas)) != len(replicas) or not set(replicas) <= known:
-                raise MisplacedValue(
-                    (*path, "replicas"), f"{list(replicas)} is not a set of brokers of the cluster"
-                )
+            check_replicas(replicas, brokers, (*path, "replicas"))
     else:
         assert topic.replication_factor is not None
         if topic.replication_factor > len(brokers):

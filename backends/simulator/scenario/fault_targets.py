@@ -16,11 +16,13 @@ from backends.simulator.scenario.faults import (
     Fault,
     FileEdit,
     PartitionFault,
+    ReassignmentFault,
+    TopicCreation,
     TransactionalRecords,
     TransactionEnd,
     VoterChangeFault,
 )
-from backends.simulator.topology import Topology
+from backends.simulator.topology import BrokerSpec, Topology
 from recovery.model import TopicPartition
 
 _OF_BROKERS = (BrokerFault, DiskFault, FileEdit, PartitionFault)
@@ -91,6 +93,11 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
         partition(named, topology, (*path, "partition"))
     for index, name in enumerate(getattr(fault, "partitions", ())):
         partition(name, topology, (*path, "partitions", index))
+    if isinstance(fault, ReassignmentFault) and fault.replicas is not None:
+        check_replicas(fault.replicas, topology.brokers, (*path, "replicas"))
+    if isinstance(fault, TopicCreation):
+        for index, replicas in enumerate(fault.replicas):
+            check_replicas(replicas, topology.brokers, (*path, "replicas", index))
     if isinstance(fault, ConfigFault) and fault.broker is not None:
         if fault.topic:
             raise MisplacedValue((*path, "broker"), "a topic or a broker, not both")
@@ -101,6 +108,15 @@ def check_fault(fault: Fault, topology: Topology, path: tuple[int | str, ...]) -
         raise MisplacedValue(
             (*path, "do"), f"a topic {TRANSACTIONS_TOPIC} in the scenario, for its coordinators"
         )
+
+
+def check_replicas(
+    replicas: tuple[int, ...], brokers: Sequence[BrokerSpec], path: tuple[int | str, ...]
+) -> None:
+    """As the controller checks an assignment (ReplicationControlManager). Raises MisplacedValue."""
+    known = {spec.id for spec in brokers}
+    if not replicas or len(set(replicas)) != len(replicas) or not known.issuperset(replicas):
+        raise MisplacedValue(path, f"{list(replicas)} is not a set of brokers of the cluster")
 
 
 def _check_kind(fault: Fault, found: Sequence[NetworkNode], path: tuple[int | str, ...]) -> None:

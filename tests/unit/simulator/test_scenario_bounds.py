@@ -64,6 +64,8 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
         ("records: 1000", "configs: {unclean.leader.election.enable: 'yes'}", "expected one of true, false"),
         ("records: 1000", "strategy: None, configs: {unclean.leader.election.enable: 'true'}",
          "mine.yaml:13: topics.0.configs.unclean.leader.election.enable: expected one of strategy, unclean."),
+        ("do: cut, nodes: [broker-2], others: [controllers]",
+         "do: reassign, partition: payments-0, replicas: [1, 1]", "[1, 1] is not a set of brokers"),
     ],
 )  # fmt: skip
 def test_each_mistake_is_one_line_at_its_place(written: str, instead: str, expected: str) -> None:
