@@ -49,7 +49,9 @@ def selection(
         # The JSON reader is imported only if there is a file.
         from console.plan_files import read_targets  # noqa: PLC0415
 
-        return Selection(partitions=read_targets(path, leaders_refused=leaders_refused), which=which)
+        # A row that does not exist refuses no other one (unclean-recovery-tool).
+        named = read_targets(path, leaders_refused=leaders_refused)
+        return Selection(partitions=named, which=which, best_effort=True)
     if partitions:
         if topics is None or len(topics) != 1:
             raise InputError("--partition needs exactly one --topic")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -174,7 +173,6 @@ def elect(
 
         how = Strategy(strategy or ElectionStrategy.BALANCED)
         chosen_by = words(topics, partitions, path_to_json_file)
-        chosen = replace(chosen, best_effort=True)
         options = ChoiceOptions(
             chosen, ranking or Ranking.LAST_RECORD, how, seconds, chosen_by, importance=run.target.importance
         )

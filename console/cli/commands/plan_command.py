@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -80,8 +79,6 @@ def plan(
         raise InputError("--all-offline-partitions excludes --topic and --path-to-json-file")
     # Without a selection: all offline partitions. With --topic alone: the offline partitions of that topic.
     chosen = selection(topic, partition, path_to_json_file, offline=not (partition or path_to_json_file))
-    # A row of a file that does not exist refuses no other one, as in the recovery itself.
-    chosen = replace(chosen, best_effort=path_to_json_file is not None)
     from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
     from console.operations.elections.recover_partitions import ChoiceOptions  # noqa: PLC0415

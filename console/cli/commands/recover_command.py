@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -113,7 +112,7 @@ def recover(
     choice = rescue_choice(
         rescue, declined=no_rescue, rate=rate, elect_anyway=elect_unrescued, reason=reason or ""
     )
-    chosen = replace(selection(path=path_to_json_file, offline=all_offline_partitions), best_effort=True)
+    chosen = selection(path=path_to_json_file, offline=all_offline_partitions)
     words = (
         ("--path-to-json-file", str(path_to_json_file))
         if path_to_json_file

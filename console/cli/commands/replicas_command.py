@@ -81,6 +81,7 @@ def replicas(
     from console.operations.survey.disk_evidence import with_evidence  # noqa: PLC0415
     from console.operations.survey.partition_picture import Depths, Picture, examine  # noqa: PLC0415
     from console.output.survey.survey_report import picture_document, picture_lines  # noqa: PLC0415
+    from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
     chosen = selection(
         topic, partition, path_to_json_file, offline=all_offline_partitions, under_min_isr=under_min_isr
@@ -103,7 +104,10 @@ def replicas(
     present = PresentCluster(picture.cluster, [survey.state for survey in picture.surveys])
     if not remind(run, picture.cluster.cluster_id, present) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
-    partly = picture.may_hide_partitions or picture.stale or (under_min_isr and picture.unsure)
+    for tp, why in picture.missing.items():
+        run.screen.say(f"not shown: {tp}: {printable(why)}")
+    unseen = bool(picture.missing) or picture.may_hide_partitions
+    partly = unseen or picture.stale or (under_min_isr and picture.unsure)
     return Status.PARTLY if partly else Status.DONE
 
 

@@ -55,9 +55,9 @@ class KafkaElectionResults:
 
 
 class Electable(NamedTuple):
-    """The partitions to elect. ``asked``: the operator was asked; ``refused`` are partitions that changed
-    before the answer. ``expected`` are the elections of which is read first what they cut off; ``notes`` belong to
-    the question, one line each.
+    """The partitions to elect. ``asked``: the operator was asked; ``refused`` are partitions that do not exist,
+    or changed before the answer. ``expected`` are the elections of which is read first what they cut off; ``notes``
+    belong to the question, one line each.
     """
 
     selected: Selected
@@ -84,14 +84,17 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Electable]) -> Electable:
         selected = await select(cluster, self.selection)
+        refused = tuple(
+            Election(tp, Outcome.NOT_ATTEMPTED, -1, -1, why) for tp, why in selected.missing.items()
+        )
         if self.preferred or self.rescue is None:
-            return Electable(selected)
+            return Electable(selected, refused)
         progress = operator.progress
         expected = await expected_elections(cluster, cluster_id, selected.states, progress)
         notes = await rescue_notes(cluster, expected.prepared, self.rescue, progress)
         if not operator.asks:
             operator.says(*notes)
-        return Electable(selected, expected=expected, notes=notes)
+        return Electable(selected, refused, expected=expected, notes=notes)
 
     def unsent(self, prepared: Electable) -> KafkaElectionResults | None:
         nothing = prepared.asked and not prepared.selected.states
@@ -124,7 +127,8 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         now = {} if found is None else {state.tp: state for state in found.states}
         moved = {state.tp: refused for state in states if (refused := _moved(state, now.get(state.tp)))}
         selected = prepared.selected.without(moved)
-        return prepared._replace(selected=selected, refused=tuple(moved.values()), asked=True)
+        changed = (*prepared.refused, *moved.values())
+        return prepared._replace(selected=selected, refused=changed, asked=True)
 
     async def carry_out(
         self, cluster: Backend, prepared: Electable, run: ChangeRun[Electable]

@@ -271,6 +271,10 @@ def picture_document(picture: Picture, *, explain: bool = False) -> Iterator[str
             "hiddenTopics": list(picture.hidden),
             "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
             "leadersNotTold": unreachable_leaders_json(picture),
+            "missing": [
+                {"topic": tp.topic, "partition": tp.partition, "reason": why}
+                for tp, why in picture.missing.items()
+            ],
             "contacts": [contact_json(contact) for contact in picture.contacts],
             "evidence": evidence_json(picture.evidence),
             "copiedLog": copied_log_json(picture.copied_log),

@@ -376,6 +376,32 @@ def test_an_unanswered_election_is_done_only_where_the_planned_leader_is_seen(ca
     assert ended.status == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (("replicas",), "not shown"),
+        (("elect", "--election-type", "unclean", "--no-rescue", "--reason", "a test"), "not elected"),
+        (("elect", "--election-type", "preferred"), "not elected"),
+    ],
+)
+def test_a_row_of_a_file_that_does_not_exist_refuses_no_other_one(
+    call: Caller, words: tuple[str, ...], refused: str
+) -> None:
+    rows = [("deleted", 0), ("payments", 0), ("payments", 99)]
+    named = [{"topic": topic, "partition": number} for topic, number in rows]
+    (call.home / "rows.json").write_text(json.dumps({"partitions": named}))
+    tail = ("--simulate", "stale-long-tail", "--seed", "2")
+    ended = call("ktriage", *words, "--path-to-json-file", "rows.json", *tail)
+    assert ended.status == 1 and "payments-0" in ended.out, ended
+    assert f"{refused}: deleted-0: no such partition" in ended.err, ended
+    assert f"{refused}: payments-99: no such partition" in ended.err, ended
+    told = json.loads(
+        call("ktriage", *words, "--path-to-json-file", "rows.json", *tail, "--output", "json").out
+    )
+    left_out = told["missing" if words == ("replicas",) else "failures"]
+    assert [(row["topic"], row["partition"]) for row in left_out[:2]] == [("deleted", 0), ("payments", 99)]
+
+
 @pytest.mark.parametrize("reason", ["", " ", "\t"])
 def test_a_blank_reason_is_none(reason: str) -> None:
     consent = LossConsent("orders", "the name of the topic that may lose something", True, "orders")
