@@ -145,6 +145,16 @@ def if_fails(view: PartitionView, brokers: Iterable[int]) -> Prediction:
     return _prediction(partition, lossy, view)
 
 
+def if_nobody_elects(view: PartitionView, brokers: Iterable[int]) -> Prediction:
+    """The partition after ``brokers`` fail while no controller leads: nobody takes the place of a leader, and a
+    leader that is left cannot shrink its ISR (AlterPartition).
+    """
+    partition = view.partition
+    if partition.leader in frozenset(brokers):
+        partition = partition._replace(leader=NO_LEADER)
+    return _prediction(partition, False, view)
+
+
 def _returns(view: PartitionView) -> LeaderWait:
     partition = view.partition
     absent = tuple(replica for replica in partition.replicas if replica not in view.acceptable)

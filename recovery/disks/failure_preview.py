@@ -2,6 +2,7 @@
 
 As in the JBOD proposal (KIP-18), the replica leaves the ISR and stays assigned; the first assigned replica in the
 ISR becomes leader. Where there is none, the controller's own transition decides (KIP-966), as for a fenced broker.
+While no controller leads, nobody is elected and no ISR changes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recovery.controller.prediction import if_fails
+from recovery.controller.prediction import if_fails, if_nobody_elects
 from recovery.disks.values import WHOLE_BROKER, DiskCluster, DiskError, DiskOutcome, LogDirPlace
 from recovery.model import NO_LEADER, PartitionState, Standing, TopicPartition
 
@@ -71,11 +72,14 @@ class FailureEffect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailurePreview:
-    """The effect of the failures, the worst first. ``stopped`` are the brokers that would stop."""
+    """The effect of the failures, the worst first. ``stopped`` are the brokers that would stop.
+    ``without_controller``: why nobody would be elected, "" where a controller leads.
+    """
 
     places: tuple[LogDirPlace, ...]
     stopped: tuple[int, ...]
     fates: tuple[FailureEffect, ...]
+    without_controller: str = ""
 
     @property
     def last_copies(self) -> tuple[FailureEffect, ...]:
@@ -94,14 +98,21 @@ class FailurePreview:
         return tuple(fate for fate in self.fates if fate.new_leader)
 
 
-def if_places_fail(cluster: DiskCluster, places: Sequence[LogDirPlace]) -> FailurePreview:
-    """The preview for log dirs that fail in the order given. Raises DiskError for one that does not exist."""
+def if_places_fail(
+    cluster: DiskCluster, places: Sequence[LogDirPlace], without_controller: str = ""
+) -> FailurePreview:
+    """The preview for log dirs that fail in the order given; ``without_controller`` as in the result. Raises
+    DiskError for one that does not exist.
+    """
     for place in places:
         check(cluster, place)
     stopped = tuple(dict.fromkeys(p.broker for p in places if stops(cluster, p, places)))
-    fates = [_failure_effect(cluster, state, places, stopped) for state in cluster.states]
+    fates = [
+        _failure_effect(cluster, state, places, stopped, elects=not without_controller)
+        for state in cluster.states
+    ]
     hit = (fate for fate in fates if fate is not None)
-    return FailurePreview(tuple(places), stopped, tuple(sorted(hit, key=_worst_first)))
+    return FailurePreview(tuple(places), stopped, tuple(sorted(hit, key=_worst_first)), without_controller)
 
 
 def check(cluster: DiskCluster, place: LogDirPlace) -> None:
@@ -127,14 +138,19 @@ def stops(cluster: DiskCluster, place: LogDirPlace, places: Iterable[LogDirPlace
 
 
 def _failure_effect(
-    cluster: DiskCluster, state: PartitionState, places: Sequence[LogDirPlace], stopped: tuple[int, ...]
+    cluster: DiskCluster,
+    state: PartitionState,
+    places: Sequence[LogDirPlace],
+    stopped: tuple[int, ...],
+    *,
+    elects: bool,
 ) -> FailureEffect | None:
     hit = tuple(dict.fromkeys(p.broker for p in places if _hits(cluster, state.tp, p, stopped)))
     hit = tuple(broker for broker in hit if broker in state.replicas)
     if not hit:
         return None
     view = cluster.view(state)
-    after = if_fails(view, hit)
+    after = if_fails(view, hit) if elects else if_nobody_elects(view, hit)
     # A broker that stops keeps what is on its other disks.
     on_disk = (
         p.broker for p in places if state.tp in cluster.replica_dirs[p.broker].get(p.path, frozenset())

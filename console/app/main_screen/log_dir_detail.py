@@ -10,17 +10,20 @@ from console.app.screen_calls import Say
 from console.app.session.session import Session
 from console.app.session.view import View
 from console.operations.survey.log_dir_survey import failures, reckon, with_memory
+from recovery.cluster_health import ClusterHealth
 from recovery.disks.failed_dirs import LostReplica, RemainingWork
 from recovery.disks.failure_preview import FailureEffect, if_places_fail
 from recovery.disks.values import DiskError, DiskOutcome, LogDirPlace
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
+from recovery.wording.cluster_health_text import stale_reason
 from recovery.wording.quantity_text import counted
 from widgets.log_dirs_pane import LogDirDetail, PartitionOutcome
 from widgets.text import Tone
 
 _NOTE = "predicted by the controller's rules from the current state, if nothing else fails"
+_NOBODY = "nobody would be elected, and no ISR would change, until one leads"
 _STOPS = "the broker would stop altogether: its metadata log, or its last log dir, is there"
 _FAILED = "from the last healthy listing that ktriage log-dirs saved, and from the replicas offline now"
 _PERHAPS = "it may have been on another failed dir"
@@ -68,10 +71,11 @@ async def dir_detail(
         return LogDirDetail(broker, path, True, tuple(_lost(lost) for lost in found.lost), _FAILED)
     topics = sorted({state.topic for state in view.partitions.states if broker in state.replicas})
     try:
-        reckoned = if_places_fail(await reckon(backend, disks, topics), [place])
+        stuck = "" if view.health is None else stale_reason(ClusterHealth(view.health.quorum))
+        reckoned = if_places_fail(await reckon(backend, disks, topics), [place], stuck)
     except DiskError as error:
         return LogDirDetail(broker, path, False, (), str(error))
-    note = _STOPS if broker in reckoned.stopped else _NOTE
+    note = _STOPS if broker in reckoned.stopped else f"{stuck}: {_NOBODY}" if stuck else _NOTE
     outcomes = tuple(
         _partition_outcome(fate, view.surveys.get(fate.tp), broker, ranking) for fate in reckoned.fates
     )

@@ -13,6 +13,7 @@ from console.errors import InputError, Status
 from console.operations.disk_swap import disk_swap, is_back, read_log_dirs
 from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, has_copy, leaderless_lines
 from console.operations.survey.log_dir_survey import Disks, failures, reckon
+from console.operations.voters.remembered_voters import quorum_or_lost
 from console.output.survey.log_dirs_report import (
     dirs_document,
     dirs_lines,
@@ -23,6 +24,7 @@ from console.output.survey.log_dirs_report import (
 )
 from console.paths import unused
 from console.signals import StopRequest
+from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.disks.disk_swap import DiskSwap, SwapStepKind, leaderless, waiting
 from recovery.disks.failed_dirs import FailedDir, last_copies
 from recovery.disks.failure_preview import FailurePreview, if_places_fail
@@ -30,7 +32,7 @@ from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import PartitionState, TopicPartition
 from recovery.wording.advice_text import ACCEPT_LOSS
-from recovery.wording.cluster_health_text import hidden_topic_texts
+from recovery.wording.cluster_health_text import hidden_topic_texts, stale_reason
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
@@ -170,7 +172,9 @@ def show(run: Run, rows: int) -> int:
 
 
 def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
-    """The effect of the failures. Returns 1 if there are, or may be, partitions that this caller does not see."""
+    """The effect of the failures. Returns 1 if there are, or may be, partitions that this caller does not see,
+    and if no controller leads, or none that does can be reached.
+    """
 
     async def job(backend: Backend, _stop: object) -> tuple[FailurePreview, tuple[str, ...]]:
         disks = await read_log_dirs(backend)
@@ -178,7 +182,9 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
         if already is not None:
             raise InputError(f"{already} has already failed: see log-dirs --swap {already}")
         try:
-            found = if_places_fail(await reckon(backend, disks), places)
+            quorum = await quorum_or_lost(backend, disks.cluster.cluster_id)
+            lost = stale_reason(ClusterHealth(quorum_finding(quorum.answer)))
+            found = if_places_fail(await reckon(backend, disks), places, lost)
         except DiskError as error:
             raise InputError(str(error)) from None
         return found, tuple(hidden_topic_texts(disks.partitions.hidden, disks.partitions.not_compared))
@@ -187,7 +193,9 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
     run.screen.out(fails_document(found) if run.json else fails_lines(found, rows))
     for text in unseen:
         run.screen.say(f"not counted: {text}")
-    return Status.PARTLY if unseen else Status.DONE
+    if found.without_controller:
+        run.next("quorum", "status")
+    return Status.PARTLY if unseen or found.without_controller else Status.DONE
 
 
 def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:

@@ -61,6 +61,11 @@ def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
     yield f"if {' and '.join(map(str, found.places))} failed:"
     for broker in found.stopped:
         yield f"  broker {broker} would stop altogether"
+    if found.without_controller:
+        yield (
+            f"  {found.without_controller}: nobody would be elected and no ISR would shrink until one leads, so"
+            " acks=all writes would wait wherever a member of the ISR is hit"
+        )
     led_under = sum(1 for fate in found.under if fate.leader != NO_LEADER)
     yield (
         f"  {counted(len(found.fates), 'partition')} hit: {len(found.last_copies):,} would lose their last copy,"
@@ -155,6 +160,7 @@ def fails_document(found: FailurePreview) -> Iterator[str]:
         {
             "places": [{"broker": p.broker, "path": p.path} for p in found.places],
             "brokersStopped": list(found.stopped),
+            "withoutController": found.without_controller or None,
             "counts": {
                 "hit": len(found.fates),
                 "lastCopies": len(found.last_copies),
