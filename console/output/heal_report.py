@@ -11,6 +11,7 @@ from console.operations.replication.heal_replicas import HealedReplicas, Prepare
 from console.operations.replication.heal_survey import HealReading
 from console.operations.replication.unregister_broker import UnregisteredBroker
 from console.output.json_document import document
+from console.output.plan.plan_json import tp_json
 from console.output.text_table import TextColumn, table
 from recovery.heal_plan import HealPlan, NotHealed, ReplicaMove
 from recovery.model import Unknown
@@ -254,6 +255,7 @@ def unregistered_lines(result: UnregisteredBroker) -> Iterator[str]:
         yield f"broker {broker} is not registered; nothing was sent"
     else:
         yield f"broker {broker} has no replica and no vote: it can be unregistered; nothing was sent"
+    yield from map(printable, result.prepared.notes)
 
 
 def unregistered_document(result: UnregisteredBroker) -> Iterator[str]:
@@ -267,5 +269,7 @@ def unregistered_document(result: UnregisteredBroker) -> Iterator[str]:
             "registered": prepared.listed,
             "sent": result.sent,
             "problem": result.problem,
+            "unreadDisks": [tp_json(tp) for tp in prepared.unread],
+            "withoutReplica": [tp_json(tp) for tp in prepared.without_replica],
         },
     )

@@ -26,7 +26,8 @@ from console.rescue.rescued_branch import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
 from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import BarePlan, Plan
-from recovery.plan.verify import Leading, Order, RowState
+from recovery.plan.verify import Leading, Order
+from recovery.wording.quantity_text import both
 from recovery.wording.unread_disk_text import stop_and_read, unread_disk_lines
 
 
@@ -155,7 +156,7 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
         run.screen.out(unread_disk_lines(disk_states, disk_states))
         loses = isinstance(plan, BarePlan) or any(not row.loss.none for row in plan.rows)
         run.screen.out(aftermath_lines(aftermath, rows, loses=loses))
-    _next_of_states(run, states, path)
+    _next_of_states(run, verified, path)
     if aftermath.affected and not any(state.leading is Leading.OFFLINE for state in states):
         run.next("groups", "fix", str(path), "--dry-run")
     if aftermath.hanging:
@@ -163,7 +164,8 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
     return Status.DONE if verified.complete else Status.PARTLY
 
 
-def _next_of_states(run: Run, states: tuple[RowState, ...], path: Path) -> None:
+def _next_of_states(run: Run, verified: Verified, path: Path) -> None:
+    states = verified.states
     if any(state.order is Order.NOT_RESTORED for state in states):
         run.next("resume", "--plan", str(path))
     elif any(state.leading is Leading.OFFLINE for state in states):
@@ -184,7 +186,9 @@ def _next_of_states(run: Run, states: tuple[RowState, ...], path: Path) -> None:
                 "a log that is kept is read when its broker is up again, from its -stray folder (ktriage rescue"
                 " read --to DIR --from-disk LOG_DIR); then ktriage heal assign-again gives it its replica back"
             )
-        if any(state.order is Order.TO_ASSIGN for state in states):
+        if verified.awaited:
+            run.screen.say(f"ktriage heal assign-again: when broker {both(verified.awaited)} is up")
+        elif any(state.order is Order.TO_ASSIGN for state in states):
             run.next("heal", "assign-again")
         if writing := sorted({one.broker for state in states for one in state.old_leaders}):
             run.screen.say(f"to save what an old leader still takes, {stop_and_read(writing)}")

@@ -24,6 +24,7 @@ from console.operations.elections.recover_partitions import (
     Recovery,
     survey_and_choose,
 )
+from console.operations.survey.partition_picture import Picture
 from console.output.plan.recovery_report import (
     chosen_lines,
     election_document,
@@ -113,8 +114,7 @@ def choose_leaders(
     if not run.screen.interactive:
         run.screen.say(*_not_chosen(failures, report.rows))
     picture = choices.picture
-    if picture.may_hide_partitions or picture.unreachable_leaders:
-        run.screen.say(*hidden_lines(picture))
+    _say_hidden(run, picture)
     if file is not None and written is None:
         offline = any(survey.state.offline for survey in picture.surveys)
         none = (
@@ -131,6 +131,12 @@ def choose_leaders(
     if not remind(run, picture.cluster.cluster_id, present):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE
+
+
+def _say_hidden(run: Run, picture: Picture) -> None:
+    """What was not seen. A person at a terminal has just read it in the report."""
+    if run.json or not run.screen.interactive:
+        run.screen.say(*hidden_lines(picture))
 
 
 def _not_chosen(failures: Sequence[RowFailure], rows: int) -> Iterator[str]:
@@ -205,8 +211,7 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
         run.screen.out(ended_lines(recovery, report.rows))
     run.screen.say(*map(str, recovery.failures))
     picture = recovery.choices.picture
-    if picture.may_hide_partitions or picture.unreachable_leaders:
-        run.screen.say(*hidden_lines(picture))
+    _say_hidden(run, picture)
     if recovery.elected is None and recovery.choices.next_choice is not None:
         run.screen.say(recovery.choices.next_choice.why)
     status = run.conclude(change.conclusion(recovery))

@@ -14,20 +14,23 @@ from console.operations.elections.plan_comparison import refuse_rows
 from console.operations.elections.plan_file_checks import partitions_of
 from console.operations.rescue.unread_disks import DiskStates, open_disks, read_states
 from console.rescue.rescued_branch import RescueContents
+from recovery.log_preservation import taken_out
 from recovery.plan.make import misplaced_leaders
 from recovery.plan.values import BarePlan, Plan
-from recovery.plan.verify import RowState, verify
+from recovery.plan.verify import Order, RowState, verify
 
 
 class Verified(NamedTuple):
     """The partitions, their clients, and the disks that are to be read before their brokers start.
-    ``disks_problem`` says why there may be other disks, "" where the journal could be read.
+    ``disks_problem`` says why there may be other disks, "" where the journal could be read. ``awaited`` are brokers
+    that are down and get replicas again whose logs were kept, and need no reading any more.
     """
 
     states: tuple[RowState, ...]
     aftermath: ElectionAftermath
     disks: DiskStates
     disks_problem: str = ""
+    awaited: tuple[int, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -74,4 +77,7 @@ async def read_verified(
     of_plan = disks.of({row.tp for row in plan.rows})
     disk_states = await read_states(backend, of_plan, cluster, [survey.state for survey in surveys])
     aftermath = await read_aftermath(backend, plan, seconds, progress, rescue)
-    return Verified(states, aftermath, disk_states, disks.problem)
+    up = {broker.id for broker in cluster.brokers if not broker.fenced}
+    to_assign = (keeps[state.tp] for state in states if state.order is Order.TO_ASSIGN)
+    awaited = {broker for keep in to_assign for broker in taken_out(keep)} - up
+    return Verified(states, aftermath, disk_states, disks.problem, tuple(sorted(awaited)))

@@ -28,6 +28,7 @@ believed: a broker may show the state before a change that the controller has ma
 """
 CANCEL_LOOKS = 10
 REORDERED = "the replicas are those of before, in another order"
+AS_BEFORE = "the assignment is as it was before"
 
 
 class MoveEnd(StrEnum):
@@ -209,7 +210,8 @@ class MoveBatches:
                 ended.append(
                     EndedMove(move, MoveEnd.CHANGED, "its reassignment is another one now, or ended")
                 )
-        return [*ended, *(await self.cancel(waiting) if waiting else ())]
+        cancelled = await self.cancel(waiting) if waiting else []
+        return [*ended, *map(_of_unknown_order, cancelled)]
 
     async def cancel(self, moves: Sequence[ReplicaMove]) -> list[EndedMove]:
         """Cancels those moves, and says how each ended. Kafka keeps the old replicas then, but not their order, so
@@ -299,7 +301,20 @@ def _cancelled(move: ReplicaMove, reading: MoveReading) -> EndedMove:
     if set(state.replicas) != set(move.before):
         return end
     ordered = state.replicas == move.before
-    return EndedMove(move, MoveEnd.CANCELLED, "the assignment is as it was before" if ordered else REORDERED)
+    return EndedMove(move, MoveEnd.CANCELLED, AS_BEFORE if ordered else REORDERED)
+
+
+def _of_unknown_order(one: EndedMove) -> EndedMove:
+    """The cancelled reassignment of somebody else: in progress, Kafka lists its target first and what it removes
+    last, and keeps that order (PartitionReassignmentRevert). The order before is in no answer any more.
+    """
+    if one.why != AS_BEFORE:
+        return one
+    now = ",".join(map(str, one.move.before))
+    return one._replace(
+        why=f"the replicas are those of before, now in the order {now}; which stood first before the reassignment,"
+        " and was the preferred leader, is not known"
+    )
 
 
 def not_moved(ended: Iterable[EndedMove]) -> tuple[EndedMove, ...]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.errors import NotDone, Status
-from console.journal.unfinished_entries import UNREGISTER
+from console.journal.recorded_keeps import recorded_keeps
+from console.journal.unfinished_entries import UNREGISTER, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.replication.heal_survey import (
@@ -20,19 +21,45 @@ from console.operations.replication.heal_survey import (
     refuse_up,
     refuse_without_quorum,
 )
-from recovery.model import TopicPartition, Unknown
+from recovery.log_preservation import taken_out
+from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.unread_disks import by_broker
 from recovery.wording.quantity_text import counted, some_of
+from recovery.wording.unread_disk_text import READ_DISK
 
 READ_BACK_LOOKS, PAUSE = 40, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedUnregistration:
-    """``listed``: whether the cluster lists the broker; None: this release lists no fenced broker."""
+    """``listed``: whether the cluster lists the broker; None: this release lists no fenced broker. ``unread`` are
+    the partitions whose logs on its disks nobody has read before their elections, ``without_replica`` those that
+    lost their replica on it so that its log is kept, and have not got it back.
+    """
 
     cluster_id: str
     broker: int
     listed: bool | None
+    unread: tuple[TopicPartition, ...] = ()
+    without_replica: tuple[TopicPartition, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is given up with the broker, one line each."""
+        notes = []
+        if self.unread:
+            notes.append(
+                f"the disks of broker {self.broker} were not read before the elections of {some_of(self.unread)}:"
+                f" what only they hold is to be read ({READ_DISK}), or waived (ktriage rescue waive --broker-id"
+                f" {self.broker} --reason WHY)"
+            )
+        if self.without_replica:
+            notes.append(
+                f"{some_of(self.without_replica)} lost the replica on broker {self.broker}, so that its log is"
+                " kept: without the broker ktriage heal assign-again cannot give it back, and it needs another"
+                " (kafka-reassign-partitions)"
+            )
+        return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +93,18 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         info = await cluster.open()
         refuse_without_quorum(await cluster.quorum())
         refuse_up(info, {self.broker})
-        await _refuse_used(cluster, self.broker, self.command)
+        states = await _refuse_used(cluster, self.broker, self.command)
         known = info.broker(self.broker) is not None
         tells = all(broker.fenced is not None for broker in info.brokers)
-        return PreparedUnregistration(cluster_id, self.broker, known if known or tells else None)
+        now = {state.tp: state.replicas for state in states}
+        lost = [
+            tp
+            for tp, keep in recorded_keeps(cluster_id).items()
+            if self.broker in taken_out(keep) and now.get(tp) == keep.after
+        ]
+        unread = by_broker(unfinished(cluster_id).unread_disks).get(self.broker, ())
+        listed = known if known or tells else None
+        return PreparedUnregistration(cluster_id, self.broker, listed, unread, tuple(lost))
 
     def unsent(self, prepared: PreparedUnregistration) -> UnregisteredBroker | None:
         return UnregisteredBroker(prepared) if self.dry_run or prepared.listed is False else None
@@ -79,7 +114,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
             f"the registration of broker {prepared.broker} will be removed from cluster {prepared.cluster_id}"
             f" ({self.title}). A broker with that id registers again when it starts. To go on, type its id:"
         )
-        return Question.number(text, prepared.broker)
+        return Question.number(text, prepared.broker, prepared.notes)
 
     async def compare_again(
         self,
@@ -114,8 +149,12 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         return Conclusion(Status.DONE if done else Status.PARTLY, counts)
 
 
-async def _refuse_used(cluster: Backend, broker: int, command: Callable[..., str]) -> None:
-    """Raises NotDone while a replica, a reassignment or a vote of the broker stands, or if that is not known."""
+async def _refuse_used(
+    cluster: Backend, broker: int, command: Callable[..., str]
+) -> tuple[PartitionState, ...]:
+    """All partitions. Raises NotDone while a replica, a reassignment or a vote of the broker stands, or if that is
+    not known.
+    """
     found = await cluster.partitions()
     if found.hidden or found.not_compared is not None:
         names = some_of(found.hidden) or str(found.not_compared)
@@ -144,6 +183,7 @@ async def _refuse_used(cluster: Backend, broker: int, command: Callable[..., str
         raise NotDone(
             f"node {broker} is a voter of the metadata quorum: replace it first ({replace}); nothing was sent"
         )
+    return found.states
 
 
 async def _gone(cluster: Backend, broker: int) -> bool:

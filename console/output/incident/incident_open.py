@@ -19,8 +19,9 @@ from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
 from console.output.transactions_report import endings_text
 from console.paths import unused
-from recovery.cluster_health import short_of_replicas
-from recovery.model import TopicPartition, Unknown
+from recovery.cluster_health import QuorumState, short_of_replicas
+from recovery.log_preservation import taken_out
+from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.plan.values import NotElected
 from recovery.unread_disks import (
     UnreadDisk,
@@ -55,6 +56,8 @@ def open_items(incident: Incident) -> Iterator[str]:
         health = now.health
         if not health.well:
             yield from health_lines(health)
+        if now.lost is not None:
+            yield f"{now.lost.sentence}."
         if health.current:
             unfinished = replace(incident.unfinished, entries=(), restores=())
             yield from steps_lines(now.steps, after=incident.recorded and not unfinished.nothing)
@@ -240,7 +243,9 @@ def _not_elected(incident: Incident) -> Iterator[str]:
     for tp, election in newest.items():
         if election.outcome not in good and (offline is None or tp in offline):
             outcome = election.outcome or not_recorded(incident, tp)
-            yield f"{tp} was to be led by {election.planned_leader}: {outcome}"
+            planned = election.planned_leader
+            elected = "elected by Kafka" if planned == NO_LEADER else f"led by {planned}"
+            yield f"{tp} was to be {elected}: {outcome}"
 
 
 def not_recorded(incident: Incident, tp: TopicPartition) -> str:
@@ -285,27 +290,22 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
     def line(*words: str) -> str:
         return shlex.join(("ktriage", *words, *arguments))
 
-    if incident.going_on is None:
+    stuck = _quorum_first(incident)
+    if stuck:
+        yield line("quorum", "status")
+    if incident.going_on is None and not stuck:
         if not replace(incident.unfinished, restores=()).nothing:
             yield line("resume")
         for restore in incident.unfinished.restores:
             yield line(*restore.command)
     offline = _offline_now(incident)
-    if offline:
+    if offline and not stuck:
         yield line("plan", "--all-offline-partitions", unused())
     for file in incident.plans:
         if file.plan is not None and file.plan.rows:
             yield line("verify", str(file.path))
-    for words in (*_disk_commands(incident), *_fix_commands(incident)):
+    for words in (*_disk_commands(incident), *_fix_commands(incident), *_client_commands(incident)):
         yield line(*words)
-    emptied = (outage.tp for outage in incident.outages if outage.other_log_dir)
-    topics = list(dict.fromkeys(tp.topic for tp in (*_elected_without_plan(incident), *emptied)))
-    if topics:
-        named = (
-            [word for topic in topics for word in ("--topic", topic)] if len(topics) <= MOST_TOPICS else []
-        )
-        yield line("groups", "show", *named)
-        yield line("transactions", "show", *named)
     for rescue in incident.rescues:
         if rescue.branches and not rescue.restored:
             yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))
@@ -315,6 +315,24 @@ def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
         # The whole day of the newest one, not run by run.
         day = str(incident.earlier[-1].header.get("at"))[:10]
         yield line("handover", "--since", f"{day}T00:00")
+
+
+def _client_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
+    """To look at who read or wrote what an election without a plan, or an empty log dir, cut off."""
+    emptied = (outage.tp for outage in incident.outages if outage.other_log_dir)
+    topics = list(dict.fromkeys(tp.topic for tp in (*_elected_without_plan(incident), *emptied)))
+    if topics:
+        named = (
+            [word for topic in topics for word in ("--topic", topic)] if len(topics) <= MOST_TOPICS else []
+        )
+        yield "groups", "show", *named
+        yield "transactions", "show", *named
+
+
+def _quorum_first(incident: Incident) -> bool:
+    """Whether nothing can be elected, or moved, until controllers are back."""
+    now = incident.sources.now
+    return now is not None and now.health.quorum.state not in (QuorumState.LED, QuorumState.UNKNOWN)
 
 
 def _disk_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
@@ -327,10 +345,22 @@ def _disk_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
         yield "rescue", "read", "--to", "DIR", "--from-disk", "LOG_DIR"
     for broker in brokers[:MOST_DISKS]:
         yield "rescue", "waive", "--broker-id", str(broker), "--reason", "WHY"
-    now = incident.sources.now
-    replicas = {} if now is None else {state.tp: state.replicas for state in now.partitions.states}
-    if any(replicas.get(tp) == keep.after for tp, keep in incident.keeps.items()):
+    if _can_assign_again(incident):
         yield "heal", "assign-again"
+
+
+def _can_assign_again(incident: Incident) -> bool:
+    """Whether a broker is up again whose log was kept, and read: as ``heal assign-again`` judges it."""
+    now = incident.sources.now
+    if now is None:
+        return False
+    up = {broker.id for broker in now.cluster.brokers if not broker.fenced}
+    replicas = {state.tp: state.replicas for state in now.partitions.states}
+    unread = {disk.tp for disk in incident.unfinished.unread_disks}
+    return any(
+        replicas.get(tp) == keep.after and up.issuperset(taken_out(keep)) and tp not in unread
+        for tp, keep in incident.keeps.items()
+    )
 
 
 def _fix_commands(incident: Incident) -> Iterator[tuple[str, ...]]:

@@ -48,3 +48,23 @@ def test_the_json_of_status_still_counts_what_was_seen(call: Caller) -> None:
     ended = call("ktriage", "status", *LOST, "--output", "json")
     assert ended.status == 1
     assert json.loads(ended.out)["counts"]["offline"] == 0
+
+
+def test_without_a_controller_a_failure_elects_nobody(call: Caller) -> None:
+    ended = call("ktriage", "log-dirs", "--if-fails", "1", *LOST)
+    assert ended.status == 1 and "nobody would be elected and no ISR would shrink" in ended.out, ended
+    assert "1 would go offline" in ended.out and "0 would change leader" in ended.out, ended
+    told = json.loads(call("ktriage", "log-dirs", "--if-fails", "1", *LOST, "--output", "json").out)
+    assert told["withoutController"] == "no controller leads"
+    assert [(row["leaderThen"], row["isrThen"] == row["isr"]) for row in told["partitions"]] == [
+        (-1, True),
+        (2, True),
+        (3, True),
+    ]
+
+
+def test_the_hand_over_says_which_node_must_come_back_and_what_shows_it(call: Caller) -> None:
+    told = " ".join(call("ktriage", "handover", *LOST).out.split())
+    assert "Bring 102 back with the disk that it had." in told, told
+    (after,) = told.split("NEXT COMMANDS ")[1:]
+    assert after.startswith("ktriage quorum status --simulate two-of-three-voters-lost"), told

@@ -101,7 +101,7 @@ def test_who_is_up_has_no_log_to_keep_and_the_plan_can_be_applied_without_that(p
 
 
 def test_a_kept_log_that_was_waived_is_not_to_be_read_any_more_and_the_replica_can_be_assigned(
-    planned: Caller,
+    planned: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown(planned, "apply", "plan.json", "--keep-log-of", "3", *AGREED)
     before = shown(planned, "handover", *PAGE)
@@ -109,8 +109,23 @@ def test_a_kept_log_that_was_waived_is_not_to_be_read_any_more_and_the_replica_c
     shown(planned, "rescue", "waive", "--broker-id", "3", "--reason", "burned")
     told = shown(planned, "verify", "plan.json")
     assert "the log of broker 3 needs no reading any more: assign the replica again" in told, told
-    assert "next: ktriage heal assign-again" in told and "a log that is kept" not in told
-    assert "ktriage heal assign-again --simulate" in shown(planned, "handover", *PAGE)
+    assert "ktriage heal assign-again: when broker 3 is up" in told and "a log that is kept" not in told
+    assert "next: ktriage heal" not in told, "broker 3 is down: nothing can be assigned to it"
+    assert "heal assign-again" not in shown(planned, "handover", *PAGE)
+    back = returns(planned, monkeypatch)
+    assert "next: ktriage heal assign-again" in back("verify", "plan.json")
+    assert "ktriage heal assign-again --simulate" in back("handover", *PAGE)
+
+
+def test_a_broker_is_not_unregistered_without_a_word_of_the_log_that_it_keeps(planned: Caller) -> None:
+    shown(planned, "apply", "plan.json", "--keep-log-of", "3", *AGREED)
+    words = ("heal", "unregister", "--broker-id", "3", "--gone-for-good", "--dry-run")
+    told = shown(planned, *words)
+    assert "the disks of broker 3 were not read before the elections of payments-0" in told, told
+    assert "payments-0 lost the replica on broker 3, so that its log is kept" in told, told
+    document = json.loads(planned("ktriage", *words, *TAIL, "--output", "json").out)
+    payments = [{"topic": "payments", "partition": 0}]
+    assert (document["unreadDisks"], document["withoutReplica"]) == (payments, payments)
 
 
 def test_verify_takes_the_rescue_that_the_journal_names(elected: Caller) -> None:
