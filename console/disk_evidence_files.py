@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.disk_scan.broker_start import METADATA_TOPIC
-from backends.disk_scan.scan_values import LIVE, SCHEMA, STRAY, DiskScan, ScannedDir, scan_lines
+from backends.disk_scan.scan_values import LIVE, SCHEMA, STRAY, TO_REPAIR, DiskScan, ScannedDir, scan_lines
 from console.errors import InputError
 from recovery.disk_evidence import DiskLog, DiskReading, DiskStartEffect, StrayLog
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, TopicPartition
 from recovery.plan.json_fields import MAX_INT32, MAX_INT64, FieldError, Object, integer, integers, spans, text
 from recovery.plan.json_rows import read_document
 from recovery.plan.values import PlanError
+from recovery.wording.quantity_text import counted, human_bytes, printable
 
 _LARGEST = 1 << 30
 
@@ -104,12 +105,16 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
     clean = {one.path for one in dirs if one.stopped_cleanly}
     found: dict[TopicPartition, DiskLog] = {}
     strays: list[StrayLog] = []
+    left_out: list[tuple[str, str]] = []
     for row in logs:
         disk = row.disk._replace(
             directory_id=directories.get(row.log_dir, ""), stopped_cleanly=row.log_dir in clean
         )
+        folder = str(Path(row.log_dir, row.folder))
         if row.kind == STRAY:
-            strays.append(StrayLog(row.tp, str(Path(row.log_dir, row.folder)), disk))
+            strays.append(StrayLog(row.tp, folder, disk))
+        elif row.kind != LIVE:
+            left_out.append((row.kind, folder))
         if row.kind != LIVE:
             continue
         if row.tp in found:
@@ -126,6 +131,7 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
         found,
         tuple(strays),
         _start_effects(members),
+        tuple(left_out),
     )
 
 
@@ -138,8 +144,13 @@ def _start_effects(members: Object) -> tuple[DiskStartEffect, ...]:
 
 
 def _start_effect(fields: Object) -> DiskStartEffect:
+    effect = text(fields, "effect")
     return DiskStartEffect(
-        text(fields, "effect"), text(fields, "where"), text(fields, "why"), text(fields, "repair")
+        effect,
+        text(fields, "where"),
+        text(fields, "why"),
+        text(fields, "repair"),
+        to_repair=effect in TO_REPAIR,
     )
 
 
@@ -166,8 +177,9 @@ _OFFSETS = (
 def _log_row(fields: Object) -> _LogRow:
     partition, start, end, high_watermark, last_epoch, leader_epoch, size = integers(fields, _OFFSETS)
     log_spans = spans(fields, "spans") if fields.get("spans") else ()
-    lost = None if fields.get("lostTail") is None else text(fields, "lostTail")
-    old_end = integer(fields, "oldEndOffset", 0, MAX_INT64) if "oldEndOffset" in fields else 0
+    old_messages, old_end = (
+        integer(fields, key, 0, MAX_INT64) if key in fields else 0 for key in ("oldMessages", "oldEndOffset")
+    )
     known_from = max(start, old_end)
     if (
         start > end
@@ -177,7 +189,9 @@ def _log_row(fields: Object) -> _LogRow:
         raise FieldError(".spans", "the epochs do not go from the log start to the log end")
     lineage = Lineage(last_epoch, log_spans, max(known_from, 0))
     log = ReplicaLog(leader_epoch, max(end, 0), start, high_watermark, lineage, text(fields, "logDir"), size)
-    disk = DiskLog(text(fields, "topicId"), "", log, lost)
+    disk = DiskLog(
+        text(fields, "topicId"), "", log, _lost_tail(fields), old_messages=old_messages, old_end=old_end
+    )
     return _LogRow(
         text(fields, "logDir"),
         text(fields, "folder"),
@@ -185,6 +199,24 @@ def _log_row(fields: Object) -> _LogRow:
         TopicPartition(text(fields, "topic"), partition),
         disk,
     )
+
+
+def _lost_tail(fields: Object) -> str | None:
+    """A scan of before did not count the bytes behind a damaged place."""
+    if fields.get("lostTail") is None:
+        return None
+    lost, defect = text(fields, "lostTail"), fields.get("defect")
+    if not isinstance(defect, dict) or not defect.get("bytesAfter"):
+        return lost
+    size, segments = (
+        integer(defect, "bytesAfter", 0, MAX_INT64),
+        integer(defect, "segmentsAfter", 0, MAX_INT64),
+    )
+    later = f" and {counted(segments, 'later segment')}" if segments else ""
+    where = (
+        f"{printable(text(defect, 'file'))} from byte {integer(defect, 'position', 0, MAX_INT64):,} on{later}"
+    )
+    return f"{lost}; {human_bytes(size)} behind that are not read ({where})"
 
 
 def _whole(log_spans: tuple[EpochSpan, ...], start: int, end: int) -> bool:

@@ -15,8 +15,9 @@ from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
 
 class DiskLog(NamedTuple):
     """One replica's log on a disk. ``directory_id`` is "" where it is not known; ``lost_tail`` is why records are
-    known to be missing at its end, None where nothing shows that. ``stopped_cleanly``: its log dir has the file of
-    a clean stop.
+    known to be missing at its end, with the bytes behind a damaged place, None where nothing shows that.
+    ``stopped_cleanly``: its log dir has the file of a clean stop. ``old_messages`` of formats 0 and 1, before
+    offset ``old_end``, were not read.
     """
 
     topic_id: str
@@ -24,6 +25,8 @@ class DiskLog(NamedTuple):
     log: ReplicaLog
     lost_tail: str | None
     stopped_cleanly: bool = False
+    old_messages: int = 0
+    old_end: int = 0
 
 
 class StrayLog(NamedTuple):
@@ -37,12 +40,15 @@ class StrayLog(NamedTuple):
 
 
 class DiskStartEffect(NamedTuple):
-    """What a broker does at its start with the file or folder ``where``, why, and the repair before the start."""
+    """What a broker does at its start with the file or folder ``where``, why, and what is to be done before it.
+    ``to_repair``: the broker does not serve all of its replicas then; else it does, and deletes something.
+    """
 
     effect: str
     where: str
     why: str
     repair: str
+    to_repair: bool = True
 
 
 class DiskReading(NamedTuple):
@@ -50,7 +56,9 @@ class DiskReading(NamedTuple):
 
     ``metadata_end``: the end of the metadata log on them, None where they hold none: the broker had learnt no later
     change. ``logs`` are those of its replicas; ``strays`` are none of them. ``at_start``: why the broker does not
-    serve all of them if it is started with these disks as they are, the worst first.
+    serve all of them, or what it deletes, if it is started with these disks as they are, the worst first.
+    ``left_out`` are its other folders, each with what it is (``future``: a copy for a move between log dirs,
+    ``deleted``): their records were scanned, and are no log of a replica.
     """
 
     source: str
@@ -62,6 +70,7 @@ class DiskReading(NamedTuple):
     logs: Mapping[TopicPartition, DiskLog]
     strays: tuple[StrayLog, ...] = ()
     at_start: tuple[DiskStartEffect, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 class RegistrationFacts(NamedTuple):
@@ -130,7 +139,7 @@ def _with_disk(survey: Survey, reading: DiskReading, disk: DiskLog) -> Survey:
             log=disk.log,
             disk_read_ms=reading.read_ms,
             disk_stopped_cleanly=disk.stopped_cleanly,
-            disk_to_repair=bool(reading.at_start),
+            disk_to_repair=any(one.to_repair for one in reading.at_start),
         )
         if replica.broker == reading.broker
         else replica

@@ -90,11 +90,14 @@ def cuts_off(survey: Survey, leader: int) -> bool:
 
 
 class UnreadReplica(NamedTuple):
-    """A replica that may hold what the chosen log does not, and cannot be read; ``why`` in one line."""
+    """A replica that may hold what the chosen log does not, and cannot be read; ``why`` in one line. ``partly``: a
+    part of its log was read.
+    """
 
     tp: TopicPartition
     broker: int
     why: str
+    partly: bool = False
 
 
 class DiskCopy(NamedTuple):

@@ -1,14 +1,18 @@
 """What a broker does with its log dirs when it starts: Kafka's own checks, in one list.
 
-Sources (read in 3.9): MetaPropertiesEnsemble.verify and KafkaRaftServer.initializeLogDirs for meta.properties;
-LogManager.loadLogs for folders and checkpoints; PartitionMetadataReadBuffer, CheckpointFile.CheckpointReadBuffer
-and LeaderEpochCheckpointFile for the files of a partition. An IOException takes the log dir offline, any other
-exception ends the broker.
+Sources (read in 3.9, and compared with the classes of 4.3 and 4.4, which do the same): MetaProperties,
+MetaPropertiesEnsemble.verify and KafkaRaftServer.initializeLogDirs for meta.properties; LogManager.loadLogs for
+folders and checkpoints; UnifiedLog.parseTopicPartitionName for names of folders; LogLoader, TransactionIndex,
+PartitionMetadataReadBuffer, CheckpointFile.CheckpointReadBuffer and LeaderEpochCheckpointFile for the files of a
+partition; FileQuorumStateStore for the metadata log. An IOException takes the log dir offline, any other exception
+ends the broker.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -16,11 +20,14 @@ from pathlib import Path
 from backends.disk_scan.checkpoint_files import CheckpointError, NotReadByKafka, read_text
 from backends.disk_scan.scan_values import (
     BEGINS_EMPTY,
+    CUT_OFF,
+    DELETES,
     DIR_OFFLINE,
     ENDS,
     FUTURE,
     LIVE,
     RENAMED_TO_STRAY,
+    LogDefect,
     ScannedDir,
     ScannedLog,
     StartEffect,
@@ -30,9 +37,15 @@ from backends.log_segments.segment_source import SegmentError, SegmentFile, reas
 
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
-_METADATA_LOG = f"{METADATA_TOPIC}-0"
+METADATA_LOG = f"{METADATA_TOPIC}-0"
 _RESERVED = 100
 """Of the ids of directories these are Kafka's own (DirectoryId.reserved)."""
+
+_FIELD = re.compile(r":\s+")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+_METADATA_LINES = 2
+_ABORTED_TRANSACTION = 34
+"""Bytes of an entry of a ``.txnindex``; the first two are its version, 0."""
 
 _MOVE_CHECKPOINT = "move the file away: Kafka makes a new one"
 BAD_CHECKPOINTS = {
@@ -64,21 +77,36 @@ def partition_metadata(folder: Path) -> tuple[str, StartEffect | None]:
     if text is None:
         why = "it has no partition.metadata: the broker begins an empty log in its place"
         return "", StartEffect(RENAMED_TO_STRAY, str(folder), why, repair)
-    lines = [line.split() for line in text.splitlines()[:2]]
-    if len(lines) < 2:
-        why = "it has 0 bytes" if not text else "it has one line only"
-        return "", StartEffect(ENDS, str(path), f"{why}, which Kafka does not expect", repair)
-    if any(len(words) != 2 for words in lines) or not lines[0][1].isdigit():
-        return "", StartEffect(DIR_OFFLINE, str(path), "it has a line that Kafka cannot read", repair)
-    effect = _bad_topic_id(lines[1][1], path, repair)
-    return "" if effect is not None else lines[1][1], effect
+    lines = text.splitlines()[:2]
+    effect, why = _bad_metadata([_field(line) for line in lines])
+    if effect:
+        return "", StartEffect(effect, str(path), why, repair)
+    return _field(lines[1]) or "", None
 
 
-def _bad_topic_id(text: str, path: Path, repair: str) -> StartEffect | None:
-    topic_id = _uuid(text)
+def _bad_metadata(lines: Sequence[str | None]) -> tuple[str, str]:
+    """What the broker does with a partition.metadata of these values, and why; "" where it is right. Kafka reads
+    the second line after it has taken the first.
+    """
+    if not lines:
+        return ENDS, "it has 0 bytes, which Kafka does not expect"
+    version = int(lines[0]) if lines[0] is not None and _NUMBER.fullmatch(lines[0]) else None
+    if version:
+        return DIR_OFFLINE, f"version {version} is not known to Kafka"
+    if version == 0 and len(lines) < _METADATA_LINES:
+        return ENDS, "it has one line only, which Kafka does not expect"
+    if version is None or lines[1] is None:
+        return DIR_OFFLINE, "it has a line that Kafka cannot read"
+    topic_id = _uuid(lines[1])
     if topic_id is None:
-        return StartEffect(ENDS, str(path), f"{text!r} is no topic id", repair)
-    return None if any(topic_id) else StartEffect(DIR_OFFLINE, str(path), "its topic id is all zeros", repair)
+        return ENDS, f"{lines[1]!r} is no topic id"
+    return ("", "") if any(topic_id) else (DIR_OFFLINE, "its topic id is all zeros")
+
+
+def _field(line: str) -> str | None:
+    """The value of ``name: value``; None: it is no such line."""
+    words = _FIELD.split(line)
+    return words[1] if len(words) == 2 and words[1] else None
 
 
 def _uuid(text: str) -> bytes | None:
@@ -91,14 +119,125 @@ def _uuid(text: str) -> bytes | None:
 
 
 def file_effects(folder: Path, names: Iterable[str]) -> Iterator[StartEffect]:
-    """Of the files in a partition's folder: the broker takes the name of each segment and of each producer snapshot
-    for an offset (LogLoader, ProducerStateManager.loadSnapshots).
+    """Of the files in a partition's folder: the broker takes the name of each segment, index and producer snapshot,
+    up to its first point, for an offset (LogLoader, ProducerStateManager.loadSnapshots).
     """
     for name in names:
-        stem, _, kind = name.rpartition(".")
-        if kind in ("log", "snapshot") and not (stem.isascii() and stem.isdigit()):
+        if name.rpartition(".")[2] in _NAMED_BY_OFFSET and not _NUMBER.fullmatch(name.partition(".")[0]):
             repair = f"move it out of {folder}"
             yield StartEffect(ENDS, str(folder / name), "its name is no offset", repair)
+
+
+_NAMED_BY_OFFSET = ("log", "index", "timeindex", "txnindex", "snapshot", "cleaned", "swap")
+
+
+def transaction_index_effect(path: Path) -> StartEffect | None:
+    """Of the ``.txnindex`` of a segment: Kafka stops at an entry of a version that it does not know."""
+    try:
+        with SegmentFile(path) as file:
+            starts = range(0, file.size - _ABORTED_TRANSACTION + 1, _ABORTED_TRANSACTION)
+            versions = (int.from_bytes(file.read(at, 2), "big", signed=True) for at in starts)
+            known = all(version <= 0 for version in versions)
+    except SegmentError:
+        return None
+    if known:
+        return None
+    why = "it has an aborted transaction of a version that Kafka does not know"
+    repair = "move it and the .index of its segment away: Kafka makes both again from the segment"
+    return StartEffect(ENDS, str(path), why, repair)
+
+
+def quorum_state_effect(folder: Path) -> StartEffect | None:
+    """Of the metadata log's ``quorum-state``; where it is missing, Kafka begins one."""
+    path = folder / "quorum-state"
+    try:
+        text = read_text(path)
+    except CheckpointError:
+        return None
+    if text is None:
+        return None
+    repair = (
+        "move the file away: Kafka makes a new one. That of a controller also has its vote: see first that no"
+        " election of controllers is under way"
+    )
+    try:
+        state = json.loads(text.split("\n", 1)[0])
+    except ValueError:
+        why = "it has 0 bytes" if not text else "it is no JSON"
+        return StartEffect(ENDS, str(path), f"{why}, which Kafka does not expect", repair)
+    if not isinstance(state, dict) or state.get("data_version") not in (0, 1):
+        why = "it has no data_version that Kafka knows"
+        return StartEffect(ENDS, str(path), why, repair)
+    return None
+
+
+def deleted_folder(folder: Path, log: ScannedLog) -> StartEffect | None:
+    """Of a folder that ends in ``-delete`` and holds records, or may."""
+    if log.defect is None and log.log_start == log.log_end and log.size == 0:
+        return None
+    what = (
+        f"offsets {log.log_start} to {log.log_end - 1}" if log.log_end > log.log_start else "no whole batch"
+    )
+    beside = ""
+    if log.defect is not None:
+        beside = f", and {log.defect.bytes_after} bytes behind a damaged place ({log.defect.text})"
+    why = (
+        f"the broker deletes this folder a minute after its start (log.segment.delete.delay.ms). It holds {what} of"
+        f" {log.topic}-{log.partition}{beside}, {log.size} bytes: what no replica has of it is lost then"
+    )
+    repair = (
+        f"to keep it, move the folder out of {folder.parent} before the start, or rename it so that it ends in"
+        " -stray: Kafka leaves such a folder alone, and ktriage rescue read reads it; else nothing is to be done"
+    )
+    return StartEffect(DELETES, str(folder), why, repair)
+
+
+def deleted_segments(folder: Path, names: Sequence[str], size: int) -> Iterator[StartEffect]:
+    """Of the segments in a folder whose names end in ``.deleted``, ``size`` bytes together: LogLoader removes
+    them.
+    """
+    if names and size:
+        first = sorted(names)[0]
+        more = f" (and {len(names) - 1} more .log.deleted files)" if len(names) > 1 else ""
+        why = (
+            f"the broker deletes it when it loads the log{more}, {size} bytes: segments that retention, compaction"
+            " or a truncation to a new leader's log had taken out of the log"
+        )
+        repair = f"to keep them, move them out of {folder} before the start; else nothing is to be done"
+        yield StartEffect(DELETES, str(folder / first), why, repair)
+
+
+def cut_off(
+    folder: Path, defect: LogDefect | None, next_base: int | None, recovery_point: int, *, clean: bool
+) -> StartEffect | None:
+    """Of a damaged log: after an unclean stop the broker checks every segment that reaches beyond the recovery
+    point, cuts at the first damaged place and deletes what follows (LogLoader.recoverLog). ``next_base`` is the
+    first offset of the segment behind the damaged one, None: there is none.
+    """
+    if defect is None or clean or (next_base is not None and next_base <= max(recovery_point, 0)):
+        return None
+    damaged = defect.kind in ("wrong checksum", "not a batch")
+    if not damaged and not (defect.segments_after and defect.kind in ("cut short", "zeros")):
+        return None
+    segments = f" and {defect.segments_after} later segments" if defect.segments_after else ""
+    why = (
+        f"the broker cuts this log at offset {defect.offset} and deletes what lies behind:"
+        f" {defect.bytes_after} bytes of {defect.file}{segments} ({defect.text})"
+    )
+    repair = "copy the folder before the start: what lies behind the damaged place is gone after it"
+    return StartEffect(CUT_OFF, str(folder), why, repair)
+
+
+def begins_behind(folder: Path, log_start: int, log_end: int, size: int) -> StartEffect | None:
+    """Of a log that ends below its log start: LogLoader deletes all of its segments."""
+    if log_end >= log_start or not size:
+        return None
+    why = (
+        f"the broker deletes all its segments, {size} bytes: they end at offset {log_end}, below the log start"
+        f" {log_start} that log-start-offset-checkpoint has"
+    )
+    repair = "copy the folder before the start, and look whether the checkpoint is of this log"
+    return StartEffect(CUT_OFF, str(folder), why, repair)
 
 
 def bad_epochs(path: Path, error: NotReadByKafka) -> StartEffect:
@@ -108,30 +247,22 @@ def bad_epochs(path: Path, error: NotReadByKafka) -> StartEffect:
 
 
 def dir_effects(
-    path: Path, subdirectories: Iterable[str], properties: Mapping[str, str] | None, folders: Sequence[str]
+    path: Path,
+    subdirectories: Iterable[str],
+    properties: Mapping[str, str] | None,
+    folders: Sequence[str],
+    *,
+    read: bool = True,
 ) -> Iterator[StartEffect]:
-    """Of one log dir. ``properties``: its meta.properties, None: it has none. ``folders`` are those of its
-    ``subdirectories`` that are named like a partition's.
+    """Of one log dir. ``properties``: its meta.properties, None: it has none; ``read``: the file could be read.
+    ``folders`` are those of its ``subdirectories`` that are named like a partition's.
     """
     meta = str(path / "meta.properties")
     if properties is None:
         why = "it is not there: to Kafka the log dir was never formatted"
         yield StartEffect(ENDS, meta, why, "write it with the ids that the other log dirs have")
-    else:
-        node = properties.get("node.id") or properties.get("broker.id")
-        missing = [
-            name
-            for name, value in (("cluster.id", properties.get("cluster.id")), ("node.id", node))
-            if not value
-        ]
-        if missing:
-            why = f"it has no {' and no '.join(missing)}"
-            mark = any(name.startswith("\ufeff") for name in properties)
-            repair = (
-                "remove the byte order mark at its beginning" if mark else "add what the other log dirs have"
-            )
-            yield StartEffect(ENDS, meta, why, repair)
-        yield from _values_effects(meta, properties, node or "", holds_metadata=_METADATA_LOG in {*folders})
+    elif read:
+        yield from _properties_effects(meta, properties, holds_metadata=METADATA_LOG in {*folders})
     known = {*folders, REMOTE_INDEX_CACHE}
     for name in subdirectories:
         if name not in known:
@@ -139,18 +270,39 @@ def dir_effects(
             yield StartEffect(ENDS, str(path / name), why, f"move it out of {path}")
 
 
-def _values_effects(
-    meta: str, properties: Mapping[str, str], node: str, *, holds_metadata: bool
+def unread_properties(meta: str, why: str, *, holds_metadata: bool) -> StartEffect:
+    """A meta.properties that Kafka cannot read takes the log dir offline, and ends the broker where the metadata
+    log lies (MetaPropertiesEnsemble).
+    """
+    return StartEffect(
+        ENDS if holds_metadata else DIR_OFFLINE,
+        meta,
+        why,
+        "write it with the ids that the other log dirs have",
+    )
+
+
+def _properties_effects(
+    meta: str, properties: Mapping[str, str], *, holds_metadata: bool
 ) -> Iterator[StartEffect]:
-    """Of the values in meta.properties. One that cannot be read takes the log dir offline, and ends the broker
-    where the metadata log lies (MetaPropertiesEnsemble).
+    """Of what meta.properties holds. One of version 0, which a file without ``version`` is, may be read without
+    ids, and then ends the broker; one of version 1 cannot be read without them (MetaProperties.Builder).
     """
     unread = ENDS if holds_metadata else DIR_OFFLINE
-    version, directory = properties.get("version", ""), properties.get("directory.id", "")
-    if version not in ("", "0", "1"):
+    version, directory = properties.get("version", "0"), properties.get("directory.id", "")
+    if version not in ("0", "1"):
         yield StartEffect(unread, meta, f"version {version} is not known to Kafka", "write version=1")
-    if node and not (node.isascii() and node.isdigit()):
-        yield StartEffect(unread, meta, f"node.id {node!r} is no number", "write the broker's node id")
+        return
+    key = "node.id" if version == "1" else "broker.id"
+    node = properties.get(key, "")
+    missing = [name for name in ("cluster.id", key) if not properties.get(name)]
+    if missing:
+        mark = any(name.startswith("\ufeff") for name in properties)
+        repair = "remove the byte order mark at its beginning" if mark else "add what the other log dirs have"
+        why = f"it has no {' and no '.join(missing)}"
+        yield StartEffect(ENDS if version == "0" else unread, meta, why, repair)
+    if node and not _NUMBER.fullmatch(node):
+        yield StartEffect(unread, meta, f"{key} {node!r} is no number", "write the broker's node id")
     own = _uuid(directory) if directory else None
     repair = "write the directory.id that the controllers have for this log dir"
     if directory and own is None:
@@ -198,7 +350,7 @@ def _of_one_node(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
             why = f"they have the same directory id {directory}, as the copy of a disk does"
             yield StartEffect(ENDS, ", ".join(paths), why, "give the broker only one of them")
     for places in _several(dirs, LIVE):
-        yield _twice(places)
+        yield _two_metadata_logs(places) if places[0][1].topic == METADATA_TOPIC else _twice(places)
     for places in _several(dirs, FUTURE):
         copies = ", ".join(f"{path}/{log.folder}" for path, log in places)
         of = f"{places[0][1].topic}-{places[0][1].partition}"
@@ -241,6 +393,13 @@ def _batches(folder: Path) -> Iterator[tuple[int, int]]:
             yield from ((batch.header.base_offset, batch.header.crc) for batch in reader)
             if reader.defect is not None:
                 raise SegmentError(f"{path}: {reader.defect.text}")
+
+
+def _two_metadata_logs(places: Sequence[tuple[str, ScannedLog]]) -> StartEffect:
+    where = ", ".join(f"{path}/{log.folder}" for path, log in places)
+    why = f"the metadata log stands in {len(places)} log dirs, and Kafka takes that of metadata.log.dir alone"
+    repair = "move it out of each log dir but metadata.log.dir (the first of log.dirs, where that is not set)"
+    return StartEffect(ENDS, where, why, repair)
 
 
 def _twice(places: Sequence[tuple[str, ScannedLog]]) -> StartEffect:

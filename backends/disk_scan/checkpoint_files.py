@@ -56,7 +56,7 @@ def read_properties(path: Path) -> dict[str, str] | None:
     if text is None:
         return None
     try:
-        return {key: value.strip() for _, key, value in java_properties(text)}
+        return {key: value for _, key, value in java_properties(text)}
     except JavaPropertiesError as error:
         raise NotReadByKafka(f"{path}: line {error.line}: {error}") from None
 
@@ -109,7 +109,7 @@ def _lines(path: Path) -> list[str] | None:
     text = read_text(path)
     if text is None:
         return None
-    version, *rest = text.split("\n")
+    version, *rest = text.replace("\r\n", "\n").split("\n")
     if not text or (version == "0" and not "".join(rest)):
         return []
     if version != "0" or not _is_number(rest[0]):

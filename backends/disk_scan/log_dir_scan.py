@@ -7,10 +7,12 @@ from pathlib import Path
 
 from backends.disk_scan.broker_start import (
     BAD_CHECKPOINTS,
+    METADATA_LOG,
     METADATA_TOPIC,
     dir_effects,
     effects_together,
     missing_folders,
+    unread_properties,
 )
 from backends.disk_scan.checkpoint_files import (
     CheckpointError,
@@ -73,15 +75,21 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
         )
         return _bad_dir(path, f"is no log dir: it has no {META} and no partition with a segment{hint}")
     remarks: list[str] = []
-    properties = _properties(path, remarks)
-    at_start = [*dir_effects(path, subdirectories, properties, [folder.name for folder in folders])]
+    names_of_folders = [folder.name for folder in folders]
+    problems: list[StartEffect] = []
+    properties = _properties(path, remarks, problems, holds_metadata=METADATA_LOG in names_of_folders)
+    at_start = [
+        *problems,
+        *dir_effects(path, subdirectories, properties, names_of_folders, read=not problems),
+    ]
     checkpoints = _Checkpoints(path, remarks, at_start)
     live = {(folder.topic, folder.partition) for folder in folders if folder.kind == LIVE}
     at_start += missing_folders(path, checkpoints.high_watermarks, live)
     properties = properties or {}
+    clean = ".kafka_cleanshutdown" in names
     logs: list[ScannedLog] = []
     for folder in folders:
-        logs.append(scan_partition(path, folder, checkpoints.of(folder), depth))
+        logs.append(scan_partition(path, folder, checkpoints.of(folder), depth, clean=clean))
         if progress is not None:
             progress(len(logs), len(folders))
     if "remote-log-index-cache" in names:
@@ -93,7 +101,7 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
         cluster_id=properties.get("cluster.id", ""),
         node_id=int(node) if node.isascii() and node.isdigit() and len(node) < 11 else -1,
         directory_id=properties.get("directory.id", ""),
-        clean_shutdown=".kafka_cleanshutdown" in names,
+        clean_shutdown=clean,
         remarks=tuple(remarks),
         logs=tuple(logs),
         at_start=tuple(at_start),
@@ -112,11 +120,15 @@ def _never_started(path: Path, names: Sequence[str], folders: Sequence[Partition
     )
 
 
-def _properties(path: Path, remarks: list[str]) -> dict[str, str] | None:
+def _properties(
+    path: Path, remarks: list[str], problems: list[StartEffect], *, holds_metadata: bool
+) -> dict[str, str] | None:
+    """None: there is no file. ``problems`` gets what the broker does with one that cannot be read."""
     try:
         found = read_properties(path / META)
     except CheckpointError as error:
         remarks.append(str(error))
+        problems.append(unread_properties(str(path / META), str(error), holds_metadata=holds_metadata))
         return {}
     if found is None:
         remarks.append(f"it has no {META}: which broker it belongs to is not known")

@@ -9,10 +9,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.disk_scan.broker_start import METADATA_TOPIC, bad_epochs, file_effects, partition_metadata
+from backends.disk_scan.broker_start import (
+    METADATA_TOPIC,
+    bad_epochs,
+    begins_behind,
+    cut_off,
+    deleted_folder,
+    deleted_segments,
+    file_effects,
+    partition_metadata,
+    quorum_state_effect,
+    transaction_index_effect,
+)
 from backends.disk_scan.checkpoint_files import CheckpointError, NotReadByKafka, read_epochs
 from backends.disk_scan.scan_values import (
     DELETED,
+    DIR_OFFLINE,
     ENDS,
     FUTURE,
     LIVE,
@@ -80,9 +92,10 @@ def _without_holes(
 
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
-_LOG = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})")
-_MARKED = re.compile(r"([a-zA-Z0-9._-]+)-(\d{1,10})\.[0-9a-f]{32}-(delete|future|stray)")
+_LOG = re.compile(r"(.+)-([0-9]{1,9})", re.DOTALL)
+_MARKED = re.compile(r"(\S+)-([0-9]{1,9})\.[^\s.]+-(delete|future|stray)")
 _KINDS = {"delete": DELETED, "future": FUTURE, "stray": STRAY}
+_MARKS = tuple(f"-{mark}" for mark in _KINDS)
 _NO_SEGMENT = "it has no segment: what it held is not known"
 _MOST_TRIES = 3
 """How often a folder is read whose segments a running broker deletes meanwhile."""
@@ -106,11 +119,11 @@ class LogCheckpoints(NamedTuple):
 
 
 def partition_folder(name: str) -> PartitionFolder | None:
-    """What a folder of that name is; None for one that is no partition's."""
+    """What a folder of that name is; None for one that is no partition's (UnifiedLog.parseTopicPartitionName)."""
     marked = _MARKED.fullmatch(name)
     if marked:
         return PartitionFolder(name, marked[1], int(marked[2]), _KINDS[marked[3]])
-    plain = _LOG.fullmatch(name)
+    plain = None if name.endswith(_MARKS) else _LOG.fullmatch(name)
     return PartitionFolder(name, plain[1], int(plain[2]), LIVE) if plain else None
 
 
@@ -123,16 +136,31 @@ def has_segment(folder: Path) -> bool:
 
 
 def scan_partition(
-    log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, depth: ScanDepth
+    log_dir: Path,
+    folder: PartitionFolder,
+    checkpoints: LogCheckpoints,
+    depth: ScanDepth,
+    *,
+    clean: bool = False,
 ) -> ScannedLog:
-    """Reads it; whatever is wrong with it is in the value."""
+    """Reads it; whatever is wrong with it is in the value. ``clean``: the broker stopped cleanly."""
+    log = _scan_partition(log_dir, folder, checkpoints, depth, clean=clean)
+    if folder.kind != DELETED:
+        return log
+    effect = deleted_folder(log_dir / folder.name, log)
+    return log if effect is None else log._replace(at_start=(*log.at_start, effect))
+
+
+def _scan_partition(
+    log_dir: Path, folder: PartitionFolder, checkpoints: LogCheckpoints, depth: ScanDepth, *, clean: bool
+) -> ScannedLog:
     for _ in range(_MOST_TRIES - 1):
         try:
-            return _FolderScan(log_dir, folder, checkpoints, depth).scan()
+            return _FolderScan(log_dir, folder, checkpoints, depth).scan(clean=clean)
         except SegmentError:
             continue  # a running broker has deleted a segment since its folder was listed
     try:
-        return _FolderScan(log_dir, folder, checkpoints, depth).scan()
+        return _FolderScan(log_dir, folder, checkpoints, depth).scan(clean=clean)
     except SegmentError as error:
         return _unreadable(folder, checkpoints, str(error))
 
@@ -152,7 +180,7 @@ class _FolderScan:
         self._segments: list[SegmentName] = []
         self._at_start: list[StartEffect] = []
 
-    def scan(self) -> ScannedLog:
+    def scan(self, *, clean: bool) -> ScannedLog:
         self._list()
         first = self._segments[0].base_offset if self._segments else 0
         start = max(self._checkpoints.log_start, first)
@@ -173,6 +201,8 @@ class _FolderScan:
                 " a broker serves them"
             )
         newest = epochs[-1][0] if epochs else -1
+        if self._folder.kind != DELETED:
+            self._losses_at_start(start, clean=clean)
         return ScannedLog(
             folder=self._folder.name,
             kind=self._folder.kind,
@@ -202,17 +232,28 @@ class _FolderScan:
         )
 
     def _list(self) -> None:
-        swapped = 0
+        swapped, deleted, deleted_size = 0, [], 0
+        indexed = set()
         try:
             for entry in self._path.iterdir():
                 name = _SEGMENT.fullmatch(entry.name)
                 if name:
                     self._segments.append(SegmentName(int(name[1]), entry.name, entry.stat().st_size))
+                elif entry.name.endswith(".log.deleted"):
+                    deleted.append(entry.name)
+                    deleted_size += entry.stat().st_size
+                elif entry.name.endswith(".txnindex"):
+                    indexed.add(entry.name[: -len(".txnindex")])
                 swapped += entry.name.endswith(".log.swap")
                 self._at_start += file_effects(self._path, [entry.name])
         except OSError as error:
             raise SegmentError(f"{self._path}: cannot be listed: {reason_of(error)}") from None
         self._segments.sort()
+        self._at_start += deleted_segments(self._path, deleted, deleted_size)
+        for segment in self._segments:
+            stem = segment.name[: -len(".log")]
+            effect = transaction_index_effect(self._path / f"{stem}.txnindex") if stem in indexed else None
+            self._at_start += filter(None, [effect])
         if swapped:
             self._remarks.append(
                 f"{swapped} .log.swap files: the broker will finish a compaction when it starts"
@@ -230,9 +271,9 @@ class _FolderScan:
     def _topic_id(self) -> str:
         """Kafka reads the file of every folder, but only a replica without one is no replica any more."""
         topic_id, effect = partition_metadata(self._path)
-        if effect is None or self._folder.topic == METADATA_TOPIC:
-            return topic_id
-        if self._folder.kind == LIVE or effect.effect == ENDS:
+        if self._folder.topic == METADATA_TOPIC:
+            self._at_start += filter(None, [quorum_state_effect(self._path)])
+        elif effect is not None and (self._folder.kind == LIVE or effect.effect in (ENDS, DIR_OFFLINE)):
             self._at_start.append(effect)
         return topic_id
 
@@ -246,6 +287,19 @@ class _FolderScan:
         except CheckpointError as error:
             self._remarks.append(str(error))
         return None
+
+    def _losses_at_start(self, start: int, *, clean: bool) -> None:
+        """What the broker deletes of the log itself."""
+        defect, point = self._walk.defect, self._checkpoints.recovery_point
+        later = [one.base_offset for one in self._segments if defect is not None and one.name > defect.file]
+        size = sum(segment.size for segment in self._segments)
+        self._at_start += filter(
+            None,
+            [
+                cut_off(self._path, defect, min(later, default=None), point, clean=clean),
+                begins_behind(self._path, start, self._walk.tally.log_end, size),
+            ],
+        )
 
     def _lost_tail(self, start: int, epochs: list[tuple[int, int]] | None) -> str | None:
         """Why records are known to be missing at the end; the most telling reason."""

@@ -18,8 +18,13 @@ ENDS = "the broker ends"
 DIR_OFFLINE = "the log dir goes offline"
 RENAMED_TO_STRAY = "renamed to stray"
 BEGINS_EMPTY = "an empty log begins"
-START_EFFECTS = (ENDS, DIR_OFFLINE, RENAMED_TO_STRAY, BEGINS_EMPTY)
-"""What a broker does at its start that a person must know before, the worst first."""
+CUT_OFF = "the log is cut off"
+DELETES = "records are deleted"
+START_EFFECTS = (ENDS, DIR_OFFLINE, CUT_OFF, RENAMED_TO_STRAY, BEGINS_EMPTY, DELETES)
+"""What a broker does at its start that a person must know before, the worst first. After CUT_OFF and DELETES
+it serves the replicas: they are no reason to repair the disk, but to copy what is lost.
+"""
+TO_REPAIR = (ENDS, DIR_OFFLINE, RENAMED_TO_STRAY, BEGINS_EMPTY)
 CHECKSUMS = ("unflushed", "all", "none")
 """Which batches' checksums are checked: those that the broker had not flushed for certain (what Kafka itself checks
 after an unclean stop), all, or none."""
@@ -36,7 +41,8 @@ class ScanDepth(NamedTuple):
 
 class LogDefect(NamedTuple):
     """Where the whole batches of a log end before its last byte. ``kind`` as in :class:`DefectKind`; ``offset`` is
-    the first that cannot be read; ``segments_after`` are not read because they stand behind the defect.
+    the first that cannot be read; ``segments_after`` are not read because they stand behind the defect, and
+    ``bytes_after`` are all that is not read: of this segment and of those.
     """
 
     kind: str
@@ -45,6 +51,7 @@ class LogDefect(NamedTuple):
     offset: int
     segments_after: int
     text: str
+    bytes_after: int = 0
 
 
 class StartEffect(NamedTuple):
@@ -204,6 +211,7 @@ def _log_fields(path: str, log: ScannedLog) -> dict[str, Any]:
             "position": defect.position,
             "offset": defect.offset,
             "segmentsAfter": defect.segments_after,
+            "bytesAfter": defect.bytes_after,
             "text": defect.text,
         },
         "lostTail": log.lost_tail,

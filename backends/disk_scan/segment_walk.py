@@ -208,11 +208,11 @@ class SegmentWalk:
     def walk(self, segments: list[SegmentName]) -> None:
         """All of ``segments``, ascending. Raises SegmentError where one cannot be opened."""
         for number, segment in enumerate(segments):
-            after = len(segments) - number - 1
+            after = segments[number + 1 :]
             end = self.tally.log_end
             if number and segment.base_offset < end:
                 text = f"{segment.name} begins before offset {end}, where the segment before it ends"
-                self.defect = LogDefect(DefectKind.OUT_OF_ORDER.value, segment.name, 0, end, after, text)
+                self._ends(DefectKind.OUT_OF_ORDER, segment, 0, after, text)
             else:
                 self.tally.log_end = segment.base_offset
                 with SegmentFile(self._folder / segment.name) as source:
@@ -220,7 +220,7 @@ class SegmentWalk:
             if self.defect is not None:
                 return
 
-    def _read(self, source: SegmentFile, segment: SegmentName, after: int) -> None:
+    def _read(self, source: SegmentFile, segment: SegmentName, after: list[SegmentName]) -> None:
         try:
             skips = self._skips(source, segment)
             if skips and self._read_skipping(source, segment, skips):
@@ -258,9 +258,12 @@ class SegmentWalk:
         self.tally = tally
         return True
 
-    def _ends(self, kind: DefectKind, segment: SegmentName, position: int, after: int, text: str) -> None:
+    def _ends(
+        self, kind: DefectKind, segment: SegmentName, position: int, after: list[SegmentName], text: str
+    ) -> None:
+        left = segment.size - position + sum(one.size for one in after)
         end = self.tally.log_end
-        self.defect = LogDefect(kind.value, segment.name, position, end, after, text)
+        self.defect = LogDefect(kind.value, segment.name, position, end, len(after), text, left)
 
 
 def _read_batches(

@@ -114,7 +114,13 @@ def index_json(index: RescueIndex) -> str:
     branches = ",\n".join(json.dumps(_branch_fields(branch)) for branch in index.branches)
     unread = ",\n".join(
         json.dumps(
-            {"topic": one.tp.topic, "partition": one.tp.partition, "broker": one.broker, "why": one.why}
+            {
+                "topic": one.tp.topic,
+                "partition": one.tp.partition,
+                "broker": one.broker,
+                "why": one.why,
+                "partly": one.partly,
+            }
         )
         for one in index.unread
     )
@@ -238,7 +244,12 @@ def _segment(fields: Mapping[str, Any]) -> SegmentEntry:
 
 def _index(fields: Mapping[str, Any]) -> RescueIndex:
     unread = (
-        UnreadReplica(_partition(one), _number(one["broker"], most=_INT32), _text(one["why"]))
+        UnreadReplica(
+            _partition(one),
+            _number(one["broker"], most=_INT32),
+            _text(one["why"]),
+            partly=one.get("partly") is True,
+        )
         for one in fields["unread"]
     )
     branches = tuple(map(_branch, fields["branches"]))

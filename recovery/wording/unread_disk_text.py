@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.model import TopicPartition
@@ -19,8 +21,30 @@ from recovery.wording.quantity_text import (
     utc_text,
 )
 
+if TYPE_CHECKING:
+    from recovery.disk_evidence import DiskReading
+
 READ_DISK = "ktriage rescue read --to DIR --from-disk LOG_DIR"
 """The command, with its arguments named: the log dirs are paths of another host."""
+
+
+_LEFT_OUT = {
+    "future": "for a move between log dirs",
+    "deleted": "that the broker was deleting; one that is renamed to end in -stray is read",
+}
+
+
+def left_out_text(reading: DiskReading) -> str:
+    """The folders on a disk that are no logs of replicas, and what they are; "" without any."""
+    kinds = Counter(kind for kind, _ in reading.left_out)
+    if not kinds:
+        return ""
+    parts = (
+        f"{counted(count, f'{kind} folder')} ({_LEFT_OUT.get(kind, 'no replica')})"
+        for kind, count in kinds.items()
+    )
+    names = some_of([folder for _, folder in reading.left_out])
+    return f"left out, and not in the rescue: {' and '.join(parts)}: {names}"
 
 
 def read_before_start(brokers: Sequence[int]) -> str:

@@ -1,20 +1,19 @@
 """What Kafka does at its start with broken log dirs is what ``ktriage disk scan`` says before.
 
-Broker 3 is killed, its dirs are broken in one way, scanned, and the broker is started: it ends, takes a log dir
-offline, or renames a folder. Then it gets its dirs back.
+Broker 3 is killed, its dirs are changed in one way, scanned, and the broker is started. Then it gets its dirs back.
+What ends it or takes a log dir offline is in test_start_effects.py.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from backends.disk_scan.broker_start import BAD_CHECKPOINTS
 from backends.disk_scan.log_dir_scan import scan_log_dirs
-from backends.disk_scan.scan_values import DIR_OFFLINE, ENDS, RENAMED_TO_STRAY, StartEffect
+from backends.disk_scan.scan_values import RENAMED_TO_STRAY, StartEffect
 from testbed.kafka import KafkaCluster, wait_until
 from testbed.kafka.incidents import elect_unclean
 from testbed.kafka.log_files import replica_directory
@@ -69,72 +68,6 @@ def effects(node: Node) -> tuple[StartEffect, ...]:
     return scan_log_dirs([str(path) for path in node.log_dirs], "here", 0).at_start
 
 
-def ends(node: Node) -> None:
-    node.start()
-    assert node.wait_exit(90.0) != 0
-
-
-def empty_partition_metadata(node: Node) -> None:
-    (replica_in(node.log_dirs[1]) / "partition.metadata").write_bytes(b"")
-
-
-def foreign_folder(node: Node) -> None:
-    (node.log_dirs[1] / "lost+found").mkdir()
-
-
-def two_copies(node: Node) -> None:
-    source = replica_in(node.log_dirs[1])
-    shutil.copytree(source, node.log_dirs[0] / source.name)
-
-
-def two_clusters(node: Node) -> None:
-    meta = node.log_dirs[1] / "meta.properties"
-    lines = [line for line in meta.read_text().splitlines() if not line.startswith("cluster.id")]
-    meta.write_text("\n".join([*lines, "cluster.id=AAAAAAAAAAAAAAAAAAAAAQ"]) + "\n")
-
-
-def no_meta_properties(node: Node) -> None:
-    (node.log_dirs[1] / "meta.properties").unlink()
-
-
-def epochs_without_numbers(node: Node) -> None:
-    (replica_in(node.log_dirs[1]) / "leader-epoch-checkpoint").write_text("0\n1\nx y\n")
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        empty_partition_metadata,
-        foreign_folder,
-        two_copies,
-        two_clusters,
-        no_meta_properties,
-        epochs_without_numbers,
-    ],
-)
-def test_the_broker_ends_where_the_scan_says_so(node: Node, broken: Callable[[Node], None]) -> None:
-    assert [one for one in effects(node) if one.effect == ENDS] == []
-    broken(node)
-    assert ENDS in {one.effect for one in effects(node)}
-    ends(node)
-
-
-@pytest.mark.parametrize("name", [*BAD_CHECKPOINTS, "leader-epoch-checkpoint", "partition.metadata"])
-def test_a_log_dir_goes_offline_where_the_scan_says_so(cluster: KafkaCluster, node: Node, name: str) -> None:
-    """The broker goes on with its other log dir."""
-    folder = node.log_dirs[1] if name in BAD_CHECKPOINTS else replica_in(node.log_dirs[1])
-    (folder / name).write_text("0\n7\n")
-    assert [one.effect for one in effects(node)] == [DIR_OFFLINE]
-    before = node.log_file.stat().st_size
-    node.start()
-    wait_until(
-        lambda: f"Stopping serving logs in dir {node.log_dirs[1]}" in written(node, before),
-        "the log dir to go offline",
-        90.0,
-    )
-    cluster.metadata.wait_live([BROKER])
-
-
 def test_a_folder_becomes_a_stray_where_the_scan_says_so(cluster: KafkaCluster, node: Node) -> None:
     replica = replica_in(node.log_dirs[1])
     (replica / "partition.metadata").unlink()
@@ -187,9 +120,3 @@ def test_messages_of_an_old_format_are_no_lost_records_and_a_broker_serves_them(
         assert [record.value for record in cluster.client.consume(TOPIC, partition)] == values
     finally:
         cluster.bring_all_up()
-
-
-def written(node: Node, before: int) -> str:
-    with node.log_file.open("rb") as log:
-        log.seek(before)
-        return log.read().decode(errors="replace")

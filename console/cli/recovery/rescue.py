@@ -104,7 +104,8 @@ def _rescue(
     else:
         run.next(*(again if reading.problems else then))
     useless = any(one.useless for one in reading.rescued.disks)
-    return Status.PARTLY if reading.problems or useless else Status.DONE
+    in_part = any(one.partly for one in reading.rescued.unread)
+    return Status.PARTLY if reading.problems or useless or in_part else Status.DONE
 
 
 def _record(run: Run, reading: RescueReading, cluster_id: str, plan_id: str) -> None:

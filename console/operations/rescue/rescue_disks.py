@@ -18,6 +18,7 @@ from console.rescue.disk_batches import DiskBatches
 from recovery.disk_evidence import DiskLog, DiskReading
 from recovery.model import PartitionState, TopicPartition
 from recovery.rescue_branches import DiskCopy, RescueBranch, UnreadReplica
+from recovery.wording.quantity_text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,13 @@ class RescueDisks:
         """What of the partition cannot be had from the disks, and why."""
         found = []
         for broker, disk in self._of(state):
-            why = _refusal(state, disk) or disk.lost_tail
-            if why is not None:
-                found.append(UnreadReplica(state.tp, broker, f"its disk: {why}"))
+            refusal = _refusal(state, disk)
+            reasons = (refusal,) if refusal is not None else (disk.lost_tail, _old_messages(disk))
+            found += [
+                UnreadReplica(state.tp, broker, f"its disk: {why}", partly=refusal is None)
+                for why in reasons
+                if why is not None
+            ]
         return tuple(found)
 
     def sources(self, branches: Iterable[RescueBranch]) -> list[RescueSource]:
@@ -93,6 +98,16 @@ async def read_rescue_disks(
     readings = readings_of_scan(scan)
     refuse_other_clusters(readings, cluster_id)
     return RescueDisks(readings)
+
+
+def _old_messages(disk: DiskLog) -> str | None:
+    """What of the log is of a format that is not rescued: nobody can say whether the leader has the same."""
+    if not disk.old_messages:
+        return None
+    return (
+        f"{counted(disk.old_messages, 'message')} of formats 0 and 1, before offset {disk.old_end}, are neither"
+        " compared nor rescued; a broker of today serves them from this disk"
+    )
 
 
 def _refusal(state: PartitionState, disk: DiskLog) -> str | None:

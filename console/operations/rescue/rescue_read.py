@@ -34,6 +34,7 @@ from recovery.rescue_branches import (
     rescue_branches,
     unread_replicas,
 )
+from recovery.wording.unread_disk_text import left_out_text
 
 SURVEY_SECONDS = 30.0
 
@@ -203,7 +204,10 @@ async def read_disks(
     disks = await read_rescue_disks(request.log_dirs, cluster_id, progress)
     wanted = [tp for tp in disks.partitions if not topics or tp.topic in topics]
     if not wanted:
-        raise InputError(f"{request.log_dirs[0]}: holds no partition of {', '.join(topics) or 'any topic'}")
+        beside = "".join(f"; {text}" for text in map(left_out_text, disks.readings) if text)
+        raise InputError(
+            f"{request.log_dirs[0]}: holds no partition of {', '.join(topics) or 'any topic'}{beside}"
+        )
     found = await described(backend, wanted)
     led = tuple(state for state in found.states if not state.offline)
     leaderless = tuple(state.tp for state in found.states if state.offline)

@@ -2,47 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from console.operations.rescue.rescue_read import DiskUse, Rescued, RescueReading
 from console.operations.rescue.rescue_run import BranchResult
 from console.output.json_document import document
 from console.output.survey.survey_report import disk_start_lines
 from console.output.text_table import TextColumn, table
-from recovery.model import NO_EPOCH, EpochSpan
+from recovery.model import NO_EPOCH, EpochSpan, TopicPartition
 from recovery.rescue_branches import STRAY_MARK, RescueBranch, UnreadReplica
-from recovery.wording.quantity_text import counted, human_bytes, ids, lasting, offset
+from recovery.wording.quantity_text import counted, human_bytes, ids, lasting, offset, printable
+from recovery.wording.unread_disk_text import left_out_text
 
 
 def rescue_lines(rescued: Rescued, rows: int) -> Iterator[str]:
     """Counts first, then the branches: those with a problem, then the largest."""
-    whole = [result for result in rescued.results if result.problem is None]
+    parts = {(one.tp, one.broker) for one in rescued.unread if one.partly}
+    whole = [result for result in rescued.results if result.problem is None and not _of_part(result, parts)]
     yield (
         f"{len(whole):,} of {counted(len(rescued.results), 'branch', 'branches')} read as a whole into"
         f" {rescued.directory}: {counted(rescued.offsets, 'offset')}, {human_bytes(rescued.size)}"
         f"{_read_before(rescued)} ({lasting(rescued.seconds)})"
     )
+    if of_parts := sum(result.problem is None and _of_part(result, parts) for result in rescued.results):
+        yield f"{counted(of_parts, 'branch', 'branches')} of logs that could be read in part only, as said below"
     for use in rescued.disks:
         yield disk_use_text(use)
         if use.reading is not None:
+            if left_out := left_out_text(use.reading):
+                yield printable(f"  {left_out}")
             yield from disk_start_lines(use.reading)
     yield from unread_lines(rescued.unread)
     if rescued.results:
         yield ""
     ordered = sorted(rescued.results, key=lambda one: (one.problem is None, -one.size))
     shown = ordered if rows == 0 else ordered[:rows]
-    yield from table(_COLUMNS, [_row(result) for result in shown])
+    yield from table(_COLUMNS, [_row(result, parts) for result in shown])
     if len(shown) < len(ordered):
         yield f"… and {len(ordered) - len(shown):,} more"
 
 
 def unread_lines(unread: Sequence[UnreadReplica]) -> Iterator[str]:
-    """Replicas that could not be read: what they alone hold is not in the rescue."""
-    if unread:
-        brokers = ids(sorted({one.broker for one in unread}))
-        partitions = counted(len({one.tp for one in unread}), "partition")
-        yield f"not read: the replicas of {partitions} on {brokers} ({unread[0].why})"
-        yield "  what only they hold is not in the rescue"
+    """Replicas that could not be read, or not to their end: what they alone hold is not in the rescue."""
+    for partly in (False, True):
+        group = [one for one in unread if one.partly is partly]
+        if not group:
+            continue
+        brokers = ids(sorted({one.broker for one in group}))
+        partitions = counted(len({one.tp for one in group}), "partition")
+        what = "read in part: the logs" if partly else "not read: the replicas"
+        reasons = Counter(one.why for one in group)
+        yield printable(f"{what} of {partitions} on {brokers} ({group[0].why})")
+        for why, count in [*reasons.items()][1:MOST_REASONS]:
+            yield printable(f"  {counted(count, 'log')}: {why}")
+        if len(reasons) > MOST_REASONS:
+            yield f"  … and {len(reasons) - MOST_REASONS:,} other reasons (--output json has all)"
+        yield f"  what {'of them was not read' if partly else 'only they hold'} is not in the rescue"
+
+
+MOST_REASONS = 20
+
+
+def _of_part(result: BranchResult, parts: Collection[tuple[TopicPartition, int]]) -> bool:
+    return bool(result.branch.log_dir) and (result.branch.tp, result.branch.broker) in parts
 
 
 def disk_use_text(use: DiskUse) -> str:
@@ -74,14 +97,21 @@ def rescue_document(reading: RescueReading) -> Iterator[str]:
 
 def rescued_fields(rescued: Rescued) -> dict[str, object]:
     """The members that describe a rescue, for this and for other documents."""
+    parts = {(one.tp, one.broker) for one in rescued.unread if one.partly}
     return {
         "directory": str(rescued.directory),
         "bytes": rescued.size,
         "offsets": rescued.offsets,
         "seconds": round(rescued.seconds, 3),
-        "branches": [_branch_fields(result) for result in rescued.results],
+        "branches": [_branch_fields(result, parts) for result in rescued.results],
         "unread": [
-            {"topic": one.tp.topic, "partition": one.tp.partition, "broker": one.broker, "why": one.why}
+            {
+                "topic": one.tp.topic,
+                "partition": one.tp.partition,
+                "broker": one.broker,
+                "why": one.why,
+                "partly": one.partly,
+            }
             for one in rescued.unread
         ],
         "disks": [
@@ -91,6 +121,10 @@ def rescued_fields(rescued: Rescued) -> dict[str, object]:
                 "offsets": one.offsets,
                 "answers": one.answers,
                 "strays": one.strays,
+                "leftOut": [
+                    {"kind": kind, "folder": folder}
+                    for kind, folder in (() if one.reading is None else one.reading.left_out)
+                ],
             }
             for one in rescued.disks
         ],
@@ -113,7 +147,7 @@ _COLUMNS = (
 )
 
 
-def _row(result: BranchResult) -> tuple[str, ...]:
+def _row(result: BranchResult, parts: Collection[tuple[TopicPartition, int]]) -> tuple[str, ...]:
     branch = result.branch
     return (
         str(branch.tp),
@@ -122,8 +156,14 @@ def _row(result: BranchResult) -> tuple[str, ...]:
         offsets_text(branch),
         epochs_text(branch.spans),
         human_bytes(result.size),
-        "whole" if result.problem is None else f"NOT WHOLE: {result.problem}",
+        _result_text(result, parts),
     )
+
+
+def _result_text(result: BranchResult, parts: Collection[tuple[TopicPartition, int]]) -> str:
+    if result.problem is not None:
+        return f"NOT WHOLE: {result.problem}"
+    return "of a log that was read in part" if _of_part(result, parts) else "whole"
 
 
 def broker_text(branch: RescueBranch) -> str:
@@ -139,7 +179,7 @@ def offsets_text(branch: RescueBranch) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _branch_fields(result: BranchResult) -> dict[str, object]:
+def _branch_fields(result: BranchResult, parts: Collection[tuple[TopicPartition, int]]) -> dict[str, object]:
     branch = result.branch
     return {
         "topic": branch.tp.topic,
@@ -154,6 +194,7 @@ def _branch_fields(result: BranchResult) -> dict[str, object]:
         "logDir": branch.log_dir or None,
         "whole": result.problem is None,
         "problem": result.problem,
+        "logReadInPart": _of_part(result, parts),
     }
 
 

@@ -11,6 +11,7 @@ from backends.disk_scan.scan_values import (
     FUTURE,
     LIVE,
     STRAY,
+    TO_REPAIR,
     DiskScan,
     ScannedDir,
     ScannedLog,
@@ -179,7 +180,12 @@ def advice_lines(scan: DiskScan) -> Iterator[str]:
     if not replicas or len(nodes) != 1 or -1 in nodes:
         return
     node = nodes.pop()
-    broken = scan.at_start
+    broken = [effect for effect in scan.at_start if effect.effect in TO_REPAIR]
+    if lost_then := len(scan.at_start) - len(broken):
+        yield (
+            f"Before broker {node} is started, copy or move what you may need of the records that its start deletes"
+            f" ({counted(lost_then, 'place')} above)."
+        )
     ends = sum(effect.effect == ENDS for effect in broken)
     if broken:
         what = "ends at its start" if ends else "does not serve all of it"

@@ -76,7 +76,10 @@ def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
                 "host": reading.host,
                 "readAtMs": reading.read_ms,
                 "logsUsed": count,
-                "atStart": [one._asdict() for one in reading.at_start],
+                "atStart": [
+                    {"effect": one.effect, "where": one.where, "why": one.why, "repair": one.repair}
+                    for one in reading.at_start
+                ],
             }
             for reading, count in zip(use.readings, use.used, strict=True)
         ],

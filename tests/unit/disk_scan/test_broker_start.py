@@ -15,9 +15,12 @@ from backends.disk_scan.broker_start import BAD_CHECKPOINTS
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import (
     BEGINS_EMPTY,
+    CUT_OFF,
+    DELETES,
     DIR_OFFLINE,
     ENDS,
     RENAMED_TO_STRAY,
+    TO_REPAIR,
     DiskScan,
     scan_lines,
 )
@@ -88,6 +91,33 @@ def folder_gone(path: Path) -> Path:
     return path / "gone-4"
 
 
+def transaction_index(path: Path) -> Path:
+    file = path / "orders-0" / f"{0:020}.txnindex"
+    file.write_bytes(b"\0\0" + bytes(32) + b"\0\1" + bytes(32))
+    return file
+
+
+def log_start_beyond_the_end(path: Path) -> Path:
+    write_offsets(path, "log-start-offset-checkpoint", {"orders 0": 120})
+    return path / "orders-0"
+
+
+def torn_before_another_segment(path: Path) -> Path:
+    (path / "orders-0" / f"{0:020}.log").write_bytes(batch(0, 50) + batch(50, 50)[:-1])
+    (path / "orders-0" / f"{100:020}.log").write_bytes(batch(100, 10))
+    return path / "orders-0"
+
+
+def delete_folder(path: Path) -> Path:
+    return add_partition(path, f"gone-7.{'0' * 32}-delete", {0: batch(0, 40)})
+
+
+def deleted_segment(path: Path) -> Path:
+    file = path / "orders-0" / f"{100:020}.log.deleted"
+    file.write_bytes(batch(100, 10))
+    return file
+
+
 METADATA, EPOCHS = "orders-0/partition.metadata", "orders-0/leader-epoch-checkpoint"
 BROKEN = [
     (write(METADATA, ""), ENDS, "it has 0 bytes"),
@@ -98,7 +128,19 @@ BROKEN = [
     (write(EPOCHS, "0\n1\nx y\n"), ENDS, "Kafka cannot read it"),
     *((write(name, "0\n7\n"), DIR_OFFLINE, "Kafka cannot read it") for name in BAD_CHECKPOINTS),
     (no_meta_properties, ENDS, "never formatted"),
-    (write("meta.properties", "version=1\ncluster.id=a\n"), ENDS, "no node.id"),
+    (write("meta.properties", "version=1\ncluster.id=a\n"), DIR_OFFLINE, "no node.id"),
+    (write("meta.properties", "cluster.id=a\nnode.id=3\n"), ENDS, "no broker.id"),
+    (write("meta.properties", ""), ENDS, "no cluster.id and no broker.id"),
+    (write("meta.properties", "version=1\ncluster.id=\\u12\n"), DIR_OFFLINE, "meta.properties: line 2"),
+    (properties("node.id", "3 "), DIR_OFFLINE, "'3 ' is no number"),
+    (write(METADATA, f"version: 1\ntopic_id: {TOPIC_ID}\n"), DIR_OFFLINE, "version 1 is not known"),
+    (write(METADATA, f"version 0\ntopic_id: {TOPIC_ID}\n"), DIR_OFFLINE, "a line that Kafka cannot read"),
+    (write("orders-0/abc.timeindex", ""), ENDS, "its name is no offset"),
+    (transaction_index, ENDS, "an aborted transaction of a version"),
+    (log_start_beyond_the_end, CUT_OFF, "deletes all its segments"),
+    (torn_before_another_segment, CUT_OFF, "cuts this log at offset 50 and deletes what lies behind"),
+    (delete_folder, DELETES, "offsets 0 to 39 of gone-7"),
+    (deleted_segment, DELETES, "deletes it when it loads the log"),
     (foreign_folder, ENDS, "no partition's folder"),
     (write(METADATA, "version: 0\ntopic_id: zz\n"), ENDS, "'zz' is no topic id"),
     (write(METADATA, f"version: 0\ntopic_id: {'A' * 22}\n"), DIR_OFFLINE, "all zeros"),
@@ -124,7 +166,11 @@ def test_what_the_broker_does_at_its_start_stands_first(
     assert why in found.why and found.repair
     ended = shown(tmp_path, path)
     assert ended.out.startswith("WHAT THE BROKER DOES WITH THESE DIRS AT ITS START")
-    assert "Try first: run broker" not in ended.err
+    lost = "lost records at the end" in ended.err
+    assert ("Try first: run broker" in ended.err) is (effect not in TO_REPAIR and not lost)
+    assert ("what you may need of the records" in ended.err) is (
+        effect not in TO_REPAIR and "Before" in ended.err
+    )
     told = json.loads("".join(scan_lines(scan(path))))
     assert told["atStart"] == [found._asdict()]
 
@@ -137,6 +183,56 @@ def test_an_empty_partition_metadata_ends_the_broker_in_any_folder(tmp_path: Pat
     (folder / "partition.metadata").write_text("")
     (found,) = scan(path).at_start
     assert (found.effect, found.where) == (ENDS, str(folder / "partition.metadata"))
+
+
+def test_a_partition_metadata_that_cannot_be_read_takes_the_dir_offline_in_any_folder(tmp_path: Path) -> None:
+    path = data(tmp_path / "data")
+    folder = path / f"orders-7.{'0' * 32}-stray"
+    folder.mkdir()
+    (folder / "partition.metadata").write_text("version: 0\nno line\n")
+    (effect,) = scan(path).at_start
+    assert (effect.effect, effect.where) == (DIR_OFFLINE, str(folder / "partition.metadata"))
+
+
+def test_after_a_clean_stop_the_broker_does_not_look_for_damaged_places(tmp_path: Path) -> None:
+    path = data(tmp_path / "data")
+    torn_before_another_segment(path)
+    (path / ".kafka_cleanshutdown").write_text("")
+    assert scan(path).at_start == ()
+
+
+def test_two_dirs_with_a_metadata_log_end_the_broker(tmp_path: Path) -> None:
+    first, second = data(tmp_path / "a"), log_dir(tmp_path / "b")
+    for number, path in enumerate((first, second)):
+        text = (path / "meta.properties").read_text()
+        (path / "meta.properties").write_text(text.replace(DIRECTORY, f"pKx3rWm0RqGqkqg2bC0Q3{'AB'[number]}"))
+        add_partition(path, "__cluster_metadata-0", {0: batch(0, 10)})
+    (effect,) = scan(first, second).at_start
+    assert effect.effect == ENDS and "the metadata log stands in 2 log dirs" in effect.why
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("", "0 bytes"), ("{", "no JSON"), ('{"leaderId":1}', "no data_version")]
+)
+def test_a_quorum_state_that_cannot_be_read_ends_the_broker(tmp_path: Path, text: str, why: str) -> None:
+    path = data(tmp_path / "data")
+    folder = add_partition(path, "__cluster_metadata-0", {0: batch(0, 10)})
+    (folder / "quorum-state").write_text('{"leaderId":100,"leaderEpoch":2,"data_version":1}')
+    assert scan(path).at_start == ()
+    (folder / "quorum-state").write_text(text)
+    (effect,) = scan(path).at_start
+    assert (effect.effect, effect.where) == (ENDS, str(folder / "quorum-state")) and why in effect.why
+
+
+def test_folders_are_named_as_kafka_reads_names(tmp_path: Path) -> None:
+    """``UnifiedLog.parseTopicPartitionName`` takes any topic name, and any id before the mark."""
+    path = data(tmp_path / "data")
+    add_partition(path, "two words-3", {0: batch(0, 5)})
+    add_partition(path, "gone-7.abc-stray", {0: batch(0, 5)})
+    assert scan(path).at_start == ()
+    (path / "gone-7-stray").mkdir()
+    (effect,) = scan(path).at_start
+    assert effect.effect == ENDS and "no partition's folder" in effect.why
 
 
 def test_two_copies_for_a_move_of_one_partition_end_the_broker(tmp_path: Path) -> None:
