@@ -38,8 +38,8 @@ class MetadataLogSource:
 
     @property
     def history(self) -> MetadataHistory | Unknown:
-        """What was read so far."""
-        return _NOT_READ if self._log is None else self._log.history
+        """What was read so far, as evidence: nothing at or behind a record that Kafka refuses."""
+        return _NOT_READ if self._log is None else self._log.history.evidence
 
     async def read(self, backend: Backend) -> Unknown | None:
         """Reads to the end of the log, within :data:`SECONDS`. Returns why that was not possible; None: it was."""

@@ -30,7 +30,7 @@ def read_copy(path: Path, now_ms: int) -> CopiedMetadataLog:
     """Reads a directory ``__cluster_metadata-0``, or a log dir that holds one. Raises MetadataDirError."""
     inside = path / DIRECTORY
     reading = DirectoryReading(inside if inside.is_dir() else path)
-    history = fold(read_directory(reading))
+    history = fold(read_directory(reading)).evidence
     end_ms = history.end_ms
     if end_ms is None:
         raise MetadataDirError(f"{reading.path}: holds no change of any cluster")
@@ -40,7 +40,8 @@ def read_copy(path: Path, now_ms: int) -> CopiedMetadataLog:
         properties = {}
     found = properties.get("cluster.id", "")
     start = reading.start_offset
-    return CopiedMetadataLog(reading.path, found, history, end_ms, now_ms, reading.problem, start)
+    problem = reading.problem if history.ends is None else str(history.ends)
+    return CopiedMetadataLog(reading.path, found, history, end_ms, now_ms, problem, start)
 
 
 def other_cluster(copy: CopiedMetadataLog, cluster_id: str, topics: Iterable[tuple[str, str]]) -> str | None:

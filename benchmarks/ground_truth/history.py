@@ -45,6 +45,8 @@ NOT_NOW = (TestbedError, KafkaException, AssertionError, NoAnswer, TimeoutError)
 CROWD, LARGE_CROWD = 150, 900
 """Partitions of the topic with many, which are changed in one metadata delta; the more, the longer it takes."""
 SAMPLE, LARGE_SAMPLE = 24, 300
+MORE_RETURN = 0.75
+"""How likely more brokers return before the rest does, and everything is judged again."""
 SESSIONS = 0.7
 """The part of its session for which a broker hears nothing, and stays in the ISR."""
 
@@ -69,7 +71,7 @@ class Only(StrEnum):
 class IncidentHistory:
     """Topics, and what happens to them and to the brokers. ``steps`` lists it in words.
 
-    The brokers die several times (:meth:`next_incident`); what was before is the past of what comes after.
+    The brokers die several times (:meth:`next_blackout`); what was before is the past of what comes after.
     """
 
     def __init__(self, cluster: KafkaCluster, seed: int, topics: int, only: Only | None = None) -> None:
@@ -115,8 +117,10 @@ class IncidentHistory:
             if p in found.get(topic.name, {})
         }
 
-    def next_incident(self) -> None:
-        """To its end: some brokers run, and most partitions have no leader."""
+    def next_blackout(self) -> Iterator[None]:
+        """To its end: some brokers have come back, and most partitions have no leader. Before that it stops after
+        steps at which some brokers answer, and some partitions have no leader.
+        """
         self.writers.write(self._led())
         self.writers.transactions(self.random.sample(self.topics, 3))
         for _ in range(0 if self.only is Only.FAILOVER else self.random.randrange(1, 5)):
@@ -128,7 +132,7 @@ class IncidentHistory:
                 self.writers.transactions(self.random.sample(led, min(3, len(led))))
         failover = 1.0 if self.only is Only.FAILOVER else 0.12 if self.only is None else 0.0
         if self.random.random() >= failover or not self._failover():
-            self._blackout()
+            yield from self._blackout()
 
     def write_to_cut_off(self) -> None:
         """Clients that reach a broker which is cut off go on writing to it, as to the leader that it says it is."""
@@ -489,7 +493,7 @@ class IncidentHistory:
                 led[name] = (*led.get(name, ()), partition)
         return led
 
-    def _blackout(self) -> None:
+    def _blackout(self) -> Iterator[None]:
         """Brokers go down one after the other while records are written; then some of them come back."""
         order = self.random.sample(self.running, len(self.running))
         downs = []
@@ -502,6 +506,8 @@ class IncidentHistory:
                 way = self.random.choice(("kill", "kill", "kill", "stop", "pause"))
                 self._take_down(dying, way)
                 downs.append(f"{way} {dying}")
+            if order and any(state.leader < 0 for state in self.states().values()):
+                yield
             if order and self.random.random() < 0.7:
                 self.writers.write(self._led())
             raising = 1.0 if self.only is Only.TOPIC_CONFIG else 0.15 if self.only is None else 0.0
@@ -514,10 +520,10 @@ class IncidentHistory:
         ahead = self.random.random() < 0.5
         if ahead:
             self.write_to_cut_off()
-        self._some_return()
+        self.some_return(self._drawn(1, 2))
         if ahead and self.random.random() < 0.5:
             self.write_to_cut_off()
-        self.steps.append(f"blackout ({', '.join(downs)}), {self.running} return")
+        self.steps.append(f"blackout ({', '.join(downs)})")
 
     def _isolate(self, broker: int) -> None:
         """The broker runs on, reached by clients, and neither the controller nor another broker."""
@@ -529,12 +535,20 @@ class IncidentHistory:
         self.cut_off[broker] = led
         self.steps.append(f"cut off {broker}")
 
-    def _some_return(self) -> None:
+    def draw_returning(self) -> list[int]:
+        """The brokers that return next, while others stay away; empty: it is enough."""
+        return self._drawn(1, 2) if self.random.random() < MORE_RETURN and len(self.down) > 1 else []
+
+    def _drawn(self, *numbers: int) -> list[int]:
         down = self.down
-        self._bring_up(self.random.sample(down, min(len(down), self.random.choice((1, 2, 2, 3)))))
+        return self.random.sample(down, min(len(down), self.random.choice(numbers)))
+
+    def some_return(self, brokers: Sequence[int]) -> None:
+        self._bring_up(brokers)
         # Until the dead ones are fenced, they lead: a broker may start sooner than their sessions end.
         self.cluster.metadata.wait_fenced(*set(self.cluster.brokers).difference(self.running))
         self.cluster.metadata.wait_caught_up()
+        self.steps.append(f"{sorted(brokers)} return")
 
     def _failover(self) -> bool:
         """A broker leads, another is in sync with it and hears nothing for a moment: in it, min.insync.replicas is

@@ -18,7 +18,7 @@ from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from backends.base.answers import Outcome
+from backends.base.answers import PICTURE_WAIT, Outcome
 from backends.base.errors import NotOffered
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import scan_lines
@@ -54,10 +54,12 @@ from tests.live.live_backend import MemoryRecorder, NeverStopped, open_backend
 ISOLATIONS = ("read_uncommitted", "read_committed")
 READ_SECONDS = 40.0
 INTERNAL = "__transaction_state"
-INCIDENTS = 2
-"""Incidents of one history."""
+BLACKOUTS = 2
+"""How often the brokers of one history go down."""
 UNLOGGED = 0.3
 """The share of incidents that are also judged without the metadata log."""
+ELECTED_EARLY = 0.3
+"""The share of topics that are elected while more brokers are still to return."""
 DECIDABLE = frozenset({"MIN_ISR_NEVER_LOWER", "NO_UNCLEAN_ELECTION", "SAME_REPLICAS"})
 """Conditions that the metadata log decides: ``balanced`` elects nobody on them."""
 
@@ -71,20 +73,35 @@ class JudgedWith(NamedTuple):
     choices: Choices
 
 
+class JudgedMoment(NamedTuple):
+    """What was claimed at one moment, by everything at hand, what the ``disks`` had then, and whom ktriage elected.
+    ``acknowledged``: by topic, what producers had been told before.
+    """
+
+    judgements: list[JudgedWith]
+    disks: Mapping[Place, Mapping[int, DiskReplica]]
+    elected: dict[Place, int]
+    acknowledged: Mapping[str, Set[str]]
+
+
 @dataclass
 class IncidentResult:
     """The incidents of one seed.
 
-    ``broken`` has one line for each claim that was not true, ``details`` what was claimed and what the disks
-    have. ``offline`` partitions had no leader, ``elected`` got one by ktriage, and ``read`` were read by the
-    consumer. ``unsettled`` are partitions whose disks changed while they were read. ``decisions`` counts the
-    decisions of each strategy.
+    In each of the ``blackouts`` all brokers go down, one after the other, and come back in steps. An incident is
+    what stands after such a step: some brokers answer, and ``offline`` partitions have no leader. ``histories``
+    counts for each blackout the different ones among them: other brokers, another order, another min ISR.
+    ``broken`` has one line for each claim that was not true, ``details`` what was claimed and what the disks have.
+    ``elected`` partitions got a leader by ktriage, and ``read`` were read by the consumer. ``unsettled`` are
+    partitions whose disks changed while they were read. ``decisions`` counts the decisions of each strategy.
     """
 
     seed: int
     steps: list[str]
     kafka: str = ""
+    blackouts: int = 0
     incidents: int = 0
+    histories: int = 0
     broken: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     counts: PromiseCounts = field(default_factory=PromiseCounts)
@@ -115,28 +132,60 @@ def run_incident(cluster: KafkaCluster, seed: int, topics: int, only: Only | Non
     began = time.monotonic()
     history = IncidentHistory(cluster, seed, topics, only)
     found = IncidentResult(seed, history.steps)
-    for _ in range(INCIDENTS):
-        history.next_incident()
-        asyncio.run(_recover(history, found))
-        found.incidents += 1
+    for _ in range(BLACKOUTS):
+        _blackout(history, found)
+        found.blackouts += 1
     found.acknowledged = sum(len(topic.acknowledged) for topic in history.lives)
     cluster.admin.delete_topics([topic.name for topic in history.topics])
     found.seconds = time.monotonic() - began
     return found
 
 
-async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
+def _blackout(history: IncidentHistory, found: IncidentResult) -> None:
+    """Judges while the brokers go down, and elects when some have returned; then all return, and are read."""
+    different: set[tuple[object, ...]] = set()
+    for _ in history.next_blackout():
+        asyncio.run(_incident(history, found, different, elected=0.0))
+    incidents: list[JudgedMoment] = []
+    while True:
+        more = history.draw_returning()
+        incidents.append(
+            asyncio.run(_incident(history, found, different, elected=ELECTED_EARLY if more else 1.0))
+        )
+        if not more:
+            break
+        history.some_return(more)
+    found.histories += len(different)
+    history.write_to_cut_off()
+    _return(history)
+    # A partition may have lost its leader again; the last election is what is read.
+    newest = {place: incident for incident in incidents for place in incident.elected}
+    expected = {place: one.disks[place][one.elected[place]] for place, one in newest.items()}
+    visible = asyncio.run(_read_all(history.cluster, expected, found))
+    by_name = {topic.name: topic for topic in history.topics}
+    for place, disk in expected.items():
+        found.read += 1
+        found.broken += _broken_reading(by_name[place[0]], place, disk, visible)
+    for incident in incidents:
+        elected = {place: leader for place, leader in incident.elected.items() if newest[place] is incident}
+        _check_reading(by_name, incident, elected, visible[ISOLATIONS[0]], found)
+
+
+async def _incident(
+    history: IncidentHistory, found: IncidentResult, different: set[tuple[object, ...]], *, elected: float
+) -> JudgedMoment:
+    """Checks every claim against the disks, and lets ktriage elect for that share of the topics."""
     by_name = {topic.name: topic for topic in history.topics}
     before = _disks(history)
     options = ChoiceOptions(Selection(topics=tuple(by_name)), strategy=Strategy.AGGRESSIVE)
     judgements = await _unlogged(history, options)
     async with open_backend(history.cluster) as backend:
-        reported = await survey_and_choose(backend, options)
+        reported = await _planned(backend, options)
         judgements.append(JudgedWith("log", reported))
         evidence = _evidence(history.cluster)
         if evidence:
             # With the disks of the brokers that are down: their logs are known then, and losses have a bound.
-            with_disks = await survey_and_choose(backend, replace(options, evidence=evidence))
+            with_disks = await _planned(backend, replace(options, evidence=evidence))
             judgements.append(JudgedWith("log and disks", with_disks))
         disks = _disks(history)
         settled = {place for place in disks if disks[place] == before.get(place)}
@@ -146,46 +195,60 @@ async def _recover(history: IncidentHistory, found: IncidentResult) -> None:
                 _check(by_name[choice.tp.topic], judgement.at_hand, choice, disks[_place(choice)], found)
         offline = _offline(reported, settled)
         found.offline += len(offline)
-        rows = _leaders(history, offline)
-        acknowledged_before = {topic.name: set(topic.acknowledged) for topic in history.topics}
+        found.incidents += bool(offline)
+        for choice in offline:
+            different.add((choice.survey.state.replicas, by_name[choice.tp.topic].min_isr))
+        chosen = {name for name in by_name if history.random.random() < elected}
+        rows = _leaders(history, [choice for choice in offline if choice.tp.topic in chosen])
+        acknowledged = {topic.name: frozenset(topic.acknowledged) for topic in history.topics}
         elections = await backend.designate(
             rows, Ranking.LAST_RECORD, MemoryRecorder(), attempts=3, stop=NeverStopped()
         )
-    elected: dict[Place, int] = {}
+    leaders: dict[Place, int] = {}
     for row, election in zip(rows, elections, strict=True):
         history.mark_unclean(by_name[row.tp.topic])
         if election.outcome is Outcome.ELECTED and election.leader == row.leader:
             found.elected += 1
-            elected[row.tp.topic, row.tp.partition] = row.leader
+            leaders[row.tp.topic, row.tp.partition] = row.leader
         else:
             found.steps.append(f"{row.tp}: {election.outcome} {election.detail}")
-    await asyncio.to_thread(history.write_to_cut_off)
-    await asyncio.to_thread(_return, history)
-    expected = {place: disks[place][leader] for place, leader in elected.items()}
-    visible = await _read_all(history.cluster, expected, found)
-    for place, disk in expected.items():
-        found.read += 1
-        found.broken += _broken_reading(by_name[place[0]], place, disk, visible)
-    for judgement in judgements:
+    return JudgedMoment(judgements, disks, leaders, acknowledged)
+
+
+def _check_reading(
+    by_name: Mapping[str, TopicHistory],
+    incident: JudgedMoment,
+    elected: Mapping[Place, int],
+    visible: Mapping[Place, Sequence[str]],
+    found: IncidentResult,
+) -> None:
+    """What was claimed about the replicas that were elected, against what a consumer read."""
+    for judgement in incident.judgements:
         for choice in _offline(judgement.choices, elected):
             topic, place = by_name[choice.tp.topic], _place(choice)
             verdict = _verdict(choice, elected[place])
             if verdict is None:
                 continue
-            existed = set[str]().union(*(disk.values for disk in disks[place].values()))
-            existed |= topic.acknowledged - acknowledged_before[topic.name]
-            read = visible[ISOLATIONS[0]][place]
-            wrong = unread_promises(topic, place[1], verdict, existed, set(read))
+            disks = incident.disks[place]
+            existed = set[str]().union(*(disk.values for disk in disks.values()))
+            existed |= topic.acknowledged - incident.acknowledged[topic.name]
+            read = set(visible[place])
+            wrong = unread_promises(topic, place[1], verdict, existed, read)
             broken = [
                 f"{choice.tp}, choice {elected[place]}, {verdict.value} ({judgement.at_hand}): {line}"
                 for line in excused(topic, choice.survey, verdict, wrong, found.counts)
             ]
             if broken:
                 found.broken += broken
-                found.details += _details(topic, choice.survey, verdict, disks[place])
+                found.details += _details(topic, choice.survey, verdict, disks)
             if verdict.none and judgement.at_hand == "log":
-                lost_alone = topic.of(topic.alone & existed - topic.deleted, place[1]) - set(read)
+                lost_alone = topic.of(topic.alone & existed - topic.deleted, place[1]) - read
                 found.counts.alone += len(lost_alone)
+
+
+async def _planned(backend: LiveBackend, options: ChoiceOptions) -> Choices:
+    """As ``ktriage plan`` does: nobody returns meanwhile, so that no broker is asked until a deadline."""
+    return await survey_and_choose(backend, options, picture_wait=PICTURE_WAIT)
 
 
 class _WithoutMetadataLog(LiveBackend):
@@ -216,7 +279,7 @@ async def _unlogged(history: IncidentHistory, options: ChoiceOptions) -> list[Ju
     if history.only is not Only.TOPIC_CONFIG and history.random.random() >= UNLOGGED:
         return []
     async with _without_metadata_log(history.cluster) as backend:
-        return [JudgedWith("no log", await survey_and_choose(backend, options))]
+        return [JudgedWith("no log", await _planned(backend, options))]
 
 
 def _place(choice: LeaderChoice) -> Place:

@@ -91,9 +91,9 @@ class TopicHistory:
 class PromiseCounts:
     """``choices`` is the number of candidates that were judged; ``excused`` are false verdicts by the condition
     that they named and that did not hold. ``verdicts`` counts them by what was at hand (the metadata log, the disks
-    of dead brokers, neither) and by what was told, ``open_for`` the open ones by what would decide them; ``best``
-    counts partitions by what their best candidate was told. ``alone``: records that were acknowledged with acks=1
-    only, and that an election with the verdict none lost.
+    of dead brokers, neither) and by what was told, ``open_for`` the open ones by what would decide them, and
+    by what was lost; ``best`` counts partitions by what their best candidate was told. ``alone``: records that were
+    acknowledged with acks=1 only, and that an election with the verdict none lost.
     """
 
     choices: int = 0
@@ -148,7 +148,9 @@ def broken_promises(
         counts.verdicts[f"{at_hand}: {verdict.value}"] += 1
         if verdict.value is VerdictValue.OPEN:
             needed = " or ".join(sorted({str(one.kind) for one in verdict.decided_by})) or "nothing any more"
-            counts.open_for[f"{at_hand}: {needed}"] += 1
+            limit = "no limit" if verdict.at_most is None else "a limit"
+            really = "lost some" if acknowledged_lost(topic, chosen, others) else "lost none"
+            counts.open_for[f"{at_hand}: {needed} ({limit} known, {really})"] += 1
         for line in excused(topic, survey, verdict, _broken_verdict(topic, chosen, others, verdict), counts):
             yield f"{survey.tp}, choice {broker}, {verdict.value} ({at_hand}): {line}"
 

@@ -55,15 +55,18 @@ class Writers:
         """Some records to some partitions of each topic, with acks=all or acks=1. The clients know ``broker``
         alone, as where they are cut off together with it.
         """
+        producers = []
         for acks in ("all", "1"):
             chosen = [topic for topic in topics if self._random.random() < 0.6]
             producer = self._producer({"acks": acks, "enable.idempotence": False}, broker)
+            producers.append(producer)
             for topic in chosen:
                 for partition in self._some(topic):
                     for _ in range(self._random.randrange(1, 40)):
                         self._send(
                             producer, topic, partition, topic.acknowledged if acks == "all" else topic.alone
                         )
+        for producer in producers:
             producer.flush(2 * ANSWER_MS / 1000)
 
     def transactions(self, topics: Sequence[TopicHistory]) -> None:

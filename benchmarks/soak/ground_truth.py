@@ -22,10 +22,11 @@ from testbed.kafka.errors import TestbedError
 
 ROUNDS = 250
 TOPICS = 40
-PER_CLUSTER = 6
+PER_CLUSTER = 4
 """Histories on one cluster; the next cluster is of another kind."""
 OLD, NEW = "4.3.1", "4.4.0"
-KINDS = tuple((kafka, elr) for kafka in (OLD, NEW, f"{OLD} with {NEW}") for elr in (False, True))
+MIXED = f"{OLD} with {NEW}"
+KINDS = ((OLD, False), (NEW, True), (OLD, True), (NEW, False), (MIXED, False), (MIXED, True))
 """Kafka's version and whether the ELR is on."""
 
 _NOT_MADE = (TestbedError, NoAnswer, TimeoutError, KafkaException, AssertionError, ConsoleError, BackendError)
@@ -123,9 +124,10 @@ def recorded(path: Path) -> dict[int, IncidentResult]:
 
 def _tell(result: IncidentResult, only: Only | None) -> None:
     print(
-        f"ground truth: seed {result.seed} ({result.kafka}): {result.incidents} incidents,"
-        f" {result.offline} offline, {result.counts.choices} choices, {result.elected} elected, {result.read} read,"
-        f" {result.seconds:.0f} s, {len(result.broken)} broken; {'; '.join(result.steps)}",
+        f"ground truth: seed {result.seed} ({result.kafka}): {result.incidents} incidents of {result.blackouts}"
+        f" blackouts, {result.histories} histories, {result.offline} offline, {result.counts.choices} choices,"
+        f" {result.elected} elected, {result.read} read, {result.seconds:.0f} s, {len(result.broken)} broken;"
+        f" {'; '.join(result.steps)}",
         flush=True,
     )
     for line in (*result.broken, *result.details):
@@ -143,7 +145,8 @@ def _sum_up(results: list[IncidentResult]) -> None:
         total.add(result.counts)
         decisions.update(result.decisions)
     print(
-        f"ground truth: {sum(r.incidents for r in results)} incidents of {len(results)} histories,"
+        f"ground truth: {sum(r.incidents for r in results)} incidents of {sum(r.blackouts for r in results)}"
+        f" blackouts and {len(results)} seeds, {sum(r.histories for r in results):,} histories of partitions,"
         f" {sum(r.offline for r in results):,} offline partitions, {sum(r.acknowledged for r in results):,} records"
         f" acknowledged, {total.choices:,} choices ({total.bounded:,} with a bound, {total.nothing:,} of nothing),"
         f" {sum(r.elected for r in results):,} elected, {sum(r.read for r in results):,} read,"

@@ -59,10 +59,12 @@ class InSyncHistories:
         intervals = self._intervals.get(likeness)
         if intervals is None:
             intervals = self._intervals[likeness] = self._history.intervals(subject)
+        ends = "" if self._history.ends is None else f" (it is evidence up to there: {self._history.ends})"
         if not intervals or intervals[-1].until_ms is not None:
-            return Unknown(Why.NOT_ANSWERED, f"the metadata log does not hold {state.tp}")
+            return Unknown(Why.NOT_ANSWERED, f"the metadata log does not hold {state.tp}{ends}")
         if not _same(intervals[-1].registration, state):
-            return Unknown(Why.NOT_ANSWERED, f"the metadata log and the cluster tell {state.tp} differently")
+            why = f"the metadata log and the cluster tell {state.tp} differently{ends}"
+            return Unknown(Why.NOT_ANSWERED, why)
         if isinstance(min_isr, Unknown):
             return min_isr
         # What a verdict asks of a history depends on whose logs are known (InSyncHistory.rests_on_files).
@@ -72,6 +74,7 @@ class InSyncHistories:
         if found is None:
             read = self._read(subject, intervals, min_isr, survey.min_isr_on)
             read.once_compacted = self._once_compacted(state.topic)
+            read.ends = "" if self._history.ends is None else str(self._history.ends)
             found = self._shared[key] = read
         return found
 

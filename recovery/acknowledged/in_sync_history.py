@@ -74,7 +74,8 @@ class InSyncHistory:
 
     ``from_creation``: the first is its creation; otherwise it is what a snapshot holds, and nothing is known of
     earlier elections. ``shut_down``: brokers that are in a controlled shutdown, or ended in one.
-    ``once_compacted``: a topic of this name had a cleanup.policy with compact at any time of the log.
+    ``once_compacted``: a topic of this name had a cleanup.policy with compact at any time of the log. ``ends``: why
+    the metadata log is no evidence behind this history, "" where it is evidence to its end.
 
     What happened before all present replicas were in the ISR of one leader does not count: see :attr:`start`.
     """
@@ -91,6 +92,7 @@ class InSyncHistory:
         self.intervals = intervals
         self.shut_down = shut_down
         self.once_compacted = False
+        self.ends = ""
         self._min_isr = min_isr
         self._restarts = restarts
         self._files_used: set[int] = set()

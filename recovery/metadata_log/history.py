@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from recovery.controller.registration import Registration
+from recovery.metadata_log.broker_registrations import BrokerRegistrations
 from recovery.metadata_log.change_reader import ChangeReader, HistoryCounts
 from recovery.metadata_log.log_changes import (
     IN_SNAPSHOT,
@@ -39,10 +40,28 @@ class PartitionInterval(NamedTuple):
     registration: Registration
 
 
+class RefusedRecord(NamedTuple):
+    """A record that Kafka itself refuses: every node that replays it ends."""
+
+    offset: int
+    batch: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"Kafka refuses the record at offset {self.offset:,} ({self.why}), and ends there"
+
+
 class MetadataHistory:
-    """The history of one metadata log. It only grows, by :meth:`extend`."""
+    """The history of one metadata log. It only grows, by :meth:`extend`.
+
+    ``refused`` are the records that Kafka refuses, by offset. ``ends`` is the record before which :attr:`evidence`
+    was cut; None: it was not.
+    """
 
     def __init__(self) -> None:
+        self.refused: dict[int, RefusedRecord] = {}
+        self.ends: RefusedRecord | None = None
+        self._registrations = BrokerRegistrations()
         self._offsets = array("q")
         self._times = array("q")
         self._batches = array("q")
@@ -82,6 +101,21 @@ class MetadataHistory:
     @property
     def counts(self) -> HistoryCounts:
         return self._reader.counts
+
+    @property
+    def evidence(self) -> MetadataHistory:
+        """The part that took effect: what stands before the batch of the first record that Kafka refuses."""
+        if not self.refused:
+            return self
+        ends = next(iter(self.refused.values()))
+        cut = MetadataHistory()
+        cut.ends, cut._reader = ends, self._reader  # another of its kind
+        for row in self.rows():
+            if row.batch == ends.batch:
+                break
+            record = MetadataLogRecord(row.offset, row.time_ms, row.batch, b"")
+            cut._add(record, row.subject, row.change)
+        return cut
 
     def topic_name(self, topic_id: str) -> str | None:
         return self._reader.topics.get(topic_id)
@@ -192,6 +226,8 @@ class MetadataHistory:
         self._changes.append(change)
         if type(subject) in _GENERAL:
             self._general_count += 1
+            if why := self._registrations.take(change):
+                self.refused[offset] = RefusedRecord(offset, batch, why)
 
 
 _GENERAL = (BrokerSubject, ConfigSubject)

@@ -86,7 +86,6 @@ class MetadataTimeline:
         self.history = history
         self._returned = 0
         self._states = PartitionStates()
-        self._registrations = _Registrations()
 
     def events(self, since_ms: int | None = None) -> Iterator[ClusterEvent]:
         """The events since the last call, in the order of the log; with ``since_ms`` those of batches with a change
@@ -101,10 +100,8 @@ class MetadataTimeline:
                 for row in rows:
                     if isinstance(row.subject, PartitionSubject):
                         self._states.take(row.subject, row.change)
-                    else:
-                        self._registrations.take(row.change)
             else:
-                yield from _of_batch(self.history, rows, self._states, self._registrations)
+                yield from _of_batch(self.history, rows, self._states)
 
 
 def events(history: MetadataHistory) -> Iterator[ClusterEvent]:
@@ -112,35 +109,8 @@ def events(history: MetadataHistory) -> Iterator[ClusterEvent]:
     return MetadataTimeline(history).events()
 
 
-class _Registrations:
-    """The epoch of each broker's registration, as far as the log shows it; None: it was unregistered."""
-
-    def __init__(self) -> None:
-        self._epochs: dict[int, int | None] = {}
-
-    def take(self, change: Change) -> str:
-        """Follow that change. Returns why Kafka refuses it (``ClusterControlManager.replay``), "" where it does
-        not, or where the log does not show the registration.
-        """
-        if isinstance(change, RegisterBrokerRecord):
-            self._epochs[change.broker] = change.broker_epoch
-            return ""
-        if not isinstance(change, BrokerRegistrationChangeRecord | UnregisterBrokerRecord):
-            return ""
-        broker, epoch = change.broker, self._epochs.get(change.broker, change.broker_epoch)
-        if epoch is None:
-            return f"broker {broker} is not registered"
-        if epoch != change.broker_epoch:
-            return (
-                f"it names broker epoch {change.broker_epoch}, and broker {broker} is registered with {epoch}"
-            )
-        if isinstance(change, UnregisterBrokerRecord):
-            self._epochs[broker] = None
-        return ""
-
-
 def _of_batch(
-    history: MetadataHistory, rows: list[HistoryRow], states: PartitionStates, registrations: _Registrations
+    history: MetadataHistory, rows: list[HistoryRow], states: PartitionStates
 ) -> Iterator[ClusterEvent]:
     causes = [row for row in rows if isinstance(row.change, CAUSES)]
     moved: dict[tuple[EventKind, HistoryRow | None], list[PartitionMove]] = {}
@@ -148,7 +118,8 @@ def _of_batch(
     others: list[ClusterEvent] = []
     for row in rows:
         if not isinstance(row.subject, PartitionSubject):
-            kind, refused = kind_of_change(row.change), registrations.take(row.change)
+            kind, record = kind_of_change(row.change), history.refused.get(row.offset)
+            refused = "" if record is None else record.why
             if kind is not None or refused:
                 kind = kind or EventKind.LOG_DIRS_CHANGED
                 others.append(ClusterEvent(row.time_ms, row.offset, kind, row, (), None, refused))

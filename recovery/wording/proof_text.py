@@ -225,6 +225,8 @@ def _history_steps(history: InSyncHistory) -> Iterator[ProofStep]:
         yield ProofStep(f"{begins}: the partition was created.")
     else:
         yield ProofStep(f"{begins}, a snapshot: elections of before are not known.")
+    if history.ends:
+        yield ProofStep(f"The metadata log is evidence up to there only: {history.ends}.")
     shown = range(max(history.start, len(history.intervals) - MOST_CHANGES), len(history.intervals))
     if shown.start > history.start:
         yield ProofStep(

@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from console.app.plan.applier import request
 from console.app.plan.confirmed_change import freeze
+from console.app.plan.planner import chosen_text
 from console.operations.elections.plan_comparison import checked_just_now
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.plan.values import Plan
@@ -16,6 +17,7 @@ from tests.unit.plan.plans import equal_logs, plan_of, stale_long_tail
 from tests.unit.recovery.surveys import log, survey
 from tests.unit.widgets.harness import Harness, text_of
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.text import Tone
 from widgets.text_lines import Lines
 
 
@@ -66,6 +68,23 @@ def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, war
 def test_records_that_were_never_acknowledged_are_named_as_such(verdict: Verdict, what: str) -> None:
     asked = asked_of(plan_of(stale_long_tail()), verdict)
     assert any(f"1 of 1 may lose {what}; offsets lost" in line for line in asked.warnings)
+
+
+def test_the_status_line_counts_each_value_of_the_verdicts_after_a_choice() -> None:
+    verdicts = (NONE_LOST, UNCHECKED, IN_DOUBT)
+    plan = plan_of(*(equal_logs(partition=number) for number in range(3)))
+    rows = tuple(
+        row._replace(candidates=tuple(one._replace(verdict=verdict) for one in row.candidates))
+        for row, verdict in zip(plan.rows, verdicts, strict=True)
+    )
+    text, tone = chosen_text(replace(plan, rows=rows))
+    assert text == (
+        "in the plan: 3 partitions; acknowledged records lost: none, in doubt: 1; none, unchecked: 1; none: 1."
+        " 6 opens the plan"
+    )
+    assert tone is Tone.WARN
+    proved = tuple(row._replace(candidates=rows[0].candidates) for row in rows)
+    assert chosen_text(replace(plan, rows=proved))[1] is Tone.GOOD
 
 
 RESCUE = (

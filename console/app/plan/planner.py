@@ -28,7 +28,7 @@ from console.operations.registry import PLAN, REPLICAS
 from console.paths import unused
 from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.plan.make import make_plan
-from recovery.plan.plan_review import candidate_harm
+from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import BarePlan, Header, Plan
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
@@ -161,7 +161,7 @@ class Planner:
         if decision.verdict is not DecisionKind.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
         self._tasks.plan_is(draft_changes.with_choices(session.draft, plan, [survey.tp]))
-        self._show_result(plan)
+        self._say(*chosen_text(plan))
 
     def _header_of_plan(self) -> Header:
         """For a change by hand: what the other rows were chosen by stays as it is."""
@@ -221,17 +221,7 @@ class Planner:
             )
         )
         self._tasks.plan_is(draft_changes.with_choices(session.draft, plan))
-        self._show_result(plan)
-
-    def _show_result(self, plan: Plan) -> None:
-        if len(plan.rows) == 1 and not plan.not_elected:
-            row = plan.rows[0]
-            text = f"{row.tp}: elect {row.leader}; loses {candidate_harm(row.chosen)}"
-        else:
-            left = f"; not elected: {len(plan.not_elected):,}" if plan.not_elected else ""
-            text = f"in the plan: {counted(len(plan.rows), 'partition')}{left}"
-        lossless = all(row.loss.none for row in plan.rows)
-        self._say(f"{text}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN)
+        self._say(*chosen_text(plan))
 
     # The plan itself
 
@@ -376,6 +366,22 @@ _STRATEGIES = {
     Strategy.COMPLETE: "complete: only when every replica answered",
     Strategy.AGGRESSIVE: "aggressive: the best of those that answered",
 }
+
+
+def chosen_text(plan: Plan) -> tuple[str, Tone]:
+    """What was put into the plan, for the status line: the verdicts are counted as in every head of a plan."""
+    acknowledged = summarise(plan).acknowledged
+    if len(plan.rows) == 1 and not plan.not_elected:
+        row = plan.rows[0]
+        text = f"{row.tp}: elect {row.leader}; loses {candidate_harm(row.chosen)}"
+    else:
+        left = f"; not elected: {len(plan.not_elected):,}" if plan.not_elected else ""
+        text = f"in the plan: {counted(len(plan.rows), 'partition')}{left}"
+        if judged := str(acknowledged):
+            text += f"; acknowledged records lost: {judged}"
+    proved = acknowledged.is_none(len(plan.rows)) or not str(acknowledged)
+    lossless = proved and all(row.loss.none for row in plan.rows)
+    return f"{text}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN
 
 
 def strategy_text(found: StrategyOutcome) -> str:

@@ -12,12 +12,15 @@ import pytest
 
 from backends.base.answers import SurveyRequest
 from backends.base.judged_partitions import JudgedPartitions, judged
+from backends.metadata_log.batch_writer import data_batch
 from backends.metadata_log.copied_log import read_copy
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.cli.simulation.rehearsals import _write_metadata_log
 from console.output.survey.copied_log_report import copied_log_lines
 from recovery.acknowledged.verdict import ConditionKind, Verdict
+from recovery.metadata_log.record_codec import encode
+from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from tests.command_server import Ended
 from tests.unit.cli.command_process import invoke
 
@@ -72,6 +75,22 @@ def test_a_copy_from_after_the_incident_takes_the_place_of_the_controller(tmp_pa
     assert verdict.none
     assert {one.kind for one in verdict.conditions} == {ConditionKind.RECORDS_KEPT}
     assert not verdict.doubtful
+
+
+def test_what_stands_behind_a_record_that_kafka_refuses_is_no_evidence(tmp_path: Path) -> None:
+    """Broker 2 is registered with another epoch: every node ends there, so that what follows took no effect."""
+    copied_at(None, tmp_path)
+    _, before = judged_by(tmp_path)
+    (segment,) = tmp_path.rglob("*.log")
+    end = read_copy(tmp_path, HOUR).history.end_offset
+    refused = BrokerRegistrationChangeRecord(2, 12345, fenced=True)
+    restart = RegisterBrokerRecord(1, 99, "7VDTRK6GTIuUbnqvtsDYsA", (), None, True, False, ())
+    batches = (data_batch(end + n, 9, HOUR, [encode(one)]) for n, one in enumerate((refused, restart)))
+    segment.write_bytes(segment.read_bytes() + b"".join(batches))
+    found, verdict = judged_by(tmp_path)
+    assert verdict == before and found.copied is not None
+    told = " ".join(copied_log_lines(found.copied))
+    assert f"was read up to offset {end}: Kafka refuses the record at offset {end}" in told, told
 
 
 def test_a_copy_from_before_the_incident_does_not_count_and_says_why(tmp_path: Path) -> None:

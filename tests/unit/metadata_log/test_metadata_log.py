@@ -297,6 +297,7 @@ def test_a_record_that_kafka_refuses_is_marked_with_its_offset() -> None:
         "",
         "",
     ], "of broker 4 this log has no registration"
+    assert ([row.offset for row in history.evidence.rows()], len(history)) == ([19, 20], 8)
     assert event_text(found[2], history) == (
         "broker 3 fenced: REFUSED by Kafka at offset 21, every node that replays it ends"
         " (it names broker epoch 12345, and broker 3 is registered with 19)"
