@@ -20,6 +20,7 @@ from backends.base.answers import (
 )
 from backends.base.errors import BackendError
 from backends.base.file_memory import NoFileMemory
+from backends.base.hidden_topics import HiddenTopics
 from backends.live.calls.configs import describe_topic_configs
 from backends.live.calls.describe_partitions import describe_partitions
 from backends.live.calls.reassignments import list_reassignments
@@ -81,6 +82,7 @@ class LiveBackend:
         self._fleet = BrokerFleet(settings, overrides)
         self._election_api = LiveElectionApi(self._fleet, self._ask_logs)
         self._listing = LogDirListing(self._fleet)
+        self._hidden = HiddenTopics()
         self._ends = LogEnds()
         self._min_isr = MinIsrAnswers(self._fleet, memory or NoFileMemory())
         self._membership: LiveMembership | None = None
@@ -145,7 +147,10 @@ class LiveBackend:
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states from a broker with the latest metadata; all topics are compared with the log dirs."""
         if topics is None:
-            return await self._listing.everything()
+            found = await self._listing.everything()
+            if found.not_compared is None or found.not_compared.why is not Why.NOT_ANSWERED:
+                return found
+            return await self._hidden.resolved(self, found)
         reported = await self._fleet.any(lambda conn: describe_partitions(conn, topics))
         return reported.value
 

@@ -22,6 +22,7 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.errors import Unreachable
+from backends.base.hidden_topics import HiddenTopics
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.garbage_collection import without_collection
 from backends.simulator.loop import SECOND
@@ -90,6 +91,7 @@ class SimulatorBackend:
         self._scenario = scenario
         self._seed = seed
         self._store = SessionStore(scenario, seed, state, shares)
+        self._hidden = HiddenTopics()
         self._simulation: Simulation | None = None
         self._given: Simulation | None = None
         self._opening = asyncio.Lock()
@@ -222,11 +224,11 @@ class SimulatorBackend:
         """Partition states, page by page."""
         world = self.simulation.world
         compared = topics is None and bool(world.context.denied.permissions)
-        unfenced = (
-            [broker.id for broker in self._cluster().brokers if not broker.fenced] if compared else None
-        )
+        brokers = self._cluster().brokers if compared else None
         with without_collection():
-            found = described_partitions(self._client, topics, unfenced)
+            found = described_partitions(self._client, topics, brokers)
+        if found.not_compared is not None and found.not_compared.why is Why.NOT_ANSWERED:
+            found = await self._hidden.resolved(self, found)
         return await self._done(found)
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:

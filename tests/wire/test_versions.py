@@ -163,6 +163,10 @@ def _changing(named: Mapping[str, Any], partitions: list[dict[str, Any]]) -> dic
             "resources": [{"resource_type": 2, "resource_name": TOPIC, "configuration_keys": None}],
             "include_synonyms": True,
         },
+        Api.DescribeAcls: {
+            **{"resource_type_filter": 2, "resource_name_filter": TOPIC, "pattern_type_filter": 3},
+            **{"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1},
+        },
         Api.DescribeLogDirs: {"topics": None},
         Api.ElectLeaders: {
             "election_type": 0,

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from backends.base.answers import LogDir, Partitions
 from backends.base.errors import BackendError
+from backends.base.hidden_topics import unlisted
+from backends.live.calls.describe_acls import has_no_authorizer
 from backends.live.calls.describe_log_dirs import BrokerLogDirs, ReplicaSizes, replicas_by_dir
 from backends.live.calls.describe_partitions import describe_partitions, topics_only_in_log_dirs, with_hidden
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from recovery.model import Broker, Unknown, Why
-from recovery.wording.quantity_text import both
 
 LISTING_TIMEOUT = 2.0
 """Seconds that the list of all partitions waits for log dirs; a broker that is silent is left out of it."""
@@ -37,6 +38,7 @@ class LogDirListing:
         self._fleet = fleet
         self._newest: dict[int, _LogDirAnswer] = {}
         self._asking: dict[int, asyncio.Task[tuple[LogDir, ...] | Unknown]] = {}
+        self._open_to_all: bool | None = None
 
     async def everything(self) -> Partitions:
         """All partitions that the caller may see, with the topics that only the brokers' log dirs show."""
@@ -47,9 +49,23 @@ class LogDirListing:
         unseen = topics_only_in_log_dirs(found, dirs)
         if unseen:
             found = (await self._fleet.any(lambda conn: with_hidden(conn, found, unseen))).value
-        return replace(
-            found, not_compared=_refused(dirs) or emptiness_unknown(found, self._fleet.brokers, dirs)
-        )
+        return replace(found, not_compared=_refused(dirs) or await self._unlisted(found, dirs))
+
+    async def _unlisted(
+        self, found: Partitions, dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
+    ) -> Unknown | None:
+        """Why topics may be hidden on brokers that listed no log dirs; None: every broker did, or none of them
+        checks permissions.
+        """
+        unread = without_log_dirs(found, self._fleet.brokers, dirs)
+        if not unread:
+            return None
+        if self._open_to_all is None:
+            try:
+                self._open_to_all = (await self._fleet.any(has_no_authorizer)).value
+            except BackendError:
+                return unlisted(unread)
+        return None if self._open_to_all else unlisted(unread)
 
     async def _of_brokers_that_should_be_up(self) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         brokers = [broker.id for broker in self._fleet.brokers if not broker.fenced]
@@ -110,16 +126,17 @@ class LogDirListing:
         return {broker: reported.dirs.sizes for broker, reported in self._newest.items()}
 
 
-def emptiness_unknown(
+def without_log_dirs(
     found: Partitions, brokers: Sequence[Broker], dirs: Mapping[int, tuple[LogDir, ...] | Unknown]
-) -> Unknown | None:
-    """Why it is not known that the cluster has no topic, where none is visible: these brokers did not list their
-    log dirs, and a topic that may not be seen may be on them alone.
+) -> frozenset[int]:
+    """The brokers that did not list their log dirs. Releases before 4.0 list no fenced broker: there they are those
+    that have a replica and are not listed.
     """
-    unread = sorted(one.id for one in brokers if isinstance(dirs.get(one.id), Unknown | None))
-    if found.states or found.hidden or not unread:
-        return None
-    return Unknown(Why.NOT_ANSWERED, f"no topic is visible, and broker {both(unread)} listed no log dirs")
+    unread = {one.id for one in brokers if isinstance(dirs.get(one.id), Unknown | None)}
+    if any(one.fenced is None for one in brokers):
+        listed = {one.id for one in brokers}
+        unread |= {broker for state in found.states for broker in state.replicas if broker not in listed}
+    return frozenset(unread)
 
 
 def _refused(dirs: Mapping[int, tuple[LogDir, ...] | Unknown]) -> Unknown | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from backends.base.answers import LogDir, Partitions, Reassignment
+from backends.base.hidden_topics import unlisted
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
 from backends.simulator.operate.operator_client import OperatorClient, denied, silence, topic_denied
@@ -16,7 +17,7 @@ from backends.simulator.operator_messages import (
     LogDirsDescribed,
     ReassignmentsListed,
 )
-from recovery.model import TopicPartition, Unknown, Why
+from recovery.model import Broker, TopicPartition, Unknown, Why
 
 
 def described_log_dirs(
@@ -39,17 +40,17 @@ WHOLE_TOPIC = -1
 
 
 def described_partitions(
-    client: OperatorClient, topics: Sequence[str] | None, unfenced: Sequence[int] | None
+    client: OperatorClient, topics: Sequence[str] | None, brokers: Sequence[Broker] | None
 ) -> Partitions:
     """The partitions of ``topics``, or of all topics.
 
-    A list of all topics leaves out those that the caller may not see; the log dirs of the ``unfenced`` brokers have
-    them. None: there are no such topics.
+    A list of all topics leaves out those that the caller may not see; the log dirs of the ``brokers`` that are up
+    have them. None: there are no such topics.
     """
     states, refused, asked = client.describe(topics)
     not_compared = None
-    if unfenced is not None:
-        only_in_dirs, not_compared = _only_in_log_dirs(client, unfenced, {state.topic for state in states})
+    if brokers is not None:
+        only_in_dirs, not_compared = _only_in_log_dirs(client, brokers, {state.topic for state in states})
         refused = {**refused, **dict.fromkeys(only_in_dirs, Error.TOPIC_AUTHORIZATION_FAILED)}
     unknown = {TopicPartition(topic, WHOLE_TOPIC): topic_denied(topic, why) for topic, why in refused.items()}
     hidden = sorted(topic for topic, why in refused.items() if why is Error.TOPIC_AUTHORIZATION_FAILED)
@@ -57,17 +58,20 @@ def described_partitions(
 
 
 def _only_in_log_dirs(
-    client: OperatorClient, brokers: Sequence[int], listed: Collection[str]
+    client: OperatorClient, brokers: Sequence[Broker], listed: Collection[str]
 ) -> tuple[list[str], Unknown | None]:
-    """The topics in log dirs that are not ``listed``; or why log dirs cannot be compared."""
+    """The topics in log dirs that are not ``listed``; and why there may be others."""
     found: dict[str, None] = {}
-    for answer in described_log_dirs(client, brokers).values():
-        if isinstance(answer, Unknown):
-            if answer.why is Why.NOT_ALLOWED:
-                return [], answer
-            continue
-        found.update(dict.fromkeys(replica.tp.topic for one in answer for replica in one.replicas))
-    return [topic for topic in found if topic not in listed], None
+    silent = {broker.id for broker in brokers if broker.fenced}
+    up = [broker.id for broker in brokers if not broker.fenced]
+    for number, answer in described_log_dirs(client, up).items():
+        if not isinstance(answer, Unknown):
+            found.update(dict.fromkeys(replica.tp.topic for one in answer for replica in one.replicas))
+        elif answer.why is Why.NOT_ALLOWED:
+            return [], answer
+        else:
+            silent.add(number)
+    return [topic for topic in found if topic not in listed], unlisted(silent) if silent else None
 
 
 def described_configs(

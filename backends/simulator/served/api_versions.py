@@ -42,6 +42,7 @@ class Api(IntEnum):
     EndTxn = 26
     WriteTxnMarkers = 27
     TxnOffsetCommit = 28
+    DescribeAcls = 29
     DescribeConfigs = 32
     DescribeLogDirs = 35
     SaslAuthenticate = 36
@@ -103,6 +104,7 @@ _BROKER: dict[int, tuple[int, int]] = {
     Api.EndTxn: (0, 5),
     Api.WriteTxnMarkers: (1, 2),
     Api.TxnOffsetCommit: (0, 5),
+    Api.DescribeAcls: (1, 3),
     Api.DescribeLogDirs: (1, 5),
     Api.DescribeProducers: (0, 0),
     Api.DescribeTransactions: (0, 0),

@@ -23,7 +23,12 @@ from backends.simulator.served.handlers.elections import (
 )
 from backends.simulator.served.handlers.features import api_versions, update_features
 from backends.simulator.served.handlers.fetch import fetch
-from backends.simulator.served.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
+from backends.simulator.served.handlers.metadata import (
+    describe_acls,
+    describe_cluster,
+    describe_topic_partitions,
+    metadata,
+)
 from backends.simulator.served.handlers.metadata_log import fetch_metadata_log, fetch_snapshot
 from backends.simulator.served.handlers.offsets import list_offsets, offset_for_leader_epoch
 from backends.simulator.served.handlers.produce import produce
@@ -81,6 +86,7 @@ HANDLERS: dict[Api, Handler] = {
     Api.EndTxn: end_txn,
     Api.WriteTxnMarkers: write_txn_markers,
     Api.TxnOffsetCommit: txn_offset_commit,
+    Api.DescribeAcls: describe_acls,
     Api.DescribeConfigs: describe_configs,
     Api.DescribeLogDirs: describe_log_dirs,
     Api.ElectLeaders: elect_leaders,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from backends.live.calls.authorized_operations import CODES
@@ -28,7 +28,7 @@ class Principal:
 class PrincipalRights(DeniedPermissions):
     """What is denied to one principal, including what the cluster denies to all."""
 
-    def __init__(self, principal: Principal, everybody: Container[object] = ()) -> None:
+    def __init__(self, principal: Principal, everybody: DeniedPermissions) -> None:
         super().__init__(principal.denied)
         self.principal = principal
         self._everybody = everybody
@@ -40,6 +40,11 @@ class PrincipalRights(DeniedPermissions):
         if text in own or text in self._everybody:
             return True
         return any_topic(text) in own
+
+    @property
+    def restricted(self) -> bool:
+        """Whether anything is denied to the principal."""
+        return bool(self.permissions or self._everybody.permissions)
 
     def topic(self, operation: str, topic: str) -> bool:
         """Whether the operation is allowed on the topic."""

@@ -34,7 +34,7 @@ def show_heal(
     run: Run, selection: HealSelection, path: Path | None, export: Path | None, *, batch: int, rows: int
 ) -> int:
     """Prints the plan, and writes it to ``export``; returns the exit status: 1 if a partition is not healed, if a
-    reassignment has to be cancelled first, or if nobody knows a broker.
+    reassignment has to be cancelled first, if nobody knows a broker, or if not every topic was seen.
     ``path`` is the plan file of the elections, if one was given.
     """
 
@@ -48,13 +48,19 @@ def show_heal(
     if (reading.plan.moves and not files) or reading.plan.cancelled:
         run.next(*heal_command("apply", reading.plan.gone, path))
     if not reading.plan.moves and not reading.plan.not_healed and not reading.plan.cancelled:
-        if run.target.kind == "simulated":
+        if not reading.sees_all:
+            run.screen.say(
+                "do not remove the registration yet: the broker may have replicas of topics that may not be seen"
+                " (needs DESCRIBE on every topic, and CLUSTER_ACTION to read them in the metadata log)"
+            )
+        elif run.target.kind == "simulated":
             run.screen.say("on a real cluster its registration is removed next (ktriage heal unregister)")
         else:
             for broker in reading.registered:
                 run.next(*heal_command("unregister", (broker,)))
     plan = reading.plan
-    return Status.PARTLY if plan.not_healed or plan.cancelled or reading.unheard_of else Status.DONE
+    left = plan.not_healed or plan.cancelled or reading.unheard_of or not reading.sees_all
+    return Status.PARTLY if left else Status.DONE
 
 
 def _write(reading: HealReading, file: Path, batch: int) -> list[Path]:

@@ -44,7 +44,8 @@ class HealReading:
     that the cluster still lists, ``voters`` those that are voters of the quorum (Unknown: it did not tell).
     ``states`` are the partitions of the plan's moves as they were read, ``cruise_control`` the topic that shows
     that Cruise Control runs. ``unheard_of``: gone brokers that are neither registered nor hold a replica; empty
-    where the release lists no fenced brokers.
+    where the release lists no fenced brokers. ``sees_all``: whether every topic was seen; else the gone brokers may
+    have replicas of others.
     """
 
     cluster_id: str
@@ -55,6 +56,7 @@ class HealReading:
     states: Mapping[TopicPartition, PartitionState]
     cruise_control: str = ""
     unheard_of: tuple[int, ...] = ()
+    sees_all: bool = True
 
 
 def heal_command(verb: str, brokers: Iterable[int], plan: Path | None = None) -> tuple[str, ...]:
@@ -103,6 +105,7 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReadi
         {move.tp: by_name[move.tp] for move in plan.moves},
         next((topic for topic in CRUISE_CONTROL if topic in topics), ""),
         _unheard_of(cluster, found.states, gone),
+        not found.hidden and found.not_compared is None,
     )
 
 

@@ -32,7 +32,7 @@ from recovery.unread_disks import (
     with_outcome,
 )
 from recovery.wording.advice_text import steps_lines
-from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
 from recovery.wording.unread_disk_text import not_judged_text, unread_disk_lines
 
@@ -79,6 +79,9 @@ def gap_lines(incident: Incident) -> Iterator[str]:
     """What was not read or not looked at, one line each."""
     yield from incident.sources.gaps
     now = incident.sources.now
+    if now is not None:
+        found = now.partitions
+        yield from map(sentence, hidden_topic_texts(found.hidden, found.not_compared))
     if now is not None and (unjudged := not_judged_text(now.unread)):
         yield f"{unjudged[0].upper()}{unjudged[1:]}."
     if incident.earlier:
@@ -285,8 +288,15 @@ def _rescues(incident: Incident) -> Iterator[str]:
 
 
 def next_commands(incident: Incident, *arguments: str) -> Iterator[str]:
-    """Lines to be copied into a shell; ``arguments`` name the cluster."""
+    """Lines to be copied into a shell; ``arguments`` name the cluster. None where nothing is known to be wrong."""
+    commands = tuple(_commands(incident, *arguments))
+    yield from commands
+    now = incident.sources.now
+    if not commands and now is not None and not now.health.well:
+        yield shlex.join(("ktriage", "status", *arguments))
 
+
+def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
     def line(*words: str) -> str:
         return shlex.join(("ktriage", *words, *arguments))
 
@@ -373,12 +383,13 @@ def _fix_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
 
 def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
     """The brokers of the newest heal that are registered still and not up, and whether nothing has a replica on
-    them any more. None while a heal is unfinished, or where it was undone.
+    them any more. None while a heal is unfinished, or where it was undone or topics may be hidden.
     """
     now = incident.sources.now
     virtual = incident.sources.virtual
     heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
-    if now is None or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
+    unseen = now is not None and (now.partitions.hidden or now.partitions.not_compared is not None)
+    if now is None or unseen or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
         return
     assigned = {broker for state in now.partitions.states for broker in state.replicas}
     for broker in heals[-1].detail.get("gone", ()):

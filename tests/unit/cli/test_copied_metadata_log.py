@@ -85,7 +85,8 @@ def test_what_stands_behind_a_record_that_kafka_refuses_is_no_evidence(tmp_path:
     end = read_copy(tmp_path, HOUR).history.end_offset
     refused = BrokerRegistrationChangeRecord(2, 12345, fenced=True)
     restart = RegisterBrokerRecord(1, 99, "7VDTRK6GTIuUbnqvtsDYsA", (), None, True, False, ())
-    batches = (data_batch(end + n, 9, HOUR, [encode(one)]) for n, one in enumerate((refused, restart)))
+    values = (encode(refused), encode(restart))
+    batches = (data_batch(end + n, 9, HOUR, [value]) for n, value in enumerate(values))
     segment.write_bytes(segment.read_bytes() + b"".join(batches))
     found, verdict = judged_by(tmp_path)
     assert verdict == before and found.copied is not None

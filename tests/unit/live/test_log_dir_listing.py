@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends.base.answers import Partitions
-from backends.live.nodes.log_dir_listing import emptiness_unknown
+from backends.live.nodes.log_dir_listing import without_log_dirs
 from recovery.model import Broker, Unknown, Why
 from tests.unit.recovery.surveys import SILENT, survey
 
@@ -14,13 +14,15 @@ REFUSED = Unknown(Why.NOT_ANSWERED, "refused")
 
 
 @pytest.mark.parametrize(
-    ("dirs", "unread"),
-    [({2: ()}, "broker 1"), ({2: REFUSED}, "broker 1 and 2"), ({1: (), 2: ()}, None)],
+    ("dirs", "unread"), [({2: ()}, {1}), ({2: REFUSED}, {1, 2}), ({1: (), 2: ()}, set())]
 )
-def test_no_visible_topic_is_no_empty_cluster_while_a_broker_lists_no_log_dirs(
-    dirs: dict[int, tuple[()] | Unknown], unread: str | None
+def test_a_topic_may_be_hidden_on_brokers_that_list_no_log_dirs(
+    dirs: dict[int, tuple[()] | Unknown], unread: set[int]
 ) -> None:
-    found = emptiness_unknown(Partitions(()), BROKERS, dirs)
-    assert (found is None) is (unread is None)
-    assert unread is None or (found is not None and f"{unread} listed no log dirs" in found.detail)
-    assert emptiness_unknown(Partitions((survey({1: SILENT}).state,)), BROKERS, dirs) is None
+    assert without_log_dirs(Partitions(()), BROKERS, dirs) == unread
+
+
+def test_before_4_0_a_dead_broker_is_known_by_its_replicas_only() -> None:
+    listed = (BROKERS[1]._replace(fenced=None),)
+    found = Partitions((survey({1: SILENT, 2: SILENT, 3: SILENT}).state,))
+    assert without_log_dirs(found, listed, {2: ()}) == {1, 3}

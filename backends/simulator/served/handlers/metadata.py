@@ -122,6 +122,15 @@ def _broker(call: ServedCall, number: int) -> dict[str, Any]:
     }
 
 
+async def describe_acls(call: ServedCall) -> Values:
+    """A scenario denies permissions without ACLs; for whom nothing is denied there is no authorizer."""
+    if call.rights.restricted:
+        error = ErrorCode.none if call.rights.cluster("DESCRIBE") else ErrorCode.cluster_authorization_failed
+        return {"error_code": error, "error_message": None, "resources": ()}
+    message = "No Authorizer is configured."
+    return {"error_code": ErrorCode.security_disabled, "error_message": message, "resources": ()}
+
+
 async def describe_cluster(call: ServedCall) -> Values:
     """At a broker: the brokers, from v2 on with fenced ones. At a controller: the controllers."""
     kind = call.field("endpoint_type", BROKERS)

@@ -1,0 +1,35 @@
+"""Whether brokers check permissions at all: without an authorizer they refuse DescribeAcls (KIP-140)."""
+
+from __future__ import annotations
+
+from backends.live.connections.connection import BrokerConnection
+
+DESCRIBE_ACLS = 29
+_SECURITY_DISABLED = 54
+_ANY, _TOPIC, _LITERAL = 1, 2, 3
+_NO_NAME = "."
+"""No topic can have this name, so that no ACL is listed."""
+
+
+async def has_no_authorizer(conn: BrokerConnection) -> bool:
+    """Whether that broker runs without an authorizer, so that nothing is hidden from anybody. False where it may
+    have one. Raises BrokerError.
+    """
+    from kio.schema.describe_acls.v3.request import DescribeAclsRequest
+    from kio.schema.describe_acls.v3.response import DescribeAclsResponse
+    from kio.static.primitive import i8
+
+    lowest, highest = conn.api_keys.get(DESCRIBE_ACLS, (0, -1))
+    if not lowest <= DescribeAclsRequest.__version__ <= highest:
+        return False
+    request = DescribeAclsRequest(
+        resource_type_filter=i8(_TOPIC),
+        resource_name_filter=_NO_NAME,
+        pattern_type_filter=i8(_LITERAL),
+        principal_filter=None,
+        host_filter=None,
+        operation=i8(_ANY),
+        permission_type=i8(_ANY),
+    )
+    answer = await conn.send(request, DescribeAclsResponse)
+    return int(answer.error_code) == _SECURITY_DISABLED
