@@ -83,7 +83,8 @@ class ClusterHealth(NamedTuple):
     """Brokers by id: ``brokers_down`` are fenced or not registered, and do not answer; ``brokers_fenced`` are
     fenced, and answer or were not asked; ``brokers_unreached`` do not answer from here, and are unfenced: for the
     controller they are up, however they fail to answer.
-    ``failed_dirs`` counts log dirs.
+    ``failed_dirs`` counts log dirs; those of the brokers ``dirs_not_listed`` are not known, so that none of theirs
+    is counted.
 
     ``offline`` and ``under_min_isr`` count partitions, the second without the first; None: not asked.
     ``self_electing``: topics with an offline partition that elect uncleanly by themselves
@@ -105,6 +106,13 @@ class ClusterHealth(NamedTuple):
     brokers_fenced: tuple[int, ...] = ()
     brokers_unreached: tuple[int, ...] = ()
     disks_to_read: tuple[int, ...] = ()
+    dirs_not_listed: tuple[int, ...] = ()
+
+    @property
+    def dirs_hidden(self) -> tuple[int, ...]:
+        """Of the brokers whose log dirs are not known, those with which nothing else is wrong."""
+        named = {*self.brokers_down, *self.brokers_fenced, *self.brokers_unreached}
+        return tuple(broker for broker in self.dirs_not_listed if broker not in named)
 
     @property
     def current(self) -> bool:
@@ -125,6 +133,7 @@ class ClusterHealth(NamedTuple):
             self.offline,
             self.under_min_isr,
             self.disks_to_read,
+            self.dirs_not_listed,
         )
         return self.sees_all and not any(wrong) and not self.self_electing
 

@@ -1,14 +1,25 @@
-"""Which brokers' disks failed under a partition."""
+"""Which brokers' disks failed under a partition, and which brokers' disks are not known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from backends.base.answers import LogDir
-from recovery.model import Survey, Unknown
+from recovery.model import PartitionState, Survey, Unknown
 
 LogDirs = Mapping[int, Sequence[LogDir] | Unknown]
 """Each broker's log dirs, or why they are not known."""
+
+
+def brokers_not_listed(log_dirs: LogDirs, states: Iterable[PartitionState]) -> tuple[int, ...]:
+    """The brokers whose log dirs are not known: they did not tell, or were not there to be asked and have replicas.
+    None where nobody was asked.
+    """
+    if not log_dirs:
+        return ()
+    hosts = {broker for state in states for broker in state.replicas}
+    silent = {broker for broker, dirs in log_dirs.items() if isinstance(dirs, Unknown)}
+    return tuple(sorted(silent | hosts.difference(log_dirs)))
 
 
 class FailedDisks:

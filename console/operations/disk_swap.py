@@ -8,6 +8,7 @@ from console.operations.survey.log_dir_survey import Disks, reckon, survey_log_d
 from recovery.disks.disk_swap import DiskSwap, swap
 from recovery.disks.failure_preview import check
 from recovery.disks.values import DiskError, LogDirPlace
+from recovery.model import TopicPartition
 
 
 async def read_log_dirs(backend: Backend, *, again: bool = False) -> Disks:
@@ -30,18 +31,43 @@ async def disk_swap(backend: Backend, disks: Disks, where: LogDirPlace) -> DiskS
     that does not exist.
     """
     cluster = await reckon(backend, disks)
-    partitions = set(disks.last_in_sync_dirs.get(where.broker, {}).get(where.path, frozenset()))
-    partitions |= set(disks.replica_dirs.get(where.broker, {}).get(where.path, frozenset()))
-    if where in disks.failed:
-        states = disks.partitions.states
-        healthy = {tp for tps in disks.replica_dirs.get(where.broker, {}).values() for tp in tps}
-        partitions |= {s.tp for s in states if where.broker in s.offline_replicas and s.tp not in healthy}
-    elif not partitions and _dirs_known(disks, where):
+    partitions, unplaced = _on_dir(disks, where)
+    if where not in disks.failed and not partitions and _dirs_known(disks, where):
         try:
             check(cluster, where)
         except DiskError as error:
             raise InputError(str(error)) from None
-    return swap(cluster, where, partitions)
+    return swap(cluster, where, partitions, unplaced)
+
+
+def _on_dir(disks: Disks, where: LogDirPlace) -> tuple[set[TopicPartition], set[TopicPartition]]:
+    """The replicas that belong to that dir, and those of the broker that may: nobody knows which dir they were on.
+
+    What another dir lists now, or held when its broker last listed it, is not of this one, unless it came back
+    there and is not in sync yet.
+    """
+    broker = where.broker
+    now, before = disks.replica_dirs.get(broker, {}), disks.last_in_sync_dirs.get(broker, {})
+    states = {state.tp: state for state in disks.partitions.states}
+    moved_for_good = {
+        tp
+        for path, tps in now.items()
+        if path != where.path
+        for tp in tps
+        if (state := states.get(tp)) is not None and broker in state.isr
+    }
+    here = (set(before.get(where.path, ())) - moved_for_good) | set(now.get(where.path, ()))
+    if where not in disks.failed:
+        return here, set()
+    placed = {tp for dirs in (now, before) for tps in dirs.values() for tp in tps}
+    rest = {s.tp for s in states.values() if broker in s.offline_replicas and s.tp not in placed}
+    registered = {one.id: one for one in disks.cluster.brokers}.get(broker)
+    others = {one.path for one in disks.listed if one.broker == broker} | before.keys()
+    down = registered is None or registered.fenced
+    failed = [one for one in disks.failed if one.broker == broker]
+    if len(failed) == 1 and (not down or others == {where.path}):
+        return here | rest, set()
+    return here, rest
 
 
 def _dirs_known(disks: Disks, where: LogDirPlace) -> bool:

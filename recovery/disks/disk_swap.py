@@ -85,22 +85,31 @@ class SwapStep(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class DiskSwap:
     """A disk that is replaced: the replicas that were on it, and what must be recovered before its broker
-    starts.
+    starts. ``unplaced`` are replicas of the broker that may have been on it, or on another of its disks.
     """
 
     place: LogDirPlace
     replicas: tuple[TopicPartition, ...]
     dangers: tuple[EmptyDiskElection, ...]
     steps: tuple[SwapStep, ...]
+    unplaced: tuple[TopicPartition, ...] = ()
 
 
-def swap(cluster: DiskCluster, place: LogDirPlace, replicas: Iterable[TopicPartition]) -> DiskSwap:
-    """The steps of replacing that disk; ``replicas`` are those that were on it."""
-    names = frozenset(replicas)
-    states = [state for state in cluster.states if state.tp in names]
+def swap(
+    cluster: DiskCluster,
+    place: LogDirPlace,
+    replicas: Iterable[TopicPartition],
+    unplaced: Iterable[TopicPartition] = (),
+) -> DiskSwap:
+    """The steps of replacing that disk; ``replicas`` are those that were on it. What must be recovered first is
+    said of the ``unplaced`` too.
+    """
+    names, others = frozenset(replicas), frozenset(unplaced)
+    states = [state for state in cluster.states if state.tp in names | others]
     found = (_danger(cluster, state, place.broker) for state in states)
     dangers = tuple(danger for danger in found if danger is not None)
-    return DiskSwap(place, tuple(sorted(names)), dangers, tuple(_steps(cluster, place, states, dangers)))
+    steps = tuple(_steps(cluster, place, states, dangers))
+    return DiskSwap(place, tuple(sorted(names)), dangers, steps, tuple(sorted(others - names)))
 
 
 def waiting(

@@ -108,6 +108,15 @@ def hidden_topic_texts(hidden: Sequence[str], not_compared: Unknown | None) -> I
         )
 
 
+def not_listed_text(brokers: Sequence[int]) -> str:
+    """The end of a count of failed log dirs: what it leaves out; "" where every broker listed its own."""
+    if not brokers:
+        return ""
+    if len(brokers) > FEW:
+        return f", not known of {counted(len(brokers), 'broker')}"
+    return f", not known of {'broker' if len(brokers) == 1 else 'brokers'} {', '.join(map(str, brokers))}"
+
+
 def quorum_badge(quorum: QuorumFinding) -> str:
     """What is wrong with the quorum in a word or two, "" where nothing is."""
     if quorum.state is QuorumState.LED:
@@ -168,9 +177,7 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         yield _named(health.brokers_fenced, "broker", "fenced", 4)
     if health.brokers_unreached:
         yield _unreached(health)
-    if health.failed_dirs:
-        text = f"{counted(health.failed_dirs, 'disk')} failed"
-        yield _Part(text, text, 2)
+    yield from _disk_parts(health)
     if health.offline:
         text = f"{health.offline:,} offline"
         yield _Part(text, text, 1)
@@ -185,6 +192,16 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         yield _Part(text, text, 6)
     if health.unreachable_leaders:
         text = f"{health.unreachable_leaders:,} with a leader not on this listener"
+        yield _Part(text, text, 7)
+
+
+def _disk_parts(health: ClusterHealth) -> Iterator[_Part]:
+    if health.failed_dirs:
+        text = f"{counted(health.failed_dirs, 'disk')} failed"
+        yield _Part(text, text, 2)
+    if health.dirs_hidden:
+        count = counted(len(health.dirs_hidden), "broker")
+        text = f"log dirs of {count} not known"
         yield _Part(text, text, 7)
 
 

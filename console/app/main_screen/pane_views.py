@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from backends.base.answers import Capabilities, LogDir
-from backends.base.failed_disks import FailedDisks
+from backends.base.failed_disks import FailedDisks, brokers_not_listed
 from console.app.main_screen.bars import doubt
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
 from console.app.main_screen.offline_view import UNKNOWN
@@ -374,6 +374,9 @@ def _log_dirs(view: View, detail: LogDirDetail | None) -> LogDirsView:
     listed = (one for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs)
     rows = [_dir_row(one) for one in (*view.failed_before, *listed)]
     refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
+    states = () if view.partitions is None else view.partitions.states
+    for broker in brokers_not_listed(found, states):
+        refused.setdefault(broker, Unknown(Why.NOT_ANSWERED, "the cluster does not list this broker"))
     return LogDirsView(tuple(rows), refused, detail, view.log_dirs is not None)
 
 

@@ -97,7 +97,7 @@ class Series:
         if not recorded:
             return
         found = await self._counted(self._backend.partitions)
-        if found.states and not found.hidden and recorded.isdisjoint(s.topic_id for s in found.states):
+        if found.topic_ids and recorded.isdisjoint(found.topic_ids):
             raise PipelineError(
                 f"{self._taking.root.uri}: has snapshots of cluster {self._cluster_id} with other topics, none of"
                 " which is on this cluster: it is another cluster with the same id, or every topic was made again."

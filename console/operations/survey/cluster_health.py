@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions
+from backends.base.failed_disks import LogDirs, brokers_not_listed
 from backends.base.protocol import Backend
-from console.operations.survey.log_dir_survey import LogDirs, failed_before
+from console.operations.survey.log_dir_survey import failed_before
 from console.operations.voters.remembered_voters import quorum_or_lost
 from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.cluster_health import (
@@ -65,6 +66,7 @@ def cluster_health(reported: HealthSources) -> ClusterHealth:
         unseen=bool(found.hidden) or found.not_compared is not None,
         cut_off=cut_off(reported.quorum, found.asked),
         disks_to_read=tuple(sorted({*reported.unread.brokers, *reported.to_read})),
+        dirs_not_listed=brokers_not_listed(reported.log_dirs, found.states),
     )
 
 

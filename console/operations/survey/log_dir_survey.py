@@ -15,6 +15,7 @@ from typing import Any
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from backends.base.errors import BackendError
+from backends.base.failed_disks import LogDirs, brokers_not_listed
 from backends.base.membership import Membership, ProcessRole
 from backends.base.protocol import Backend
 from console.last_healthy import recall, remember
@@ -27,8 +28,6 @@ from recovery.standing import standing
 
 RELEASE = (4, 3)
 UNCLEAN = "unclean.leader.election.enable"
-LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
-"""Each broker's log dirs, or why they are not known."""
 LAST_DIRS = "log-dirs"
 FAILED = "failed"
 TOPICS = "topicIds"
@@ -58,6 +57,11 @@ class Disks:
     @property
     def unknown_dirs(self) -> tuple[tuple[int, Unknown], ...]:
         return tuple((broker, d) for broker, d in self.dirs.items() if isinstance(d, Unknown))
+
+    @cached_property
+    def not_listed(self) -> tuple[int, ...]:
+        """The brokers whose log dirs are not known: what has failed there is in no count."""
+        return brokers_not_listed(self.dirs, self.partitions.states)
 
     @property
     def failed(self) -> tuple[LogDirPlace, ...]:
@@ -149,11 +153,11 @@ def failed_before(cluster: ClusterInfo, partitions: Partitions, dirs: LogDirs) -
 
 def _recalled(cluster: ClusterInfo, partitions: Partitions) -> Mapping[str, Any] | None:
     """Nothing where none of the topics that were there is there now: then it is of another cluster with the same
-    id, or what the disks held is gone anyway.
+    id, or what the disks held is gone anyway. A caller who may not see all topics cannot tell.
     """
     document = recall(cluster.cluster_id, LAST_DIRS)
-    known = set((document or {}).get(TOPICS) or ())
-    if known and known.isdisjoint(state.topic_id for state in partitions.states):
+    known, now = set((document or {}).get(TOPICS) or ()), partitions.topic_ids
+    if known and now is not None and known.isdisjoint(now):
         return None
     return document
 
@@ -172,8 +176,8 @@ def _failed_before(
 
 
 def _remember(disks: Disks) -> None:
-    """Not by a caller that does not see every topic: what it does not see would be forgotten."""
-    if not disks.as_last_in_sync and not disks.partitions.hidden:
+    """Not by a caller that may not see every topic: what it does not see would be forgotten."""
+    if not disks.as_last_in_sync and disks.partitions.topic_ids is not None:
         remember(disks.cluster.cluster_id, LAST_DIRS, keep(disks, time.time()))
 
 

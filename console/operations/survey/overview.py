@@ -20,6 +20,7 @@ from backends.base.answers import (
     SurveyResult,
 )
 from backends.base.disks_to_read import disks_to_read
+from backends.base.failed_disks import LogDirs, brokers_not_listed
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
 from console.operations.rescue.unread_disks import DiskStates, open_disks, states_of
@@ -33,7 +34,7 @@ from console.operations.survey.cluster_health import (
     topics_of,
 )
 from console.operations.survey.first_advice import first_advice
-from console.operations.survey.log_dir_survey import LogDirs, failed_before
+from console.operations.survey.log_dir_survey import failed_before
 from console.operations.survey.offline_times import OfflineTimes, OfflineTimesReader
 from console.operations.survey.partition_picture import tasks
 from console.operations.voters.remembered_voters import quorum_or_lost
@@ -131,6 +132,11 @@ class Overview:
             )
             for broker in sorted(self.cluster.brokers)
         )
+
+    @property
+    def dirs_not_listed(self) -> tuple[int, ...]:
+        """The brokers whose log dirs are not known."""
+        return brokers_not_listed(self.log_dirs, self.partitions.states)
 
     def failed_dirs(self, broker: int | None = None) -> tuple[LogDir, ...]:
         """The log dirs that are offline, of that broker or of all, and those that were before it stopped."""

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partitions, SurveyRequest, SurveyResult
+from backends.base.failed_disks import LogDirs
 from backends.base.judged_partitions import CopyUse
 from backends.base.protocol import Backend, Progress
 from console.operations.elections.partition_selection import Selected, Selection, Which, select
@@ -20,7 +21,7 @@ from console.operations.survey.cluster_health import (
     topics_of,
 )
 from console.operations.survey.compacted_log_batches import with_batches_read
-from console.operations.survey.log_dir_survey import LogDirs, failed_before
+from console.operations.survey.log_dir_survey import failed_before
 from console.operations.survey.offline_times import OfflineTimes
 from console.operations.voters.remembered_voters import quorum_or_lost
 from recovery.acknowledged.disks_to_read import DisksToRead, away

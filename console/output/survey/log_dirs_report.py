@@ -14,6 +14,7 @@ from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
 from recovery.disks.failure_preview import FailureEffect, FailurePreview
 from recovery.disks.values import LogDirPlace
 from recovery.model import NO_LEADER, TopicPartition, Unknown
+from recovery.wording.cluster_health_text import not_listed_text
 from recovery.wording.quantity_text import counted, human_bytes, ids, printable
 
 
@@ -23,7 +24,7 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
     replicas = sum(len(d.replicas) for d in listed if not d.error)
     yield (
         f"cluster {disks.cluster.cluster_id}: {counted(len(listed), 'log dir')} of"
-        f" {counted(len(disks.dirs), 'broker')}: {len(failed):,} failed;"
+        f" {counted(len(disks.dirs), 'broker')}: {len(failed):,} failed{not_listed_text(disks.not_listed)};"
         f" {counted(replicas, 'replica')} on those that work"
     )
     gone = last_copies(failed)
@@ -98,6 +99,13 @@ def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str])
         f"{found.place}: {counted(len(found.replicas), 'replica')} known to belong there, {len(left):,} of them not"
         " in the ISR"
     )
+    if found.unplaced:
+        yield (
+            f"  and {counted(len(found.unplaced), 'replica')} of that broker that may have been there:"
+            " on which of its log dirs is not known"
+        )
+    if found.place.broker in disks.not_listed:
+        yield f"  broker {found.place.broker} does not list its log dirs now: this is what is known from before"
     first = [d for d in found.dangers if d.others]
     if first:
         yield ""
@@ -132,6 +140,7 @@ def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
                 "brokers": len(disks.dirs),
                 "dirs": len(disks.listed),
                 "failed": len(failed),
+                "notListed": len(disks.not_listed),
                 "lastCopiesLost": len(last_copies(failed)),
             },
             "notTold": [{"broker": broker, **unknown_json(why)} for broker, why in disks.unknown_dirs],
@@ -196,6 +205,8 @@ def swap_document(found: DiskSwap, disks: Disks, target: Sequence[str]) -> Itera
             "broker": found.place.broker,
             "path": found.place.path,
             "held": len(found.replicas),
+            "unplaced": [_tp_json(tp) for tp in found.unplaced],
+            "brokerLists": found.place.broker not in disks.not_listed,
             "waiting": [_tp_json(state.tp) for state in left],
             "recoverFirst": [
                 {**_tp_json(d.tp), "reason": d.why, "others": list(d.others)}

@@ -36,7 +36,7 @@ from recovery.model import Unknown
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import troubled
 from recovery.wording.advice_text import steps_lines
-from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.cluster_health_text import health_lines, not_listed_text
 from recovery.wording.offline_text import offline_text
 from recovery.wording.quantity_text import brokers_are, counted, printable
 
@@ -59,6 +59,7 @@ def overview_counts(view: Overview) -> dict[str, int]:
         "replicas": found.replicas,
         "answered": found.answered,
         "failedLogDirs": len(view.failed_dirs()),
+        "logDirsNotListed": len(view.dirs_not_listed),
         "hiddenTopics": len(view.partitions.hidden),
     }
 
@@ -104,7 +105,7 @@ def count_lines(view: Overview) -> Iterator[str]:
     yield (
         f"cluster {cluster.cluster_id}{release}: {counted(counts['brokers'], 'broker')}:"
         f" {counts['fenced']:,} fenced, {counts['unreachable']:,} unreachable from here;"
-        f" log dirs: {counts['failedLogDirs']:,} failed"
+        f" log dirs: {counts['failedLogDirs']:,} failed{not_listed_text(view.dirs_not_listed)}"
     )
     yield _quorum_line(view)
     hidden = len(view.partitions.hidden)
@@ -290,7 +291,7 @@ def _voters_json(view: Overview) -> dict[str, object]:
     }
 
 
-def _dirs_json(broker: int, dirs: tuple[LogDir, ...] | Unknown) -> Iterator[dict[str, object]]:
+def _dirs_json(broker: int, dirs: Sequence[LogDir] | Unknown) -> Iterator[dict[str, object]]:
     """One object a log dir; the size of each replica is given with its log."""
     if isinstance(dirs, Unknown):
         yield {"broker": broker, **unknown_json(dirs)}

@@ -40,6 +40,7 @@ def health_json(health: ClusterHealth) -> dict[str, object]:
         "brokersFenced": health.brokers_fenced,
         "brokersUnreached": health.brokers_unreached,
         "failedLogDirs": health.failed_dirs,
+        "logDirsNotListed": health.dirs_not_listed,
         "offline": health.offline,
         "underMinIsr": health.under_min_isr,
         "selfElecting": health.self_electing,

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
+from backends.base.failed_disks import LogDirs
+from backends.base.protocol import Backend
 from console.last_healthy import recall, remember
-from console.operations.survey.log_dir_survey import Disks, dirs_from_json, failed_before, keep
-from recovery.disks.values import PartitionsByDir
+from console.operations.disk_swap import disk_swap
+from console.operations.survey.log_dir_survey import LAST_DIRS, Disks, dirs_from_json, failed_before, keep
+from console.output.survey.log_dirs_report import dirs_document, dirs_lines, swap_lines
+from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
+from recovery.disks.values import LogDirPlace, PartitionsByDir
 from recovery.model import Broker, PartitionState, TopicPartition, Unknown, Why
+from recovery.wording.cluster_health_text import health_line
 from tests.unit.disks.clusters import A, B, state, tp
 
 CLUSTER = ClusterInfo("c", tuple(Broker(b, "h", 9092, None, False) for b in (1, 2, 3)), 1, True)
@@ -91,3 +99,62 @@ def test_a_disk_that_failed_is_told_of_its_own_cluster_only(
     assert failed_before(CLUSTER, there, silent) == ()
     assert failed_before(CLUSTER, here, {1: (log_dir(A, tp(0)), log_dir(B))}) == ()
     assert failed_before(CLUSTER, here, silent) == (), "it was seen healthy since"
+
+
+def test_a_caller_that_may_not_see_every_topic_forgets_no_failed_dir(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sees no topic, and a broker that lists no log dirs: whether the topics are gone is not known."""
+    failed = disks([state(0)], (log_dir(A, tp(0)), log_dir(B, error="KAFKA_STORAGE_ERROR")))
+    remember(CLUSTER.cluster_id, LAST_DIRS, keep(failed, 0.0))
+    silent = {1: Unknown(Why.NOT_ANSWERED, "down")}
+    nothing = Partitions((), visible_only=True, not_compared=Unknown(Why.NOT_ANSWERED, "broker 1"))
+    assert [one.path for one in failed_before(CLUSTER, nothing, silent)] == [B]
+    assert [one.path for one in failed_before(CLUSTER, Partitions((state(0),)), silent)] == [B]
+    others = Partitions((state(0)._replace(topic_id="another"),))
+    assert failed_before(CLUSTER, others, silent) == ()
+
+
+async def test_a_replica_that_was_on_another_dir_of_the_broker_does_not_belong_to_a_failed_one() -> None:
+    """Its broker is down: every replica of it is offline, on whatever disk it is."""
+    down = ClusterInfo("c", (CLUSTER.brokers[0]._replace(fenced=True), *CLUSTER.brokers[1:]), 1, True)
+    states = tuple(state(p, leader=2, isr=(2, 3), offline_replicas=(1,)) for p in range(4))
+    before: PartitionsByDir = {1: {A: frozenset({tp(0)}), B: frozenset({tp(1)})}}
+    dirs = {1: Unknown(Why.NOT_ANSWERED, "down")}
+    gone = Disks(down, Partitions(states), dirs, before, (log_dir(B, error="KAFKA_STORAGE_ERROR"),))
+    swap = await disk_swap(cast("Backend", NoConfigs()), gone, LogDirPlace(1, B))
+    assert (swap.replicas, swap.unplaced) == ((tp(1),), (tp(2), tp(3)))
+    lines = [*swap_lines(swap, gone, 0, ())]
+    assert lines[0].startswith(f"1:{B}: 1 replica known to belong there")
+    assert "and 2 replicas of that broker that may have been there" in lines[1]
+    assert "broker 1 does not list its log dirs now" in lines[2]
+
+
+async def test_a_replica_that_moved_for_good_belongs_to_the_dir_where_it_is() -> None:
+    before: PartitionsByDir = {1: {A: frozenset({tp(0)}), B: frozenset({tp(1), tp(2)})}}
+    behind = state(2, leader=2, isr=(2, 3))
+    healthy = disks([state(0), state(1), behind], (log_dir(A, tp(0), tp(1), tp(2)), log_dir(B)), before)
+    swap = await disk_swap(cast("Backend", NoConfigs()), healthy, LogDirPlace(1, B))
+    assert swap.replicas == (tp(2),), "it came back on another dir, and is not in sync yet"
+    assert (await disk_swap(cast("Backend", NoConfigs()), healthy, LogDirPlace(1, A))).replicas == (
+        tp(0),
+        tp(1),
+        tp(2),
+    )
+
+
+def test_what_was_not_listed_stands_beside_what_has_failed() -> None:
+    dirs: LogDirs = {1: (log_dir(A, tp(0)),), 2: Unknown(Why.NOT_ALLOWED, "DESCRIBE on the cluster")}
+    found = Disks(CLUSTER, Partitions((state(0),)), dirs, {})
+    assert found.not_listed == (2, 3), "3 has a replica, and was not there to be asked"
+    assert "0 failed, not known of brokers 2, 3;" in next(dirs_lines(found, (), 0))
+    assert json.loads("".join(dirs_document(found, ())))["counts"]["notListed"] == 2
+    health = ClusterHealth(QuorumFinding(QuorumState.LED), offline=0, dirs_not_listed=found.not_listed)
+    assert not health.well and "log dirs of 2 brokers not known" in health_line(health)
+    down = health._replace(brokers_down=(2, 3))
+    assert "not known" not in health_line(down), "the line says already that they are down"
+
+
+class NoConfigs:
+    """As much of a backend as a swap asks."""
+
+    async def topic_configs(self, _topics: object) -> dict[str, dict[str, str]]:
+        return {}
