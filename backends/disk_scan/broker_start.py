@@ -137,7 +137,7 @@ def transaction_index_effect(path: Path) -> StartEffect | None:
         with SegmentFile(path) as file:
             starts = range(0, file.size - _ABORTED_TRANSACTION + 1, _ABORTED_TRANSACTION)
             versions = (int.from_bytes(file.read(at, 2), "big", signed=True) for at in starts)
-            known = all(version <= 0 for version in versions)
+            known = not any(versions)
     except SegmentError:
         return None
     if known:

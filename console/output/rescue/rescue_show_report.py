@@ -124,7 +124,13 @@ def show_document(contents: RescueContents, shown: Sequence[BranchShown]) -> Ite
             "planId": header.plan_id,
             "branches": [_fields(one) for one in shown],
             "unread": [
-                {"topic": one.tp.topic, "partition": one.tp.partition, "broker": one.broker, "why": one.why}
+                {
+                    "topic": one.tp.topic,
+                    "partition": one.tp.partition,
+                    "broker": one.broker,
+                    "why": one.why,
+                    "partly": one.partly,
+                }
                 for one in contents.index.unread
             ],
         },
