@@ -66,9 +66,14 @@ class Belief(Enum):
     )
     WHO_JOINS_THE_ISR = _details(
         "A leader adds a replica to the ISR only when the replica's log has reached the high watermark and the"
-        " start of the leader's epoch.",
-        (f"{_PARTITION}.isFollowerInSync",),
+        " start of the leader's epoch; so does it with a replica that a reassignment adds, also where the change"
+        " that completes the reassignment elects that replica.",
+        (
+            f"{_PARTITION}.isFollowerInSync",
+            "org.apache.kafka.controller.PartitionChangeBuilder.completeReassignmentIfNeeded",
+        ),
         f"{_ADVICE}::test_the_last_isr_member_that_lost_its_tail_is_not_started_before_its_disk_was_read",
+        f"{_ADVICE}::test_a_replica_that_a_reassignment_added_holds_every_acknowledged_record",
     )
     CLEAN_LEADERS = _details(
         "A leader that is elected cleanly was in the ISR, or in the ELR if nobody was left in the ISR. Any other"
@@ -76,6 +81,7 @@ class Belief(Enum):
         ("org.apache.kafka.controller.PartitionChangeBuilder.electAnyLeader",),
         f"{_ADVICE}::test_the_leader_of_an_unclean_election_is_not_brought_back_over_older_records",
         f"{_WITH_ELR}::test_a_member_of_the_elr_that_was_stopped_cleanly_is_brought_back",
+        f"{_WITH_ELR}::test_a_killed_last_known_leader_is_elected_uncleanly_whatever_it_lost",
     )
     HIGH_WATERMARK_WAS_COMMITTED = _details(
         "Everything below a high watermark that a replica knows was committed on the branch that its log holds: a"

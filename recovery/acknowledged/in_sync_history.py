@@ -20,6 +20,7 @@ from recovery.controller.registration import (
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
     LeaderRecoveryState,
+    added_by_leader,
 )
 from recovery.metadata_log.history import PartitionInterval
 
@@ -278,7 +279,8 @@ class InSyncHistory:
         before, now = self.intervals[index - 1].registration, self.intervals[index].registration
         if broker in before.isr or broker not in now.isr:
             return False
-        return now.has_leader and now.leader_epoch == before.leader_epoch and now.leader != broker
+        same_epoch = now.has_leader and now.leader_epoch == before.leader_epoch
+        return (same_epoch and now.leader != broker) or added_by_leader(before, now, broker)
 
     def may_hold_branch(self, election: DoubtfulElection, brokers: Iterable[int]) -> Iterator[int]:
         """Those of ``brokers`` that had a replica then and are not known to have followed that leader or a later
@@ -406,15 +408,12 @@ class InSyncHistory:
                 return None
             return DoubtfulElection(0, registration.leader, registration.leader_epoch, interval.since_ms, ())
         before = self.intervals[index - 1].registration
-        if not registration.has_leader or registration.leader_epoch == before.leader_epoch:
+        leader, same_epoch = registration.leader, registration.leader_epoch == before.leader_epoch
+        if not registration.has_leader or same_epoch or self._joins(leader, index):
             return None
-        whole = self.whole(registration.leader, index - 1)
+        whole = self.whole(leader, index - 1)
         if whole is None:
-            return DoubtfulElection(
-                index, registration.leader, registration.leader_epoch, interval.since_ms, ()
-            )
+            return DoubtfulElection(index, leader, registration.leader_epoch, interval.since_ms, ())
         if not whole.restarts:
             return None
-        return DoubtfulElection(
-            index, registration.leader, registration.leader_epoch, interval.since_ms, whole.restarts
-        )
+        return DoubtfulElection(index, leader, registration.leader_epoch, interval.since_ms, whole.restarts)

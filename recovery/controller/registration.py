@@ -87,3 +87,14 @@ def merge(partition: Registration, change: PartitionChange) -> Registration:
         adding=partition.adding if change.adding is None else change.adding,
         directories=partition.directories if change.directories is None else change.directories,
     )
+
+
+def added_by_leader(before: Registration, after: Registration, broker: int) -> bool:
+    """Whether the change completes a reassignment that adds the broker, and so takes it into the ISR. Only the
+    leader of ``before`` can have proposed it, as for any follower that has caught up, although the same change may
+    begin a leader epoch, and elect the broker (PartitionChangeBuilder.completeReassignmentIfNeeded). A cancelled
+    reassignment takes such replicas away, and an unclean election is RECOVERING.
+    """
+    completed = before.has_leader and broker in before.adding and not after.reassigning
+    recovered = after.leader_recovery_state is LeaderRecoveryState.RECOVERED
+    return completed and recovered and broker not in before.isr and broker in after.isr

@@ -5,7 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration, merge
+from recovery.controller.registration import (
+    LeaderRecoveryState,
+    PartitionChange,
+    Registration,
+    added_by_leader,
+    merge,
+)
 from recovery.metadata_log.log_changes import Change, PartitionSubject, applied
 
 _MOST_KNOWN_STEPS = 100_000
@@ -192,4 +198,5 @@ def is_unclean(before: Registration, after: Registration) -> bool:
     """Whether the leader of ``after`` was elected from outside ISR and ELR: acknowledged records may be gone."""
     if after.leader_recovery_state is LeaderRecoveryState.RECOVERING:
         return True
-    return after.has_leader and after.leader not in (*before.isr, *before.elr)
+    outside = after.has_leader and after.leader not in (*before.isr, *before.elr)
+    return outside and not added_by_leader(before, after, after.leader)

@@ -6,14 +6,20 @@ to another. A consumer counts what is left.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
+from recovery.controller.registration import PartitionChange
+from recovery.metadata_log.log_changes import BrokerSubject, HistoryRow
+from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from testbed.kafka import KafkaCluster, wait_until
 from testbed.kafka.log_files import replica_directory
 from tests.live import advised_operator
-from tests.live.advised_operator import Night, Operator, create, left
+from tests.live.advised_operator import Advised, Night, Operator, create, left
 from tests.live.incident_steps import kill, pause, produce, start, wait_all, wait_offline
+from tests.live.test_metadata_log import history_of, metadata_dir
 
 CLUSTER = advised_operator.CLUSTER
 
@@ -164,3 +170,54 @@ def content(cluster: KafkaCluster, broker: int, topic: str) -> bytes:
     """What the log of that broker holds, byte by byte."""
     folder = replica_directory(cluster.node(broker), topic, 0)
     return b"".join(file.read_bytes() for file in sorted(folder.glob("*.log")))
+
+
+@pytest.fixture(scope="module")
+def fenced_again(cluster: KafkaCluster, operator: Operator) -> Advised:
+    """3 is shut down, and fenced; 2 and 4 die then. When its session ends together with another one, Kafka fences 3
+    once more, and moves what the other one led, in one batch; where it ends apart, everything is done again. Then 1
+    dies, and 3 returns.
+    """
+    for number in range(10):
+        cluster.bring_all_up()
+        topic = f"fenced-again-{number}"
+        create(cluster, (topic,), [1, 3], min_insync_replicas=2)
+        for other in (2, 4):
+            create(cluster, (f"{topic}-moves-{other}",), [other, 1])
+        produce(cluster, topic, COMMON, "common")
+        with ThreadPoolExecutor(1) as pool:
+            stopped = pool.submit(cluster.node(3).stop)
+            cluster.metadata.wait_fenced(3)
+            kill(cluster, 2, 4)
+            stopped.result()
+        wait_until(lambda: len(_fencings(cluster, 3)) > 1, "Kafka to fence 3 once more")
+        history, again = history_of(metadata_dir(cluster, 100)), _fencings(cluster, 3)[1]
+        if any(_moves(row) for row in history.same_batch(again)):
+            kill(cluster, 1)
+            start(cluster, 3)
+            wait_offline(cluster, (topic,))
+            return operator.advised(topic, "--strategy", "aggressive")
+    pytest.fail("the sessions of two brokers never ended together")
+
+
+def _fencings(cluster: KafkaCluster, broker: int) -> list[HistoryRow]:
+    """Since the broker registered last."""
+    rows: list[HistoryRow] = []
+    for row in history_of(metadata_dir(cluster, 100)).of(BrokerSubject(broker)):
+        if isinstance(row.change, RegisterBrokerRecord):
+            rows.clear()
+        elif isinstance(row.change, BrokerRegistrationChangeRecord) and row.change.fenced:
+            rows.append(row)
+    return rows
+
+
+def _moves(row: HistoryRow) -> bool:
+    return isinstance(row.change, PartitionChange) and row.change.leader is not None
+
+
+def test_a_broker_that_is_fenced_again_while_another_ones_partitions_move_was_not_killed(
+    fenced_again: Advised,
+) -> None:
+    verdict = fenced_again.acknowledged(3)
+    assert verdict["verdict"] == "none, unchecked", verdict
+    assert verdict["conditions"] == [{"kind": "no unflushed records lost", "brokers": [3]}]

@@ -23,6 +23,7 @@ from tests.live.advised_operator import (
     set_min_isr,
 )
 from tests.live.incident_steps import (
+    assign,
     elect_unclean,
     kill,
     pause,
@@ -383,3 +384,44 @@ def test_groups_behind_the_end_of_the_planned_log_go_back_to_that_end(online_aga
 
 def test_an_idempotent_producer_that_the_new_leader_refuses_is_named(online_again: OnlineAgain) -> None:
     a_producer_whose_batches_were_cut_off_is_named(online_again)
+
+
+REASSIGNED, REASSIGNED_LEADER = "reassigned", "reassigned-leader"
+
+
+@pytest.fixture(scope="module")
+def reassigned(cluster: KafkaCluster, operator: Operator) -> Night:
+    """3 takes the place of a follower, and of a leader, by a reassignment. Later it hangs, the others die, and it
+    goes on: it was never in another ISR than the one with which the reassignment ended.
+    """
+    cluster.bring_all_up()
+    every = (REASSIGNED, REASSIGNED_LEADER)
+    create(cluster, (REASSIGNED,), [2, 1], min_insync_replicas=2)
+    create(cluster, (REASSIGNED_LEADER,), [1, 2], min_insync_replicas=2)
+    for topic in every:
+        produce(cluster, topic, EARLY, "early")
+    for topic, replicas in ((REASSIGNED, [2, 3]), (REASSIGNED_LEADER, [3, 2])):
+        assign(cluster, 4, topic, 0, replicas)
+    wait_all(cluster, every, lambda state: set(state.replicas) == set(state.isr) == {2, 3}, "reassigned")
+    for topic in every:
+        produce(cluster, topic, LATE, "late")
+    pause(cluster, 3)
+    wait_all(cluster, every, lambda state: state.isr == (2,), "with 2 alone in the ISR")
+    kill(cluster, 2)
+    start(cluster, 3)
+    wait_offline(cluster, every)
+    advice = {topic: operator.advised(topic, *AGGRESSIVE) for topic in every}
+    for topic in every:
+        operator.elect(topic)
+    start(cluster, 2)
+    wait_all(cluster, every, lambda state: set(state.isr) == {2, 3}, "fully replicated")
+    return Night(advice, {topic: left(cluster, topic) for topic in every})
+
+
+@pytest.mark.parametrize("topic", [REASSIGNED, REASSIGNED_LEADER])
+def test_a_replica_that_a_reassignment_added_holds_every_acknowledged_record(
+    reassigned: Night, topic: str
+) -> None:
+    verdict = reassigned.advice[topic].acknowledged(3)
+    assert (verdict["verdict"], reassigned.advice[topic].step["brokers"]) == ("none", [3]), verdict
+    assert reassigned.left[topic] == {"early": EARLY, "late": LATE}

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import pytest
 
+from recovery.controller.registration import LeaderRecoveryState
 from recovery.controller.rules import ELR_FEATURE
+from recovery.metadata_log.log_changes import PartitionSubject
 from testbed.kafka import KafkaCluster
 from testbed.kafka.log_files import cut_log
 from tests.live import advised_operator
 from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, left, set_min_isr
 from tests.live.incident_steps import kill, pause, produce, start, wait_all, wait_offline
 from tests.live.started_cluster import emptied
+from tests.live.test_metadata_log import history_of, metadata_dir
 
 CLUSTER = advised_operator.CLUSTER
 
@@ -23,6 +26,7 @@ CLEAN = ("clean", "clean-forced")
 HANGING = ("hanging", "hanging-changed")
 UNCLEAN = ("unclean", "unclean-forced")
 OBEYED, DISOBEYED = "selfelect-obeyed", "selfelect-disobeyed"
+LAST_KNOWN = ("last-known", "last-known-cut")
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +153,48 @@ def test_on_a_topic_that_elects_by_itself_the_elr_protects_nobody(unclean_return
     assert disobeyed.down[2]["electedAs"] == "ELR member" and not disobeyed.down[2]["checksRecords"]
     assert unclean_return.left[OBEYED] == {"early": EARLY, "late": LATE}
     assert unclean_return.left[DISOBEYED] == {"early": EARLY}, "broker 2 returned first"
+
+
+@pytest.fixture(scope="module")
+def last_leader_killed(cluster: KafkaCluster, operator: Operator) -> Night:
+    """2 dies, then 1, which is then alone in the ELR and the last known leader; 2 returns, then 1."""
+    cluster.bring_all_up()
+    create(cluster, LAST_KNOWN, [1, 2], min_insync_replicas=1)
+    for topic in LAST_KNOWN:
+        produce(cluster, topic, EARLY, "early")
+    kill(cluster, 2)
+    for topic in LAST_KNOWN:
+        produce(cluster, topic, LATE, "late")
+    kill(cluster, 1)
+    cut_log(cluster.node(1), LAST_KNOWN[1], 0, EARLY)
+    start(cluster, 2)
+    wait_offline(cluster, LAST_KNOWN)
+    advice = {topic: operator.advised(topic) for topic in LAST_KNOWN}
+    start(cluster, 1)
+    wait_all(cluster, LAST_KNOWN, lambda state: state.leader == 1, "led by 1")
+    wait_all(cluster, LAST_KNOWN, lambda state: set(state.isr) == {1, 2}, "fully replicated")
+    return Night(advice, {topic: left(cluster, topic) for topic in LAST_KNOWN})
+
+
+def test_a_killed_last_known_leader_is_elected_uncleanly_whatever_it_lost(
+    cluster: KafkaCluster, last_leader_killed: Night
+) -> None:
+    history = history_of(metadata_dir(cluster, 100))
+    for topic in LAST_KNOWN:
+        step = last_leader_killed.advice[topic].step
+        assert (step["kind"], step["brokers"], step["checkDisk"], step["byElr"]) == (
+            "bring back",
+            [1],
+            [1],
+            True,
+        )
+        assert "a leader (after a kill by an unclean election)" in step["text"], step["text"]
+        assert "Kafka elects it whatever it lost" in step["text"], step["text"]
+        [topic_id] = history.topic_ids(topic)
+        states = [one.registration for one in history.intervals(PartitionSubject(topic_id, 0))]
+        [offline] = [number for number, one in enumerate(states) if not one.has_leader and not one.elr]
+        unclean = states[offline + 1]
+        assert states[offline].last_known_elr == (1,), "the kill took it out of the ELR"
+        assert (unclean.leader, unclean.leader_recovery_state) == (1, LeaderRecoveryState.RECOVERING)
+    assert last_leader_killed.left[LAST_KNOWN[0]] == {"early": EARLY, "late": LATE}
+    assert last_leader_killed.left[LAST_KNOWN[1]] == {"early": EARLY}, "broker 1 had lost its tail"

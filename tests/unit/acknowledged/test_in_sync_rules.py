@@ -7,8 +7,9 @@ import pytest
 from recovery.acknowledged.broker_restarts import LastStop, broker_restarts
 from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
-from recovery.controller.registration import PartitionChange
+from recovery.controller.registration import LeaderRecoveryState, PartitionChange
 from recovery.metadata_log.log_changes import MetadataLogRecord
+from recovery.metadata_log.partition_states import EventKind, kind_of_move
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import RemoveTopicRecord, UnregisterControllerRecord
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Unknown
@@ -225,3 +226,42 @@ def test_a_log_in_which_the_topic_was_deleted_is_not_used() -> None:
     survey = controller.facts(NOBODY_ANSWERED).survey
     controller.says(RemoveTopicRecord("id"))
     assert isinstance(in_sync_history(controller.folded(), survey), Unknown)
+
+
+def moves(controller: ControllerLog, *, unclean: bool = False) -> None:
+    """A reassignment of [1, 2] to [3, 2], which ends with the ISR of both and with 3 as the leader."""
+    controller.isr(1, 2)
+    controller.changes(PartitionChange(replicas=(3, 2, 1), adding=(3,), removing=(1,)))
+    state = LeaderRecoveryState.RECOVERING if unclean else None
+    done = PartitionChange(
+        leader=3, isr=(3,) if unclean else (2, 3), replicas=(3, 2), leader_recovery_state=state
+    )
+    controller.changes(done._replace(adding=(), removing=()))
+
+
+def test_a_replica_that_a_reassignment_adds_was_let_into_the_isr_by_the_leader_of_before() -> None:
+    controller = ControllerLog()
+    moves(controller)
+    history = controller.history({3: SILENT, 2: SILENT})
+    assert history.doubts == ()
+    assert history.whole(3) is not None
+    before, after = (one.registration for one in history.intervals[-2:])
+    assert kind_of_move(before, after) is EventKind.REASSIGNMENT
+
+
+def test_after_an_unclean_election_at_the_end_of_a_reassignment_nobody_is_known_to_hold_everything() -> None:
+    controller = ControllerLog()
+    moves(controller, unclean=True)
+    assert [one.leader for one in controller.history({3: SILENT, 2: SILENT}).doubts] == [3]
+
+
+def test_a_replica_that_a_cancelled_reassignment_leaves_alone_in_the_isr_did_not_catch_up() -> None:
+    """Its members were all added by the reassignment; Kafka takes the first of the others all the same."""
+    controller = ControllerLog()
+    controller.isr(1, 2)
+    controller.changes(PartitionChange(replicas=(2, 1, 3), adding=(3,), removing=()))
+    controller.isr(3, leader=3)
+    controller.changes(PartitionChange(leader=2, isr=(2,), replicas=(2, 1), adding=(), removing=()))
+    history = controller.history({2: SILENT, 1: SILENT})
+    assert [one.leader for one in history.doubts] == [3, 2]
+    assert history.whole(1) is None
