@@ -1,6 +1,6 @@
 """What a broker does with its log dirs when it starts: Kafka's own checks, in one list.
 
-Sources (read in 3.9, and compared with the classes of 4.3 and 4.4, which do the same): MetaProperties,
+Sources (read in 3.9, and compared with the classes of 4.3 and 4.4; what differs is said): MetaProperties,
 MetaPropertiesEnsemble.verify and KafkaRaftServer.initializeLogDirs for meta.properties; LogManager.loadLogs for
 folders and checkpoints; UnifiedLog.parseTopicPartitionName for names of folders; LogLoader, TransactionIndex,
 PartitionMetadataReadBuffer, CheckpointFile.CheckpointReadBuffer and LeaderEpochCheckpointFile for the files of a
@@ -44,7 +44,7 @@ _RESERVED = 100
 _FIELD = re.compile(r":\s+")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 _METADATA_LINES = 2
-_ABORTED_TRANSACTION = 34
+_ABORTED_TRANSACTION, _SIGN = 34, 0x80
 """Bytes of an entry of a ``.txnindex``; the first two are its version, 0."""
 
 _MOVE_CHECKPOINT = "move the file away: Kafka makes a new one"
@@ -132,17 +132,19 @@ _NAMED_BY_OFFSET = ("log", "index", "timeindex", "txnindex", "snapshot", "cleane
 
 
 def transaction_index_effect(path: Path) -> StartEffect | None:
-    """Of the ``.txnindex`` of a segment: Kafka stops at an entry of a version that it does not know."""
+    """Of the ``.txnindex`` of a segment: Kafka stops at an entry of a version that it does not know. Before 4.4 it
+    took the first of the two bytes, signed, for the version.
+    """
     try:
         with SegmentFile(path) as file:
             starts = range(0, file.size - _ABORTED_TRANSACTION + 1, _ABORTED_TRANSACTION)
-            versions = (int.from_bytes(file.read(at, 2), "big", signed=True) for at in starts)
-            known = not any(versions)
+            versions = [version for at in starts if any(version := file.read(at, 2))]
     except SegmentError:
         return None
-    if known:
+    if not versions:
         return None
-    why = "it has an aborted transaction of a version that Kafka does not know"
+    since = "" if any(0 < version[0] < _SIGN for version in versions) else " 4.4 and later"
+    why = f"it has an aborted transaction of a version that Kafka{since} does not know"
     repair = "move it and the .index of its segment away: Kafka makes both again from the segment"
     return StartEffect(ENDS, str(path), why, repair)
 

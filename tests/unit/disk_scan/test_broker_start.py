@@ -93,7 +93,14 @@ def folder_gone(path: Path) -> Path:
 
 def transaction_index(path: Path) -> Path:
     file = path / "orders-0" / f"{0:020}.txnindex"
-    file.write_bytes(b"\0\0" + bytes(32) + b"\0\1" + bytes(32))
+    file.write_bytes(b"\0\0" + bytes(32) + b"\1\0" + bytes(32))
+    return file
+
+
+def transaction_index_of_4_4(path: Path) -> Path:
+    """Tried: 4.3.1 loads it, and 4.4.0 ends."""
+    file = transaction_index(path)
+    file.write_bytes(b"\0\1" + bytes(32))
     return file
 
 
@@ -136,7 +143,12 @@ BROKEN = [
     (write(METADATA, f"version: 1\ntopic_id: {TOPIC_ID}\n"), DIR_OFFLINE, "version 1 is not known"),
     (write(METADATA, f"version 0\ntopic_id: {TOPIC_ID}\n"), DIR_OFFLINE, "a line that Kafka cannot read"),
     (write("orders-0/abc.timeindex", ""), ENDS, "its name is no offset"),
-    (transaction_index, ENDS, "an aborted transaction of a version"),
+    (transaction_index, ENDS, "an aborted transaction of a version that Kafka does not know"),
+    (
+        transaction_index_of_4_4,
+        ENDS,
+        "an aborted transaction of a version that Kafka 4.4 and later does not know",
+    ),
     (log_start_beyond_the_end, CUT_OFF, "deletes all its segments"),
     (torn_before_another_segment, CUT_OFF, "cuts this log at offset 50 and deletes what lies behind"),
     (delete_folder, DELETES, "offsets 0 to 39 of gone-7"),
