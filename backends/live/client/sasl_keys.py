@@ -90,9 +90,41 @@ _STRING, _NUMBER, _LIST = (f"unsecuredLogin{kind}Claim_" for kind in ("String", 
 _EXTENSION = "unsecuredLoginExtension_"
 
 
+_TOKEN_FILE = f"{_URL}=file:///PATH with a token that another program keeps fresh"
+_OTHER_TOKEN = f"use {_URL}=https://… with clientId and clientSecret, or {_TOKEN_FILE}"
+_CLASSES = {
+    "sasl.login.callback.handler.class": (
+        "OAuthBearerLoginCallbackHandler",
+        "OAuthBearerUnsecuredLoginCallbackHandler",
+    ),
+    "sasl.client.callback.handler.class": (
+        "OAuthBearerSaslClientCallbackHandler",
+        "SaslClientCallbackHandler",
+    ),
+    "sasl.login.class": ("DefaultLogin",),
+    "sasl.oauthbearer.jwt.retriever.class": (
+        "ClientCredentialsJwtRetriever",
+        "DefaultJwtRetriever",
+        "FileJwtRetriever",
+    ),
+}
+"""Kafka's own classes whose work is done here too. Any other is a program of its own, which only Java can run."""
+_LIBRDKAFKA = {
+    "sasl.mechanisms": ("sasl.mechanism", ""),
+    "sasl.username": ("sasl.jaas.config", ", option username"),
+    "sasl.password": ("sasl.jaas.config", ", option password"),
+    "sasl.oauthbearer.method": (_URL, ", and sasl.jaas.config"),
+    "sasl.oauthbearer.client.id": (_URL, ", and clientId in sasl.jaas.config"),
+}
+"""Keys of librdkafka's clients, and Java's for the same."""
+
+
 def read_sasl(properties: Properties, protocol: str) -> Sasl:
     """The mechanism and credentials. Raises PropertiesError."""
+    _refuse_others_keys(properties)
     mechanism = _mechanism(properties, protocol)
+    if mechanism == "OAUTHBEARER":
+        _refuse_other_classes(properties)
     given = properties.get("sasl.jaas.config")
     if given is None:
         if mechanism == "OAUTHBEARER" and _CLIENT_ID in properties:
@@ -118,6 +150,27 @@ def read_sasl(properties: Properties, protocol: str) -> Sasl:
     return Sasl(mechanism, username, password)
 
 
+def _refuse_others_keys(properties: Properties) -> None:
+    """Raises PropertiesError where the file has such a key and not Java's."""
+    for key, (ours, more) in _LIBRDKAFKA.items():
+        if key in properties and ours not in properties:
+            raise PropertiesError(
+                f"{properties[key].where}: {key} is a key of librdkafka's clients, and this file is read as those"
+                f" of Java's: write {ours}{more}"
+            )
+
+
+def _refuse_other_classes(properties: Properties) -> None:
+    """Raises PropertiesError with the class that would have got the token."""
+    for key, classes in _CLASSES.items():
+        given = properties.get(key)
+        if given is not None and given.text.rpartition(".")[2] not in classes:
+            raise PropertiesError(
+                f"{given.where}: {key}={given.text[:200]!r} is not supported, since it is a class that only Java"
+                f" can run: {_OTHER_TOKEN}, and remove {key}"
+            )
+
+
 def _mechanism(properties: Properties, protocol: str) -> str:
     given = properties.get("sasl.mechanism")
     mechanism = given.text if given else "GSSAPI"
@@ -125,11 +178,23 @@ def _mechanism(properties: Properties, protocol: str) -> str:
     if mechanism in MECHANISMS:
         return mechanism
     if mechanism != "GSSAPI":
-        raise PropertiesError(f"{where}: sasl.mechanism is one of {', '.join(MECHANISMS)}")
+        raise PropertiesError(
+            f"{where}: sasl.mechanism is one of {', '.join(MECHANISMS)}; {mechanism[:60]!r} is not supported"
+            f"{_instead(properties)}"
+        )
     unset = "" if given else f"security.protocol={protocol} without sasl.mechanism means GSSAPI: "
     raise PropertiesError(
         f"{where}: {unset}GSSAPI needs the gssapi package and a Kerberos ticket, and is not supported here;"
         f" use {', '.join(MECHANISMS)}"
+    )
+
+
+def _instead(properties: Properties) -> str:
+    handler = properties.get("sasl.client.callback.handler.class")
+    if handler is None:
+        return ""
+    return (
+        f", nor its class {handler.text[:200]!r}; where the brokers offer OAUTHBEARER too, use {_TOKEN_FILE}"
     )
 
 

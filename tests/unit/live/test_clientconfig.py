@@ -132,6 +132,37 @@ def test_keys_that_do_not_matter_are_silent_and_unknown_ones_are_told(load: Load
             3,
             "expected an http, https or file URL",
         ),
+        (
+            f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.jaas.config={OAUTH};\n"
+            "sasl.login.callback.handler.class=io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
+            4,
+            "JaasClientOauthLoginCallbackHandler' is not supported, since it is a class that only Java can run: use"
+            " sasl.oauthbearer.token.endpoint.url=",
+        ),
+        (
+            f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.jaas.config={OAUTH};\n"
+            "sasl.oauthbearer.token.endpoint.url=https://x/\n"
+            "sasl.oauthbearer.jwt.retriever.class=org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever",
+            5,
+            "oauthbearer.JwtBearerJwtRetriever' is not supported",
+        ),
+        (
+            "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n"
+            "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+            2,
+            "'AWS_MSK_IAM' is not supported, nor its class 'software.amazon.msk.auth.iam.IAMClientCallbackHandler'",
+        ),
+        (
+            f"security.protocol=SASL_SSL\nsasl.mechanisms=PLAIN\nsasl.username=u\nsasl.password={SECRET}",
+            2,
+            "sasl.mechanisms is a key of librdkafka's clients, and this file is read as those of Java's: write"
+            " sasl.mechanism",
+        ),
+        (
+            f"{SASL_PLAIN}sasl.username=u\nsasl.password={SECRET}",
+            3,
+            "sasl.username is a key of librdkafka's clients",
+        ),
         ("security.protocol=SSL\nssl.truststore.location=/no/such.p12", 2, "/no/such.p12 cannot be read"),
         (
             "security.protocol=SSL\nssl.enabled.protocols=SSLv3",
