@@ -156,7 +156,7 @@ def _verdicts(
         PartitionFacts(
             survey,
             elr_enabled,
-            _flag(config),
+            elects_uncleanly(config),
             failed_disks=failed_disks,
             compacted=compacted,
             in_sync=in_sync,
@@ -164,7 +164,8 @@ def _verdicts(
     )
 
 
-def _flag(config: Mapping[str, str] | Unknown) -> bool | Unknown:
+def elects_uncleanly(config: Mapping[str, str] | Unknown) -> bool | Unknown:
+    """Whether a topic with that effective configuration elects uncleanly by itself."""
     if isinstance(config, Unknown):
         return config
     value = config.get(UNCLEAN_ELECTION)

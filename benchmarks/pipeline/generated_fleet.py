@@ -180,7 +180,9 @@ def batch(random: np.random.Generator, numbers: Array, states: Array) -> pa.Reco
         "min_isr_unknown": pa.nulls(count, UNKNOWN),
         "reassigning": pa.array(~nothing),
         "reassigning_unknown": pa.nulls(count, UNKNOWN),
+        "acting_leaders": empty,
         "marks": _lists(pa.array([], pa.string()), np.zeros(count + 1, np.int32)),
+        "unclean_elections": pa.array(~nothing),
         "replicas": _lists(_replicas(random, brokers), np.arange(count + 1, dtype=np.int32) * 3),
         "deleted": pa.array(~nothing),
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.exposure.cluster_brokers import brokers_of
 from pipeline.exposure.exposure_summary import SummaryRows, quarantined
 from pipeline.exposure.failure_counts import TOPIC
 from pipeline.exposure.fleet import DETAILED, fleet_rows
@@ -17,6 +16,7 @@ from pipeline.exposure.merged_counts import MERGED, merged
 from pipeline.exposure.what_if import NOTHING_ASKED, WhatIf, check_names
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget, append_rows
+from pipeline.snapshot.newest_observations import newest_observations
 from pipeline.snapshot.state_sources import Sources
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import (
@@ -71,7 +71,7 @@ def run(spark: Any, sources: Sources, target: RunTarget, what_if: WhatIf = NOTHI
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
     twice = duplicates_of(spark, sources)
-    brokers = brokers_of(sources)
+    brokers = {name: row["brokers"] for name, row in newest_observations(sources).items()}
     names = {name: _names_of(mine) for name, mine in brokers.items()}
     check_names(what_if, names.values())
     parts = 1 + sum(chain.newest.partitions for chain in sources.chains) // PART

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.errors import naming_input
-from pipeline.exposure.cluster_brokers import brokers_of
 from pipeline.exposure.exposure_summary import quarantined
 from pipeline.exposure.fix_choice import MIN_ISR, NOT_FIXED, FixLimits, fixes_of_cluster
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobOutput, RunTarget, append_rows
+from pipeline.snapshot.newest_observations import newest_observations
 from pipeline.snapshot.state_sources import Sources
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import FIX, FIXES, QUARANTINED_ROWS
@@ -37,7 +37,7 @@ def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> d
     from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
-    brokers = brokers_of(sources)
+    brokers = {name: row["brokers"] for name, row in newest_observations(sources).items()}
     racks = {name: {row["id"]: row["rack"] for row in rows} for name, rows in brokers.items()}
     twice = duplicates_of(spark, sources)
     found = compute(spark, sources, FixTasks(racks, limits.goal), twice).persist()

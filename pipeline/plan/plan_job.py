@@ -19,6 +19,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 if TYPE_CHECKING:
+    from pipeline.plan.decide_rows import Clusters
     from pipeline.plan.plan_tasks import PlanFiles
 
 
@@ -31,10 +32,19 @@ def planned_rows(
     from pipeline.row_tasks import compute  # noqa: PLC0415
 
     twice = duplicates_of(spark, sources)
-    rows = compute(spark, sources, PlanTasks(ranking, strategy, everything), twice)
+    tasks = PlanTasks(ranking, strategy, everything, clusters_of(sources))
+    rows = compute(spark, sources, tasks, twice)
     if twice is None:
         return rows
     return rows.unionByName(twice.mapInArrow(quarantined_rows, ddl(PLANNED)))
+
+
+def clusters_of(sources: Sources) -> Clusters:
+    """What the newest observation of each cluster tells. Raises PipelineError."""
+    from pipeline.plan.decide_rows import cluster_facts  # noqa: PLC0415  # needs an extra
+    from pipeline.snapshot.newest_observations import newest_observations  # noqa: PLC0415
+
+    return {name: cluster_facts(row) for name, row in newest_observations(sources).items()}
 
 
 def outcome(
@@ -51,7 +61,7 @@ def outcome(
     """
     from pipeline.plan.plan_tasks import PlanFiles  # noqa: PLC0415  # needs an extra
 
-    tasks = PlanFiles(ranking, strategy, everything, target.root.uri, target.run_id)
+    tasks = PlanFiles(ranking, strategy, everything, clusters_of(sources), target.root.uri, target.run_id)
     sources, summary_of_run = leaving_out_undecodable(
         spark, sources, target.discard, lambda found: write_plans(spark, found, tasks, target)
     )

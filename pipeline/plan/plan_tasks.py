@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.plan import plan_summary
-from pipeline.plan.decide_rows import planned, quarantined
+from pipeline.plan.decide_rows import Clusters, planned, quarantined
 from pipeline.plan.row_checks import COLUMNS
 from pipeline.row_tasks import RowTasks
 from pipeline.snapshot.input_splits import Reading
@@ -20,18 +20,29 @@ from pipeline.tables.task_files import write_files
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
-READ = frozenset({*COLUMNS, "marks"})
-UNREAD = frozenset({"log_dir", "size"})
-"""The fields of a replica's location, which no rule uses."""
+READ = frozenset(
+    {
+        *COLUMNS,
+        "marks",
+        "min_isr",
+        "min_isr_unknown",
+        "offline_replicas",
+        "unclean_elections",
+        "acting_leaders",
+    }
+)
+UNREAD = frozenset({"log_dir"})
+"""The field of a replica that no rule uses."""
 
 
 @dataclass(frozen=True)
 class PlanTasks(RowTasks):
-    """Plans rows; ``everything``: online partitions too."""
+    """Plans rows; ``everything``: online partitions too; ``clusters``: what else is known of each cluster."""
 
     ranking: Ranking
     strategy: Strategy
     everything: bool
+    clusters: Clusters
 
     @property
     def reading(self) -> Reading:
@@ -43,7 +54,7 @@ class PlanTasks(RowTasks):
 
     def computed(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
-            yield from planned(batch, self.ranking, self.strategy)
+            yield from planned(batch, self.ranking, self.strategy, self.clusters)
 
 
 def quarantined_rows(batches: Iterable[Any]) -> Iterator[Any]:

@@ -13,10 +13,9 @@ from pipeline.errors import PipelineError
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.results import JobResult
 from pipeline.tables.schemas import PLANS
-from recovery.loss import Loss
-from recovery.model import EpochSpan, Standing, TopicPartition
-from recovery.plan.topic_marks import MAY_BE_COMPACTED, Mark
-from recovery.plan.values import Header, NotElected, Plan, PlanCandidate, PlanRow, Silent
+from recovery.model import TopicPartition
+from recovery.plan.read import row_from_json
+from recovery.plan.values import Header, NotElected, Plan, PlanRow
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 
@@ -26,15 +25,16 @@ BATCH = 20_000
 def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
     """The plan of that cluster, sorted by topic and partition; the same result always gives the same plan.
 
-    Raises PipelineError if the result has nothing of that cluster.
+    Raises PipelineError if the result has nothing of that cluster, or is of an earlier version.
     """
+    ranking = Ranking(result.asked["ranking"])
     rows: list[PlanRow] = []
     not_elected: list[NotElected] = []
     found = False
     for row in read_rows(result, cluster_id):
         found = True
         if row["verdict"] == DecisionKind.ELECT:
-            rows.append(plan_row(row))
+            rows.append(_plan_row(row, ranking, result))
         elif row["topic"] is not None and row["partition"] is not None:
             # A row without a partition has only a reason, which is in the result's summary.
             not_elected.append(_not_elected(row))
@@ -48,7 +48,7 @@ def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
         _taken_at(result, cluster_id),
         made_by,
         result.tool_version,
-        Ranking(result.asked["ranking"]),
+        ranking,
         Strategy(result.asked["strategy"]),
     )
     return Plan(
@@ -81,46 +81,10 @@ def _not_elected(row: Mapping[str, Any]) -> NotElected:
     return NotElected(tp, verdict, tuple(row["waits_for"]), row["reason"], leader)
 
 
-def plan_row(row: Mapping[str, Any]) -> PlanRow:
-    """The plan's row, as :func:`recovery.plan.make.make_plan` would have made it."""
-    marks = tuple(Mark(mark) for mark in row["marks"] or ())
-    candidates = tuple(candidate(one) for one in row["candidates"])
-    if len(row["assignment"]) > 1 and not set(marks).isdisjoint(MAY_BE_COMPACTED):
-        candidates = tuple(one._replace(loss=one.loss._replace(compacted=None)) for one in candidates)
-    return PlanRow(
-        TopicPartition(row["topic"], row["partition"]),
-        row["topic_id"],
-        row["leader_epoch"],
-        tuple(row["assignment"]),
-        tuple(row["election_order"]),
-        candidates,
-        tuple(Silent(one["broker"], Standing(one["standing"])) for one in row["silent"]),
-        row["reason"],
-        marks,
-        row["other_ranking_leader"],
-        tuple(row["clean_electors"]),
-    )
-
-
-def candidate(row: Mapping[str, Any]) -> PlanCandidate:
-    """A candidate with its preconditions and its loss."""
-    return PlanCandidate(
-        row["broker"],
-        Standing(row["standing"]),
-        row["leader_epoch"],
-        row["last_epoch"],
-        row["log_end"],
-        row["log_start"],
-        row["high_watermark"],
-        _loss(row["loss"]),
-    )
-
-
-def _loss(row: Mapping[str, Any]) -> Loss:
-    return Loss(
-        row["at_least"], row["at_most"], _spans(row["tail"]), _spans(row["head"]), tuple(row["unanswered"])
-    )
-
-
-def _spans(rows: list[Mapping[str, int]]) -> tuple[EpochSpan, ...]:
-    return tuple(EpochSpan(row["epoch"], row["start"], row["end"]) for row in rows)
+def _plan_row(row: Mapping[str, Any], ranking: Ranking, result: JobResult) -> PlanRow:
+    if row["plan_row"] is None:
+        raise PipelineError(
+            f"{result.place.uri}: an earlier version of ktriage made this plan, without what it loses of the"
+            " acknowledged records; run ktriage pipeline plan again"
+        )
+    return row_from_json(row["plan_row"], ranking)

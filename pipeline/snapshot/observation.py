@@ -81,7 +81,7 @@ SCHEMA = pa.schema([OBSERVATIONS.schema.field(name) for name in COLUMNS])
 
 
 def to_row(observation: Observation, **more: Any) -> pa.Table:
-    """Its row; ``more``: brokers and quorum."""
+    """Its row; ``more``: brokers, quorum and ``elr_enabled``."""
     fields = {name: getattr(observation, name) for name in COLUMNS}
     row = fields | {"day": observation.day} | more
     return pa.Table.from_pylist([row], OBSERVATIONS.schema)

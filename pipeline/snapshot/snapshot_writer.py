@@ -59,6 +59,7 @@ class SnapshotWriter:
         self._rows = self._offline = 0
         self.brokers: list[dict[str, Any]] = []
         self.quorum: dict[str, Any] | None = None
+        self.elr_enabled: bool | None = None
 
     def __enter__(self) -> SnapshotWriter:
         return self
@@ -110,7 +111,7 @@ class SnapshotWriter:
         if self._rows:
             append(self._root, PARTITION_STATES, lambda: self._spooled(observation), self._spool.tell())
         quorum = None if self.quorum is None else {name.name: None for name in QUORUM} | self.quorum
-        row = to_row(observation, brokers=self.brokers, quorum=quorum)
+        row = to_row(observation, brokers=self.brokers, quorum=quorum, elr_enabled=self.elr_enabled)
         append(self._root, OBSERVATIONS, lambda: row)
         return observation
 

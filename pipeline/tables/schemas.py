@@ -20,6 +20,7 @@ PARTITIONS = pa.schema(
     [
         *list(SURVEYS)[:-1],
         ("marks", pa.list_(pa.string())),
+        ("unclean_elections", pa.bool_()),  # the topic elects uncleanly by itself; null: not known
         SURVEYS.field("replicas"),
         ("deleted", pa.bool_()),  # in changes: the partition is gone
     ]
@@ -131,6 +132,7 @@ OBSERVATIONS = TableDefinition(
             ("schema_version", pa.int32()),
             ("brokers", pa.list_(BROKER)),
             ("quorum", QUORUM),
+            ("elr_enabled", pa.bool_()),  # eligible.leader.replicas.version is above 0; null: not known
             ("asked", pa.string()),  # the cluster as it was named: bootstrap servers or a profile
             (
                 "clock_behind_ms",
@@ -211,6 +213,11 @@ PLANNED = pa.schema(
         ("candidates", pa.list_(pa.struct([*CANDIDATE.items(), ("loss", LOSS)]))),
         ("silent", pa.list_(pa.struct([("broker", pa.int32()), ("standing", pa.string())]))),
         ("marks", pa.list_(pa.string())),
+        (
+            "acknowledged",
+            pa.string(),
+        ),  # of the chosen, else of the best, as ktriage plan says it; null: not judged
+        ("plan_row", pa.string()),  # where somebody is elected: its row of a plan file, JSON
     ]
 )
 """A row of the plan."""

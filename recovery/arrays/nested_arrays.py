@@ -4,7 +4,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,14 +135,3 @@ def thousands(values: Array) -> Any:
         return text(values)
     grouped = joined(thousands(values // 1000), ",", _THREE_DIGITS.take(pa.array(values % 1000)))
     return pc.if_else(pa.array(large), grouped, text(values))
-
-
-def merged(rows: int, parts: Sequence[tuple[Array, Any]]) -> Any:
-    """One column from several parts, each with its rows; a row is in one part at most, and null if it is in
-    none.
-    """
-    kind = parts[0][1].type
-    place = np.full(rows, -1)
-    place[np.concatenate([which for which, _ in parts])] = np.arange(sum(len(which) for which, _ in parts))
-    whole = pa.concat_arrays([column.cast(kind) for _, column in parts])
-    return whole.take(pa.array(place, mask=place < 0))

@@ -51,6 +51,7 @@ SURVEYS = pa.schema(
         ("min_isr_unknown", UNKNOWN),
         ("reassigning", pa.bool_()),
         ("reassigning_unknown", UNKNOWN),
+        ("acting_leaders", BROKERS),  # by their own state, though the controller has another; null: not asked
         ("replicas", pa.list_(REPLICA)),
     ]
 )
@@ -79,6 +80,10 @@ def survey_batch(surveys: Sequence[Survey]) -> pa.RecordBatch:
         "min_isr_unknown": _why(min_isr),
         "reassigning": _known(reassigning),
         "reassigning_unknown": _why(reassigning),
+        "acting_leaders": [
+            [r.broker for r in survey.replicas if isinstance(r.log, ReplicaLog) and r.log.leads]
+            for survey in surveys
+        ],
         "replicas": _lists([len(survey.replicas) for survey in surveys], _replicas(surveys)),
     }
     return pa.RecordBatch.from_arrays([_array(columns[f.name], f.type) for f in SURVEYS], schema=SURVEYS)

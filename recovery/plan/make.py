@@ -155,20 +155,33 @@ def plan_row(survey: Survey, decision: Decision, ranking: Ranking, marks: tuple[
     if isinstance(ranked, Unknown) or decision.leader not in reported:
         raise PlanError(f"{survey.tp}: broker {decision.leader} did not report its log")
     state = survey.state
-    losses: _Losses = {}
     return PlanRow(
         survey.tp,
         state.topic_id,
         state.leader_epoch,
         state.replicas,
         decision.order,
-        tuple([_candidate(survey, candidate, losses, decision.judged) for candidate in ranked]),
-        tuple([Silent(r.broker, r.standing) for r in survey.replicas if r.broker not in reported]),
+        plan_candidates(survey, ranked, decision.judged),
+        silent_replicas(survey, ranked),
         one_line(decision.reason),
         marks,
         decision.other_ranking_leader,
         clean_electors(survey),
     )
+
+
+def plan_candidates(
+    survey: Survey, ranked: Iterable[Candidate], judged: PartitionVerdicts | None
+) -> tuple[PlanCandidate, ...]:
+    """The ranked replicas, in their order, with what the choice of each loses."""
+    losses: _Losses = {}
+    return tuple([_candidate(survey, candidate, losses, judged) for candidate in ranked])
+
+
+def silent_replicas(survey: Survey, ranked: Iterable[Candidate | PlanCandidate]) -> tuple[Silent, ...]:
+    """The replicas that are not ranked."""
+    reported = {candidate.broker for candidate in ranked}
+    return tuple([Silent(r.broker, r.standing) for r in survey.replicas if r.broker not in reported])
 
 
 # Equal logs lose the same, and most replicas of a partition are equal.

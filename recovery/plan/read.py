@@ -67,6 +67,14 @@ def from_json(text: str) -> Plan | BarePlan:
         raise PlanError(str(wrong)) from None
 
 
+def row_from_json(text: str, ranking: Ranking) -> PlanRow:
+    """The row in text that :func:`recovery.plan.write.row_json` wrote. Raises PlanError."""
+    try:
+        return _led(0, _row(read_document(text, {})), ranking)
+    except FieldError as wrong:
+        raise PlanError(str(wrong)) from None
+
+
 class _Row(Protocol):
     @property
     def tp(self) -> TopicPartition: ...

@@ -35,7 +35,7 @@ def to_json(plan: Plan) -> str:
     head = f'{{"warning": {_text(WARNING)},\n{_header(plan.header)},\n'
     if plan.steps:
         head += f'"steps": [\n{_lines(map(_text, plan.steps))}],\n'
-    partitions = f'"partitions": [\n{_lines(map(_row, plan.rows))}],\n'
+    partitions = f'"partitions": [\n{_lines(map(row_json, plan.rows))}],\n'
     rows = [f'"notElected": [\n{_lines(map(_not_elected, plan.not_elected))}]']
     if plan.groups:
         rows.append(f'"groups": [\n{_lines(map(_affected_group, plan.groups))}]')
@@ -95,7 +95,8 @@ def utc_text(when: datetime) -> str:
     return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _row(row: PlanRow) -> str:
+def row_json(row: PlanRow) -> str:
+    """The row as it stands in a plan file."""
     tp, topic_id, leader_epoch, replicas, order, candidates, unanswered, reason, marks, *_ = row
     successor = row.successor
     fields = [

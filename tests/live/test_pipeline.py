@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.plan_files import read
+from pipeline.snapshot.survey_rows import survey_of
 from pipeline.storage import storage_path
 from recovery.plan.make import make_plan
 from recovery.plan.values import Plan, PlanRow
@@ -21,7 +22,6 @@ from tests.live.incident_steps import Counts, stale_long_tails
 from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.unit.cli.command_process import command_line, environment, invoke
 from tests.unit.pipeline.read_states import state_of
-from tests.unit.pipeline.read_surveys import survey_of
 
 CLUSTER = rescue_incident.CLUSTER
 TOPICS = {"payments": Counts(40, 30, 20), "audit": Counts(10, 5, 5)}

@@ -57,7 +57,7 @@ def _replica(random: Random, broker: int, alike: ReplicaLog | None) -> Replica:
     standing = random.choices(tuple(Standing), (7, 1, 1, 1))[0]
     if random.random() < 0.15:
         return Replica(broker, standing, Unknown(Why.NOT_ANSWERED, "refused"))
-    log = alike or _log(random)
+    log = (alike or _log(random))._replace(leads=True if random.random() < 0.05 else None)
     if random.random() < 0.06:
         why = random.choice((Why.NOT_ALLOWED, Why.NOT_ANSWERED, Why.FAILED))
         log = log._replace(lineage=Unknown(why, "needs READ on topic 'it's'"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from backends.base.answers import (
     SurveyRequest,
 )
 from backends.base.errors import BackendError
+from backends.base.judged_partitions import elects_uncleanly
 from backends.base.protocol import Backend, Progress
 from console.operations.survey.partition_picture import tasks
 from pipeline.errors import PipelineError
@@ -29,6 +30,7 @@ from pipeline.snapshot.state_sources import newest_topic_ids
 from pipeline.snapshot.survey_rows import Fingerprints, batch_of
 from pipeline.snapshot.upkeep import FULL_EVERY
 from pipeline.storage import StoragePath
+from recovery.acknowledged.partition_facts import NOT_ASKED
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import PartitionState, Unknown
 from recovery.plan.topic_marks import marks
@@ -199,6 +201,7 @@ class Series:
                 writer.partitions(prints.gone())
             writer.brokers = list(_broker_rows(cluster, contacts, log_dirs.result()))
             writer.quorum = _quorum_row(quorum.result())
+            writer.elr_enabled = None if isinstance(cluster.elr_enabled, Unknown) else cluster.elr_enabled
             series = self._series if prints else ""
             # The clock may also be set back while the snapshot is taken.
             now = taking.clock()
@@ -255,7 +258,16 @@ class Series:
             if contact.broker not in contacts or contact.problem is not None:
                 contacts[contact.broker] = contact
         topic_configs = configs.result()
-        return batch_of(result.surveys, {topic: marks(topic, topic_configs.get(topic)) for topic in topics})
+        return batch_of(
+            result.surveys,
+            {topic: marks(topic, topic_configs.get(topic)) for topic in topics},
+            {topic: _elects_uncleanly(topic_configs.get(topic)) for topic in topics},
+        )
+
+
+def _elects_uncleanly(config: Mapping[str, str] | Unknown | None) -> bool | None:
+    answer = NOT_ASKED if config is None else elects_uncleanly(config)
+    return None if isinstance(answer, Unknown) else answer
 
 
 def _milliseconds(behind: timedelta) -> int:

@@ -9,21 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.plan.decide_rows import planned
-from pipeline.plan.result_to_plan import candidate, plan_row
+from pipeline.plan.decide_rows import NOTHING_KNOWN, judged_row, planned
 from pipeline.plan.row_checks import flaws
-from pipeline.snapshot.survey_rows import batch_of
+from pipeline.snapshot.survey_rows import batch_of, survey_of
 from pipeline.tables.schemas import PLANNED
+from recovery.acknowledged.candidate_verdicts import partition_verdicts
+from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.model import Survey, TopicPartition, Unknown
 from recovery.plan.make import make_plan
+from recovery.plan.read import row_from_json
+from recovery.plan.topic_marks import Mark
 from recovery.plan.values import Header
+from recovery.plan.write import to_json
 from recovery.ranking import Ranking, rank
 from recovery.strategy import DecisionKind, Strategy, decide
+from recovery.wording.verdict_text import short_verdict
 from tests.pipeline.partition_histories import partition
 from tests.pipeline.survey_strategies import NOON, surveys
 from tests.repetitions import repetitions
 
-PARTITIONS = 1000
+PARTITIONS = 250
 
 
 def rows_of(batch: Any, ranking: Ranking, strategy: Strategy) -> list[dict[str, Any]]:
@@ -45,7 +50,8 @@ def test_every_ranking_and_strategy_agrees_with_the_rules_on_every_row(seed: int
 
 
 def _agrees(row: dict[str, Any], survey: Survey, ranking: Ranking, strategy: Strategy) -> None:
-    wanted = decide(survey, ranking, strategy)
+    judged = partition_verdicts(PartitionFacts(survey, compacted=False)) if survey.state.offline else None
+    wanted = decide(survey, ranking, strategy, judged)
     assert (row["verdict"], row["reason"]) == (wanted.verdict.value, wanted.reason), survey
     assert row["chosen"] == wanted.leader, survey
     assert tuple(row["election_order"]) == wanted.order, survey
@@ -54,13 +60,33 @@ def _agrees(row: dict[str, Any], survey: Survey, ranking: Ranking, strategy: Str
     header = Header("p", "c", NOON, "me", "0.1.0", ranking, strategy)
     if wanted.verdict is DecisionKind.ELECT:
         (of_rules,) = make_plan(header, [(survey, wanted)]).rows
-        # A snapshot does not ask the brokers whether they still lead: only a plan that is made live tells it.
-        candidates = tuple(one._replace(still_writes=False) for one in of_rules.candidates)
-        assert plan_row(row) == of_rules._replace(candidates=candidates), survey
+        assert row_from_json(row["plan_row"], ranking) == of_rules, survey
+        chosen = next(one for one in row["candidates"] if one["broker"] == row["chosen"])
+        assert chosen["loss"]["at_least"] == of_rules.chosen.loss.at_least
+        assert chosen["loss"]["at_most"] == of_rules.chosen.loss.at_most
+        assert row["acknowledged"] == short_verdict(of_rules.chosen.verdict)
     elif survey.state.offline:
         ranked = rank(survey, ranking)
         brokers = [] if isinstance(ranked, Unknown) else [one.broker for one in ranked]
-        assert [candidate(one).broker for one in row["candidates"] or ()] == brokers, survey
+        assert [one["broker"] for one in row["candidates"] or ()] == brokers, survey
+        assert row["plan_row"] is None
+
+
+def test_a_plan_file_made_of_the_rows_is_the_plan_that_the_rules_make() -> None:
+    """Of every detail: what an edit, a review and ``apply`` go by."""
+    told = [one for one in surveys(5, 200) if one.state.offline]
+    batch = batch_of(told, {"topic-1": (Mark.COMPACTED,)})
+    ranking, strategy = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
+    rows = [row for row in rows_of(batch, ranking, strategy) if row["plan_row"] is not None]
+    text = ",\n".join(row["plan_row"] for row in rows)
+    header = Header("p", "c", NOON, "me", "0.1.0", ranking, strategy)
+    of_rules = [survey_of(row) for row in batch.to_pylist()]
+    choices = [
+        (one, decide(one, ranking, strategy, judged_row(one, row, NOTHING_KNOWN)))
+        for one, row in zip(of_rules, batch.to_pylist(), strict=True)
+    ]
+    whole = to_json(make_plan(header, choices, {"topic-1": (Mark.COMPACTED,)}))
+    assert rows and text in whole
 
 
 def test_the_tests_surveys_reach_every_verdict() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.plan.plan_tasks import READ, UNREAD
-from pipeline.plan.row_checks import COLUMNS
 from pipeline.snapshot import input_splits
 from pipeline.snapshot.input_splits import ChainSplits, ClusterFiles, InputSplit
 from pipeline.snapshot.observation import SnapshotKind
@@ -113,7 +112,7 @@ def test_only_those_without_a_leader_are_read_and_those_that_tell_none(
 def test_a_batch_has_what_the_rules_look_at_and_where_it_is_from(tmp_path: Path) -> None:
     (piece,) = input_splits.split_files([written(storage_path(str(tmp_path)))], 1)
     batch = next(iter(input_splits.read(piece, reading(everything=True))))
-    assert set(batch.schema.names) == {*COLUMNS, "marks", "cluster_id", "snapshot"}
+    assert set(batch.schema.names) == {*READ, "cluster_id", "snapshot"}
     assert set(batch["cluster_id"].to_pylist()) == {"c"}
     replica = batch.schema.field("replicas").type.value_type
     assert not UNREAD & {field.name for field in replica}

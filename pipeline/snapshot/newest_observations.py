@@ -1,4 +1,4 @@
-"""The brokers of each cluster as its newest snapshot has them."""
+"""What the newest observation of each cluster tells besides its partitions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from pipeline.snapshot.state_sources import Sources
 from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
 from pipeline.tables.schemas import OBSERVATIONS
 
-_READ = pa.schema([OBSERVATIONS.schema.field(name) for name in ("snapshot", "brokers")])
+_READ = pa.schema([OBSERVATIONS.schema.field(name) for name in ("snapshot", "brokers", "elr_enabled")])
 
 
-def brokers_of(sources: Sources) -> dict[str, list[dict[str, Any]]]:
-    """Each broker as in :data:`pipeline.tables.schemas.BROKER`. Raises PipelineError.
+def newest_observations(sources: Sources) -> dict[str, dict[str, Any]]:
+    """By cluster id the ``brokers``, each as in :data:`pipeline.tables.schemas.BROKER`, and ``elr_enabled``. Raises
+    PipelineError.
 
     One row of each cluster is read, for which Spark would read the table's log and start a job.
     """
-    found: dict[str, list[dict[str, Any]]] = {one.full.cluster_id: [] for one in sources.chains}
+    found: dict[str, dict[str, Any]] = {
+        one.full.cluster_id: {"brokers": [], "elr_enabled": None} for one in sources.chains
+    }
     wanted = list(_files(sources))
     with ThreadPoolExecutor(PARALLEL) as pool:
         tables = pool.map(lambda pair: read_file(pair[1], _READ), wanted)
         for (chain, _), rows in zip(wanted, tables, strict=True):
             newest = rows.filter(pc.equal(rows["snapshot"], chain.newest.snapshot))
-            for brokers in newest["brokers"].to_pylist():
-                found[chain.full.cluster_id] += brokers or ()
+            for row in newest.to_pylist():
+                found[chain.full.cluster_id] = row | {"brokers": row["brokers"] or []}
     return found
 
 
