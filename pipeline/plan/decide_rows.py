@@ -97,10 +97,10 @@ def quarantined(batch: Any, flaw: Any) -> Any:
 def _decided(batch: Any, ranking: Ranking, strategy: Strategy, clusters: Clusters) -> Iterator[Any]:
     for start in range(0, max(batch.num_rows, 1), ROWS):
         rows = batch.slice(start, ROWS).to_pylist()
-        told = [
+        decided = [
             _row(row, ranking, strategy, clusters.get(row.get("cluster_id"), NOTHING_KNOWN)) for row in rows
         ]
-        yield pa.RecordBatch.from_pylist(told, PLANNED)
+        yield pa.RecordBatch.from_pylist(decided, PLANNED)
 
 
 _COPIED = ("cluster_id", "snapshot", "topic", "partition", "topic_id", "leader_epoch", "assignment", "marks")
