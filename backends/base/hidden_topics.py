@@ -1,6 +1,6 @@
 """Topics that the caller may not see, where log dirs alone cannot tell of them.
 
-A list of all topics silently leaves out those that may not be visible; the log dirs of the brokers have them. A broker
+A list of all topics silently leaves out those that may not be seen; the log dirs of the brokers have them. A broker
 that is down lists none, and a topic may have all its replicas on such brokers. The metadata log has every topic.
 """
 
@@ -55,7 +55,7 @@ class HiddenTopics:
         self._asked = float("-inf")
 
     async def resolved(self, backend: Backend, found: Partitions) -> Partitions:
-        """All partitions that may be visible, with the hidden topics by the metadata log; as they were where it could
+        """All partitions that may be seen, with the hidden topics by the metadata log; as they were where it could
         not be read.
         """
         clock = asyncio.get_running_loop().time
