@@ -39,8 +39,18 @@ def clients_jar(jar: Jar) -> Path:
     return path
 
 
+TIERED_STORAGE = "local-tiered-storage"
+"""The name of the cache directory with Kafka's remote storage for tests (LocalTieredStorage)."""
+
+
+def fetch_tiered_storage() -> None:
+    """Its jars, for remote.log.storage.manager.class.path. Raises TestbedError if a jar cannot be fetched."""
+    jars = maven_jars.read_lock(Path(__file__).with_name(f"{TIERED_STORAGE}.lock"))
+    maven_jars.fetched(jars, cache_directory(TIERED_STORAGE), "Kafka's remote storage for tests")
+
+
 def cache_directory(version: str) -> Path:
-    """The cache directory for the jars of that version, by the XDG base directory specification."""
+    """The cache directory for the jars of that version or name, by the XDG base directory specification."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "ktriage" / "kafka" / version
 
