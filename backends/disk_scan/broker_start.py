@@ -360,6 +360,25 @@ def _of_one_node(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
         yield StartEffect(ENDS, copies, why, "move all but one out of the log dirs")
 
 
+def same_batches_to(first: Path, second: Path) -> tuple[int | None, int]:
+    """Two logs compared by their batches (offset and checksum): from which offset on they differ, None: nowhere as
+    far as both have the offsets; and how many batches both have. Raises SegmentError.
+    """
+    ones, others, compared = _batches(first, torn=True), _batches(second, torn=True), 0
+    one, other = next(ones, None), next(others, None)
+    while one is not None and other is not None:
+        if one[0] == other[0]:
+            if one[1] != other[1]:
+                return one[0], compared
+            compared += 1
+            one, other = next(ones, None), next(others, None)
+        elif one[0] < other[0]:
+            one = next(ones, None)
+        else:
+            other = next(others, None)
+    return None, compared
+
+
 def _several(dirs: Sequence[ScannedDir], kind: str) -> list[list[tuple[str, ScannedLog]]]:
     """The partitions of which there are several folders of that kind, each folder with its log dir."""
     found: dict[tuple[str, int], list[tuple[str, ScannedLog]]] = {}
@@ -383,8 +402,8 @@ def _compared(first: Path, second: Path) -> str:
     return "both logs hold the same batches, by offsets and checksums"
 
 
-def _batches(folder: Path) -> Iterator[tuple[int, int]]:
-    """First offset and checksum of each batch. Raises SegmentError."""
+def _batches(folder: Path, *, torn: bool = False) -> Iterator[tuple[int, int]]:
+    """First offset and checksum of each batch. ``torn``: a damaged place is the end. Raises SegmentError."""
     try:
         names = sorted(path for path in folder.iterdir() if path.suffix == ".log" and path.stem.isdigit())
     except OSError as error:
@@ -393,6 +412,8 @@ def _batches(folder: Path) -> Iterator[tuple[int, int]]:
         with SegmentFile(path) as source:
             reader = SegmentReader(source, check_from=None)
             yield from ((batch.header.base_offset, batch.header.crc) for batch in reader)
+            if reader.defect is not None and torn:
+                return
             if reader.defect is not None:
                 raise SegmentError(f"{path}: {reader.defect.text}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from backends.disk_scan.broker_start import (
@@ -12,6 +12,7 @@ from backends.disk_scan.broker_start import (
     dir_effects,
     effects_together,
     missing_folders,
+    same_batches_to,
     unread_properties,
 )
 from backends.disk_scan.checkpoint_files import (
@@ -36,10 +37,11 @@ from backends.disk_scan.scan_values import (
     ScannedLog,
     StartEffect,
 )
-from backends.log_segments.segment_source import reason_of
+from backends.log_segments.segment_source import SegmentError, reason_of
 
 META = "meta.properties"
 _DEFAULT_DEPTH = ScanDepth()
+_SEVERAL = 2
 
 
 def scan_log_dirs(
@@ -51,7 +53,29 @@ def scan_log_dirs(
 ) -> DiskScan:
     """Every dir, in the order given; what cannot be read is in the values. Opens files for reading only."""
     dirs = tuple(_scan_dir(Path(path).absolute(), depth, progress) for path in paths)
-    return DiskScan(host, now_ms, depth.checksums, dirs, effects_together(dirs))
+    return DiskScan(host, now_ms, depth.checksums, dirs, effects_together(dirs), _metadata_batches(dirs))
+
+
+def _metadata_batches(dirs: Sequence[ScannedDir]) -> Mapping[str, tuple[int | None, int] | str]:
+    """The metadata logs of several nodes, each compared with the one that the report calls the longest."""
+    logs = [
+        (log.last_epoch, log.log_end, -found.node_id, found.path, log.folder)
+        for found in dirs
+        for log in found.logs
+        if (log.topic, log.partition, log.kind) == (METADATA_TOPIC, 0, LIVE)
+    ]
+    if len({node for _, _, node, _, _ in logs}) < _SEVERAL:
+        return {}
+    _, _, _, longest, folder = max(logs)
+    compared: dict[str, tuple[int | None, int] | str] = {}
+    for _, _, _, path, other in logs:
+        if path == longest:
+            continue
+        try:
+            compared[path] = same_batches_to(Path(longest, folder), Path(path, other))
+        except SegmentError as error:
+            compared[path] = str(error)
+    return compared
 
 
 def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None] | None) -> ScannedDir:

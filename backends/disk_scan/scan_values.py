@@ -6,7 +6,8 @@ Schema ``ktriage.disk-scan/1``, documented in docs/output.md. Offsets and epochs
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 SCHEMA = "ktriage.disk-scan/1"
@@ -126,7 +127,9 @@ class ScannedDir(NamedTuple):
 
 class DiskScan(NamedTuple):
     """All dirs of one scan. ``read_at_ms``: when it began, by the host's clock; ``checksums`` as it was asked.
-    ``together``: what a broker does at its start with several of the dirs.
+    ``together``: what a broker does at its start with several of the dirs. ``metadata_batches``: of the metadata
+    logs of several nodes, by the log dir: from which offset on its batches differ from those of the longest (None:
+    nowhere as far as both have the offsets), and how many are the same; text: why they were not compared.
     """
 
     host: str
@@ -134,6 +137,7 @@ class DiskScan(NamedTuple):
     checksums: str
     dirs: tuple[ScannedDir, ...]
     together: tuple[StartEffect, ...] = ()
+    metadata_batches: Mapping[str, tuple[int | None, int] | str] = MappingProxyType({})
 
     @property
     def at_start(self) -> tuple[StartEffect, ...]:

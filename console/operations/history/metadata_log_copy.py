@@ -8,6 +8,8 @@ from typing import NamedTuple
 from backends.base.errors import BackendError, LogDiverged, NotAllowed, NotOffered
 from backends.base.metadata_log_reader import LogBytes, LogSnapshot, MetadataLogBytes, ReadProgress
 from backends.base.protocol import Stop
+from backends.log_segments.segment_reader import SegmentReader
+from backends.log_segments.segment_source import SegmentBytes
 from console.errors import NotDone
 from console.operations.history.metadata_log_files import MetadataLogFiles
 
@@ -49,6 +51,7 @@ class MetadataLogCopier:
         self._pause = pause
         self._offsets = self._snapshots = 0
         self._high_watermark = -1
+        self._compares = files.last
 
     @property
     def copied(self) -> CopiedRange:
@@ -88,16 +91,44 @@ class MetadataLogCopier:
         """One answer of the controller; whether there was something to copy in it."""
         files = self._files
         try:
+            await self._compare()
             found = await self._source.read(files.next_offset, files.epoch, wait=wait)
         except LogDiverged:
             raise NotDone(
                 f"{files.path}: before offset {files.next_offset:,} the cluster's metadata log is another one than"
-                " the copy; nothing was written. Give a new directory"
+                " the copy, by its epochs, offsets or checksums; nothing was written. Give a new directory"
             ) from None
         if isinstance(found, LogSnapshot):
             self._take_snapshot(found)
             return True
         return self._take(found) > 0
+
+    async def _compare(self) -> None:
+        """Once, where an earlier run left a copy: its last batch must hold what the cluster's has. An epoch and an
+        offset alone another cluster with the same id may have too. Raises LogDiverged.
+        """
+        last = self._compares
+        if last is None:
+            return
+        found = await self._source.read(last.base_offset, last.leader_epoch)
+        self._compares = None
+        if isinstance(found, LogSnapshot) and found.end_offset > self._files.next_offset:
+            return  # the copy begins anew behind it
+        if isinstance(found, LogSnapshot):
+            self._say(
+                f"the cluster no longer has the copy's last batch, at offset {last.base_offset:,}: that the copy is"
+                " of the same log was compared by offset and epoch only"
+            )
+            return
+        headers = (header for header, _ in SegmentReader(SegmentBytes(found.data)))
+        now = next((header for header in headers if header.next_offset > last.base_offset), None)
+        if now is None or (now.base_offset, now.next_offset, now.leader_epoch, now.crc) != (
+            last.base_offset,
+            last.next_offset,
+            last.leader_epoch,
+            last.crc,
+        ):
+            raise LogDiverged(last.base_offset)
 
     def _take(self, found: LogBytes) -> int:
         took = self._files.take(found)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from backends.base.metadata_log_reader import LogBytes, LogSnapshot
 from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
-from backends.log_segments.batch_header import HEADER_SIZE, parse_header
+from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, parse_header
 from backends.log_segments.segment_reader import DefectKind, SegmentDefect, SegmentReader
 from backends.log_segments.segment_source import SegmentBytes, SegmentError, SegmentFile, reason_of
 from backends.metadata_log.batches import missing_offsets
@@ -54,7 +54,8 @@ class MetadataLogFiles:
 
     ``next_offset`` is where the log goes on, and ``epoch`` the leader epoch of the record before it. ``snapshot``
     is the name of the snapshot with which the log begins; "": it has its beginning. ``cut_bytes``: so many were
-    cut off the last segment, because they were no whole batch.
+    cut off the last segment, because they were no whole batch. ``last`` is the last batch that an earlier run left,
+    None: there is none.
     """
 
     def __init__(self, path: Path, cluster_id: str, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -68,6 +69,7 @@ class MetadataLogFiles:
         self.epoch = 0
         self.snapshot = ""
         self.cut_bytes = 0
+        self.last: BatchHeader | None = None
         self._directory = path / DIRECTORY
         self._cluster_id = cluster_id
         self._segment_bytes = segment_bytes
@@ -212,12 +214,12 @@ class MetadataLogFiles:
         """Checks every batch of the last segment; a torn end is cut off, and a segment without a batch removed."""
         with SegmentFile(path) as source:
             reader = SegmentReader(source)
-            expected, epoch = base, self.epoch
+            expected, epoch, last = base, self.epoch, None
             for header, _ in reader:
                 if header.base_offset != expected:
                     problem = missing_offsets(expected, header.base_offset)
                     raise InputError(f"{path}: {problem}; give a new directory")
-                expected, epoch = header.next_offset, header.leader_epoch
+                expected, epoch, last = header.next_offset, header.leader_epoch, header
             if reader.defect is not None and not _is_torn(source, reader.defect):
                 raise InputError(f"{path}: {reader.defect.text}; give a new directory")
             size, whole = source.size, reader.end_position
@@ -230,7 +232,7 @@ class MetadataLogFiles:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         self._segment = _Segment(fd, base, whole)
         os.ftruncate(fd, whole)
-        self.next_offset, self.epoch = expected, epoch
+        self.next_offset, self.epoch, self.last = expected, epoch, last
 
     # Writing
 

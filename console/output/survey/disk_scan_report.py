@@ -74,18 +74,37 @@ def metadata_lines(scan: DiskScan) -> Iterator[str]:
     ]
     if len({copy.node for copy in copies}) < 2:
         return
-    compared = compare_copies(copies)
+    compared = tuple(_by_content(one, scan) for one in compare_copies(copies))
     yield ""
     yield f"metadata log of {counted(len(copies), 'node')}, the longest first (by last epoch, then log end):"
     for one in compared:
-        yield printable(f"  {_copy_text(one, compared[0].copy)}")
+        yield printable(f"  {_copy_text(one, compared[0].copy)}{_batches_text(scan, one)}")
     most = on_majority(compared)
     if most is not None:
         share = f"{len(compared) // 2 + 1} of these {len(compared)}"
-        yield (
-            f"offsets below {offset(most)} have the same epochs on {share} (what the batches hold was not"
-            " compared); what was committed is in no file"
-        )
+        unread = any(isinstance(one, str) for one in scan.metadata_batches.values())
+        content = "" if unread else ", and the same batches by their checksums,"
+        same = f"have the same epochs{content} on {share}"
+        yield f"offsets below {offset(most)} {same}; what was committed is in no file"
+
+
+def _by_content(one: ComparedCopy, scan: DiskScan) -> ComparedCopy:
+    """Not the same from where its batches hold other records, whatever their epochs are."""
+    reported = scan.metadata_batches.get(one.copy.path)
+    differs = None if reported is None or isinstance(reported, str) else reported[0]
+    if differs is None or one.agrees_to is None:
+        return one
+    return one._replace(agrees_to=min(one.agrees_to, differs))
+
+
+def _batches_text(scan: DiskScan, one: ComparedCopy) -> str:
+    """How many batches of this copy were compared with those of the longest."""
+    reported = scan.metadata_batches.get(one.copy.path)
+    if reported is None:
+        return ""
+    if isinstance(reported, str):
+        return f"; what its batches hold was not compared ({reported})"
+    return f"; {counted(reported[1], 'batch', 'batches')} the same by checksum"
 
 
 def _lineage(log: ScannedLog) -> Lineage:

@@ -7,7 +7,7 @@ from pathlib import Path
 from recovery.membership.metadata_copies import MetadataCopy, compare_copies, on_majority
 from recovery.model import EpochSpan, Lineage
 from tests.unit.cli.command_process import invoke
-from tests.unit.disk_scan.log_dirs import add_partition, log_dir
+from tests.unit.disk_scan.log_dirs import add_partition, log_dir, segment_name
 from tests.unit.log_segments.segments import batch
 
 
@@ -42,10 +42,22 @@ def test_a_scan_of_several_nodes_compares_their_metadata_logs(tmp_path: Path) ->
     assert lines == [
         "  node 101: last epoch 3, log end 60",
         "  node 103: last epoch 2, log end 45; lacks 20 offsets of node 101, from 40 on;"
-        " 5 offsets from 40 on are another branch",
-        "  node 102: last epoch 1, log end 40; lacks 20 offsets of node 101, from 40 on",
-        "offsets below 40 have the same epochs on 2 of these 3 (what the batches hold was not compared);"
+        " 5 offsets from 40 on are another branch; 1 batch the same by checksum",
+        "  node 102: last epoch 1, log end 40; lacks 20 offsets of node 101, from 40 on;"
+        " 1 batch the same by checksum",
+        "offsets below 40 have the same epochs, and the same batches by their checksums, on 2 of these 3;"
         " what was committed is in no file",
     ]
+    segment = tmp_path / "102" / "__cluster_metadata-0" / segment_name(0)
+    segment.write_bytes(batch(0, 20, epoch=1) + batch(20, 20, epoch=1, payload=b"others"))
+    lines = invoke(
+        tmp_path, "ktriage", "disk", "scan", *(str(tmp_path / str(node)) for node in (101, 102))
+    ).out.splitlines()
+    assert lines[-2:] == [
+        "  node 102: last epoch 1, log end 40; lacks 60 offsets of node 101, from 0 on;"
+        " 40 offsets from 0 on are another branch; 0 batches the same by checksum",
+        "offsets below 0 have the same epochs, and the same batches by their checksums, on 2 of these 2;"
+        " what was committed is in no file",
+    ], "the epochs are the same, and the records are not"
     one = invoke(tmp_path, "ktriage", "disk", "scan", str(tmp_path / "101"))
     assert "metadata log of" not in one.out

@@ -98,6 +98,28 @@ def test_the_copy_has_the_bytes_of_the_log_and_both_readers_read_it(tmp_path: Pa
     assert read(tmp_path / "copy") == watched(tmp_path / "copy") == list(range(1, controller.end))
 
 
+def test_a_copy_is_not_continued_from_a_log_that_only_has_the_same_offsets_and_epochs(tmp_path: Path) -> None:
+    """Another cluster with the same id: its last batch has the same place, and another checksum."""
+    controller, other = Controller(), Controller()
+    controller.high_watermark = 10
+    copy(controller, tmp_path)
+    before = files_of(tmp_path)
+    other.batches = [
+        (at, data_batch(at, EPOCH, 5000 + at, VALUES) if at else data) for at, data in other.batches
+    ]
+    with pytest.raises(NotDone, match="another one than the copy, by its epochs, offsets or checksums"):
+        copy(other, tmp_path)
+    assert files_of(tmp_path) == before
+
+
+def test_where_the_last_batch_is_gone_from_the_cluster_that_is_said(tmp_path: Path) -> None:
+    controller = Controller()
+    controller.high_watermark = 10
+    copy(controller, tmp_path)
+    controller.start, controller.high_watermark = 10, controller.end
+    assert any("compared by offset and epoch only" in line for line in copy(controller, tmp_path))
+
+
 def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "copy"
     copy(Controller(), path)
@@ -305,7 +327,7 @@ def test_a_log_that_was_rewritten_before_the_end_of_the_copy_is_refused(tmp_path
     copy(controller, tmp_path)
     before = files_of(tmp_path)
     controller.end = 10
-    with pytest.raises(NotDone, match="another one than the copy; nothing was written"):
+    with pytest.raises(NotDone, match="another one than the copy, by its epochs"):
         copy(controller, tmp_path)
     assert files_of(tmp_path) == before
 
