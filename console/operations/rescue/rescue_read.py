@@ -59,7 +59,7 @@ class DiskUse(NamedTuple):
     ``partitions`` of those that were asked for are on them; ``strays`` of the logs the broker has set aside.
     ``answers``: the broker itself told its logs too.
     ``read`` are those of the partitions whose logs were compared, and whose branches are whole. ``reading``: what
-    the scan told.
+    the scan told. ``compared``: so many offsets of those logs, by epoch and offset.
     """
 
     broker: int
@@ -70,6 +70,7 @@ class DiskUse(NamedTuple):
     strays: int = 0
     read: tuple[DiskPartition, ...] = ()
     reading: DiskReading | None = None
+    compared: int = 0
 
     @property
     def useless(self) -> bool:
@@ -309,6 +310,7 @@ def _disk_uses(
             sum(stray.tp in asked for stray in reading.strays),
             _read_of(disks, reading.broker, results, compared),
             reading,
+            _offsets_compared(disks, reading.broker, compared),
         )
         for reading in disks.readings
     )
@@ -316,6 +318,15 @@ def _disk_uses(
 
 def _on_disk(reading: DiskReading) -> set[TopicPartition]:
     return {*reading.logs, *(stray.tp for stray in reading.strays)}
+
+
+def _offsets_compared(disks: RescueDisks, broker: int, compared: Sequence[Survey]) -> int:
+    return sum(
+        copy.log.log_end_offset - max(copy.log.log_start_offset, 0)
+        for survey in compared
+        for copy in disks.copies(survey.state)
+        if copy.broker == broker
+    )
 
 
 def _read_of(

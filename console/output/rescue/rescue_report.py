@@ -78,12 +78,17 @@ def disk_use_text(use: DiskUse) -> str:
             f"{use.log_dir} is of broker {use.broker}: {counted(use.offsets, 'offset')} are only on it{aside}"
         )
     if use.answers:
-        return f"{use.log_dir} is of broker {use.broker}, which answers: its answer counts, the disk adds no offset"
+        return (
+            f"{use.log_dir} is of broker {use.broker}, which answers: its answer counts, the disk adds no"
+            f" offset{_compared_text(use)}"
+        )
     aside = f", {_strays_text(use)} too" if use.strays else ""
-    return (
-        f"{use.log_dir} is of broker {use.broker}: it was read{aside}, and adds no offset (by epochs and offsets,"
-        " not by content)"
-    )
+    return f"{use.log_dir} is of broker {use.broker}: it was read{aside}, and adds no offset{_compared_text(use)}"
+
+
+def _compared_text(use: DiskUse) -> str:
+    """How far "nothing more" was looked at."""
+    return f" ({counted(use.compared, 'offset')} compared, by epoch and offset, not by content)"
 
 
 def _strays_text(use: DiskUse) -> str:
@@ -121,6 +126,7 @@ def rescued_fields(rescued: Rescued) -> dict[str, object]:
                 "offsets": one.offsets,
                 "answers": one.answers,
                 "strays": one.strays,
+                "compared": one.compared,
                 "leftOut": [
                     {"kind": kind, "folder": folder}
                     for kind, folder in (() if one.reading is None else one.reading.left_out)
@@ -206,4 +212,6 @@ def _problems(reading: RescueReading) -> list[dict[str, object]]:
 
 
 def _read_before(rescued: Rescued) -> str:
-    return f" ({rescued.read_before:,} by an earlier run)" if rescued.read_before else ""
+    if not rescued.read_before:
+        return ""
+    return f" ({rescued.read_before:,} by an earlier run: the same epochs and offsets, its files unchanged)"
