@@ -94,6 +94,11 @@ class DiskSwap:
     steps: tuple[SwapStep, ...]
     unplaced: tuple[TopicPartition, ...] = ()
 
+    @property
+    def awaited(self) -> tuple[TopicPartition, ...]:
+        """The replicas that are to be back in the ISR, those that may have been on it too."""
+        return tuple(sorted({*self.replicas, *self.unplaced}))
+
 
 def swap(
     cluster: DiskCluster,

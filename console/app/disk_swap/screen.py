@@ -227,6 +227,8 @@ def _nothing_wrong(place: LogDirPlace, now: SwapPicture) -> str:
 
 def _replicas_of_dir(now: SwapPicture) -> str:
     was_there = f"it held {counted(now.now.replicas, 'replica')}, {now.now.left:,} of them not in the ISR"
+    if now.found.unplaced:
+        was_there += f" ({len(now.found.unplaced):,} may have been on another disk of the broker)"
     lost = [danger.tp for danger in now.found.dangers if not danger.others]
     if not lost:
         return was_there

@@ -33,6 +33,9 @@ async def read_swap(
     disks = await read_log_dirs(backend, again=True)
     found = await disk_swap(backend, disks, place)
     replicas = found.replicas if before is None else tuple(sorted({*before.found.replicas, *found.replicas}))
+    unplaced = found.unplaced if before is None else tuple({*before.found.unplaced, *found.unplaced})
+    found = replace(found, replicas=replicas, unplaced=tuple(sorted(set(unplaced).difference(replicas))))
+    replicas = found.awaited
     left = waiting(disks.partitions.states, place, replicas)
     running = _runs(disks, place.broker)
     back = running and is_back(disks, place)
@@ -50,7 +53,7 @@ async def read_swap(
     )
     led_empty = [danger.tp for danger in found.dangers]
     stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
-    return SwapPicture(replace(found, replicas=replicas), now, stuck, disks.cluster.cluster_id, target)
+    return SwapPicture(found, now, stuck, disks.cluster.cluster_id, target)
 
 
 def _runs(disks: Disks, broker: int) -> bool:

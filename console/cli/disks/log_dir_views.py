@@ -50,15 +50,15 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
             return found, disks
         run.screen.out([] if run.json else swap_lines(found, disks, rows, run.target.arguments))
         with stop.in_flight():
-            return found, await _wait(run, backend, where, found.replicas, stop)
+            return found, await _wait(run, backend, where, found.awaited, stop)
 
     found, disks = run.read(job)
-    left = waiting(disks.partitions.states, where, found.replicas)
+    left = waiting(disks.partitions.states, where, found.awaited)
     if run.json:
         run.screen.out(swap_document(found, disks, run.target.arguments))
     elif wait:
         run.screen.out(
-            [f"{len(found.replicas) - len(left):,} of {len(found.replicas):,} replicas are in the ISR"]
+            [f"{len(found.awaited) - len(left):,} of {len(found.awaited):,} replicas are in the ISR"]
         )
     else:
         run.screen.out(swap_lines(found, disks, rows, run.target.arguments))

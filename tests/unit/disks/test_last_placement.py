@@ -122,6 +122,7 @@ async def test_a_replica_that_was_on_another_dir_of_the_broker_does_not_belong_t
     gone = Disks(down, Partitions(states), dirs, before, (log_dir(B, error="KAFKA_STORAGE_ERROR"),))
     swap = await disk_swap(cast("Backend", NoConfigs()), gone, LogDirPlace(1, B))
     assert (swap.replicas, swap.unplaced) == ((tp(1),), (tp(2), tp(3)))
+    assert swap.awaited == (tp(1), tp(2), tp(3))
     lines = [*swap_lines(swap, gone, 0, ())]
     assert lines[0].startswith(f"1:{B}: 1 replica known to belong there")
     assert "and 2 replicas of that broker that may have been there" in lines[1]
