@@ -26,8 +26,8 @@ class InitialState(NamedTuple):
     disks: dict[int, BrokerDisk]
 
 
-def initial_state(topology: Topology) -> InitialState:
-    """Raises KeyError if a topic names an unknown broker."""
+def initial_state(topology: Topology, cluster: str = "") -> InitialState:
+    """``cluster`` tells its topic ids from those of others. Raises KeyError if a topic names an unknown broker."""
     brokers = {spec.id: spec for spec in topology.brokers}
     disks = {spec.id: BrokerDisk(_log_dirs(spec)) for spec in topology.brokers}
     tracked = any(spec.log_dirs > 1 for spec in topology.brokers)
@@ -35,7 +35,7 @@ def initial_state(topology: Topology) -> InitialState:
     rows = {}
     for topic in topology.topics:
         rows[topic.name] = _row(topic, brokers, intern, tracked=tracked)
-    table = PartitionTable(rows)
+    table = PartitionTable(rows, cluster=cluster)
     for topic in topology.topics:
         _place(topic, table, disks, brokers)
     registrations = {

@@ -32,9 +32,11 @@ class Interner:
 
 
 class PartitionTable(SharingTable):
-    """A frozen mapping. The partitions of a topic are numbered from 0 without gaps, as in Kafka."""
+    """A frozen mapping. The partitions of a topic are numbered from 0 without gaps, as in Kafka. ``cluster``
+    makes its topic ids those of one cluster.
+    """
 
-    __slots__ = ("_counted", "_deleted", "_keys", "_names", "_size", "_topics")
+    __slots__ = ("_counted", "_deleted", "_keys", "_names", "_size", "_topics", "cluster")
 
     def __init__(
         self,
@@ -43,7 +45,10 @@ class PartitionTable(SharingTable):
         size: int = -1,
         deleted: Mapping[str, int] | None = None,
         names: Mapping[str, str] | None = None,
+        *,
+        cluster: str = "",
     ) -> None:
+        self.cluster = cluster
         self._topics = topics
         self._counted: tuple[tuple[Registration, int], ...] | None = None
         self._deleted = deleted or {}
@@ -69,10 +74,14 @@ class PartitionTable(SharingTable):
         """How often a topic of that name was deleted; the next one gets another id."""
         return self._deleted.get(topic, 0)
 
+    def id_of(self, topic: str) -> str:
+        """The id of the topic that has that name now, or comes next."""
+        return topic_id(topic, self.generation(topic), self.cluster)
+
     def names_by_id(self) -> Mapping[str, str]:
         """Every topic's name by its id; computed on first use."""
         if self._names is None:
-            self._names = {topic_id(name, self.generation(name)): name for name in self._topics}
+            self._names = {self.id_of(name): name for name in self._topics}
         return self._names
 
     def keys_of(self, topic: str) -> tuple[TopicPartition, ...]:
@@ -118,20 +127,25 @@ class PartitionTable(SharingTable):
         topics = dict(self._topics)
         for topic, row in rows.items():
             topics[topic] = tuple(row)
-        return PartitionTable(topics, self._keys, self._size, self._deleted, self._names)
+        return PartitionTable(
+            topics, self._keys, self._size, self._deleted, self._names, cluster=self.cluster
+        )
 
     def with_topic(self, topic: str, row: tuple[Registration, ...]) -> PartitionTable:
         """The table with one more topic."""
         keys = tuple(TopicPartition(topic, number) for number in range(len(row)))
         return PartitionTable(
-            {**self._topics, topic: row}, {**self._keys, topic: keys}, deleted=self._deleted
+            {**self._topics, topic: row},
+            {**self._keys, topic: keys},
+            deleted=self._deleted,
+            cluster=self.cluster,
         )
 
     def without_topic(self, topic: str) -> PartitionTable:
         """The table without one topic."""
         topics = {name: row for name, row in self._topics.items() if name != topic}
         deleted = {**self._deleted, topic: self.generation(topic) + 1}
-        return PartitionTable(topics, self._keys, deleted=deleted)
+        return PartitionTable(topics, self._keys, deleted=deleted, cluster=self.cluster)
 
 
 class _Items(ItemsView[TopicPartition, Registration]):
@@ -151,16 +165,19 @@ def _keys_of(topics: Mapping[str, tuple[Registration, ...]]) -> dict[str, tuple[
 
 
 @cache
-def topic_id(topic: str, generation: int = 0) -> str:
-    """A topic id as Kafka prints it: 22 characters of URL-safe base64. A topic created again has another."""
+def topic_id(topic: str, generation: int = 0, cluster: str = "") -> str:
+    """A topic id as Kafka prints it: 22 characters of URL-safe base64. A topic created again has another, and so
+    has one of that name in another cluster.
+    """
     again = f" {generation}" if generation else ""
-    digest = hashlib.sha256(f"topic {topic}{again}".encode()).digest()[:16]
+    digest = hashlib.sha256(f"{cluster}topic {topic}{again}".encode()).digest()[:16]
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def id_of(image: ClusterImage, topic: str) -> str:
     """The id of the topic that has that name now."""
-    return topic_id(topic, generation_of(image, topic))
+    table = image.partitions
+    return table.id_of(topic) if isinstance(table, PartitionTable) else topic_id(topic)
 
 
 def generation_of(image: ClusterImage, topic: str) -> int:

@@ -9,6 +9,7 @@ from backends.simulator.loop import MILLISECOND
 from backends.simulator.network import OPERATOR
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.timeline import Timeline
+from backends.simulator.topology import cluster_id
 from backends.simulator.world import World
 from recovery.model import TopicPartition
 
@@ -25,7 +26,7 @@ class Simulation:
     def __init__(self, scenario: Scenario, seed: int, *, strict: bool = False) -> None:
         self.scenario = scenario
         self.seed = seed
-        self.world = World(scenario.topology, seed)
+        self.world = World(scenario.topology, seed, cluster_id(scenario.name, seed))
         self.checker = Checker(self.world, strict=strict and not scenario.breaks)
         Timeline(self.world, scenario)
         for node in scenario.cannot_reach:

@@ -40,16 +40,16 @@ class World:
 
     ``image`` is the newest committed metadata, and ``committed_records`` the metadata log so far. ``files`` has
     min.insync.replicas in each broker's configuration file, which it reads at its start. Faults may be requested in
-    any state: a stopped node stays stopped.
+    any state: a stopped node stays stopped. ``cluster`` tells its topic ids from those of others.
     """
 
-    def __init__(self, topology: Topology, seed: int) -> None:
+    def __init__(self, topology: Topology, seed: int, cluster: str = "") -> None:
         self.topology = topology
         self.loop = Loop(seed)
         self.history = History(self.loop)
         self.network = Network(self.loop, topology.weather)
         self.events = EventBus()
-        loaded = initial_state(topology)
+        loaded = initial_state(topology, cluster)
         self.image: ClusterImage = loaded.metadata.image
         self.disks = loaded.disks
         self.files: dict[int, int] = {

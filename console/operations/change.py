@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 from console.errors import NotDone, Status, status_of
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, JournalRun
-from console.journal.unfinished_entries import Unfinished, unfinished
-from console.operations.elections.unfinished_orders import SettledOrders, refuse_open, settle_first
+from console.journal.unfinished_entries import Unfinished
+from console.operations.elections.unfinished_orders import (
+    SettledOrders,
+    refuse_open,
+    settle_first,
+    unfinished_here,
+)
 from console.plan_files import OTHER_PLACE
 from console.provenance import now, user, version
 from console.signals import StopRequest, Supervisor, status_of_signal
@@ -243,7 +248,7 @@ async def settle_orders(access: Access[Backend], run: ChangeRun[P]) -> None:
     Raises HalfDone if the operator does not agree, NotDone if an order could not be restored, and
     BackendError.
     """
-    found, operator = unfinished(run.cluster_id), run.operator
+    found, operator = await unfinished_here(access.reading, run.cluster_id), run.operator
     operator.finds(found)
     restore = bool(found.orders) and await operator.restores_first(found)
     settled = await settle_first(

@@ -43,6 +43,12 @@ def open_lines(found: Unfinished, running: LockHolder | None, now: datetime) -> 
 
 def unfinished_lines(found: Unfinished, now: datetime) -> Iterator[str]:
     """What an earlier run left, in a few lines, as it stands ``now``."""
+    if found.elsewhere:
+        left = counted(found.elsewhere, "other run")
+        yield (
+            f"{left} in this journal left something, on topics that this cluster does not have: they were deleted"
+            " since, or it is another cluster with the same id; nothing is done about it here"
+        )
     if found.orders:
         # A partition whose order was written twice, and once without an answer, is one assignment.
         assignments = list(dict.fromkeys(order.written.tp for order in found.orders))

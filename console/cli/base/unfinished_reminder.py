@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 class PresentCluster(NamedTuple):
     """The cluster as the command read it, to tell what became of disks that an election left unread. ``reported``:
     the disks of the journal that the command told of already; ``disks``: what became of them, where it looked
-    further.
+    further. ``topic_ids`` are those of all its topics, None where they are not known.
     """
 
     cluster: ClusterInfo
     states: Sequence[PartitionState]
     reported: Sequence[UnreadDisk] = ()
     disks: DiskStates | None = None
+    topic_ids: frozenset[str] | None = None
 
 
 def remind(run: Run, cluster_id: str, present: PresentCluster | None = None) -> bool:
@@ -49,7 +50,7 @@ def remind(run: Run, cluster_id: str, present: PresentCluster | None = None) -> 
         return False
 
 
-def resumes_first(cluster_id: str) -> bool:
+def resumes_first(cluster_id: str, topic_ids: frozenset[str] | None) -> bool:
     """Whether :func:`remind` will say that an earlier run is to be finished before everything else."""
     from console.journal.journal import running  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
@@ -57,7 +58,7 @@ def resumes_first(cluster_id: str) -> bool:
     try:
         if not _has_runs(cluster_id) or running(cluster_id) is not None:
             return False
-        return not replace(unfinished(cluster_id), entries=(), restores=()).nothing
+        return not replace(unfinished(cluster_id, topic_ids=topic_ids), entries=(), restores=()).nothing
     except (InputError, JournalError):
         return False
 
@@ -76,11 +77,14 @@ def _has_runs(cluster_id: str) -> bool:
 
 def _remind(run: Run, cluster_id: str, present: PresentCluster | None) -> bool:
     from console.journal.journal import running  # noqa: PLC0415
+    from console.journal.run_records import other_topics_text  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
     from console.output.resume_report import open_lines  # noqa: PLC0415
 
-    found = unfinished(cluster_id)
+    found = unfinished(cluster_id, topic_ids=None if present is None else present.topic_ids)
     found = replace(found, entries=())
+    if found.elsewhere:
+        run.screen.say(f"left out: {other_topics_text(found.elsewhere, cluster_id)}")
     if found.unread_disks:
         _say_disks(run, found.unread_disks, present)
     if found.nothing:

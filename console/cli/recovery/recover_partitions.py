@@ -127,7 +127,8 @@ def choose_leaders(
         why = "with this strategy no leader is elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
     shown_before = () if picture.stale else choices.recorded
-    present = PresentCluster(picture.cluster, [survey.state for survey in picture.surveys], shown_before)
+    states = [survey.state for survey in picture.surveys]
+    present = PresentCluster(picture.cluster, states, shown_before, topic_ids=picture.topic_ids)
     if not remind(run, picture.cluster.cluster_id, present):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE

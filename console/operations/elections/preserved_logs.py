@@ -16,6 +16,7 @@ from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.elections.election_batches import SUCCESS, Elected, RowFailure
 from console.operations.elections.plan_comparison import PreparedPlan
+from console.operations.elections.unfinished_orders import unfinished_here
 from console.operations.replication.heal_replicas import move_fields
 from console.operations.replication.keep_logs import LogKeeper, PreservationEnd, PreservedLog
 from recovery.controller.rules import MIN_ISR
@@ -222,7 +223,7 @@ class FinishKeeping(Change[Backend, Unfinished, PreservedLogs]):
         """This is what settles."""
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
-        return unfinished(cluster_id)
+        return await unfinished_here(cluster, cluster_id)
 
     def unsent(self, prepared: Unfinished) -> PreservedLogs | None:
         return None

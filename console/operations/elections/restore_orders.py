@@ -21,7 +21,13 @@ from console.journal.unfinished_entries import OpenEntry, OpenOrder, OpenRestore
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.election_batches import described
 from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
-from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders, restore, settle
+from console.operations.elections.unfinished_orders import (
+    OrderOutcome,
+    SettledOrders,
+    restore,
+    settle,
+    unfinished_here,
+)
 from console.operations.rescue.unread_disks import brokers_up
 from console.plan_files import read
 from recovery.assignment_order import WrittenOrder
@@ -63,7 +69,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
         return None if found.orders and replacement else SettledOrders()
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
-        found = unfinished(cluster_id)
+        found = await unfinished_here(cluster, cluster_id)
         return replace(found, elections=(), entries=(), restores=()) if self.before_replacement else found
 
     def unsent(self, prepared: Unfinished) -> SettledOrders | None:

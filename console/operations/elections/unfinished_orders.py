@@ -14,7 +14,7 @@ from console.errors import NotDone
 from console.journal.journal import Journal
 from console.journal.journal_lines import KafkaElectionKind
 from console.journal.run_records import remember_settled
-from console.journal.unfinished_entries import OpenElection, OpenOrder, OpenRestore, Unfinished
+from console.journal.unfinished_entries import OpenElection, OpenOrder, OpenRestore, Unfinished, unfinished
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -144,6 +144,16 @@ class _WritesAlive:
         return Row(tp, OrderOutcome.LEFT, why, until)
 
 
+async def unfinished_here(cluster: Backend, cluster_id: str) -> Unfinished:
+    """What earlier runs left open on this cluster, and nothing of another one with the same id: its orders would be
+    taken for changed by somebody else, and never be restored. Raises JournalError, BackendError.
+    """
+    found = unfinished(cluster_id)
+    if found.nothing and not found.unread_disks:
+        return found
+    return unfinished(cluster_id, topic_ids=(await cluster.partitions()).topic_ids)
+
+
 async def settle_first(
     backend: Backend, found: Unfinished, journal: Journal, stop: StopRequest, *, put_back: bool, resume: str
 ) -> SettledOrders:
@@ -155,7 +165,7 @@ async def settle_first(
     see :func:`refuse_open`.
     """
     if found.nothing:
-        if not (found.unread_disks or found.read_disks):
+        if not (found.unread_disks or found.read_disks or found.elsewhere):
             remember_settled(journal.path)
         return SettledOrders()
     # Nothing of these can be undone; what they did is seen in the state of the partitions.

@@ -12,6 +12,7 @@ from console.errors import Status
 from console.journal.unfinished_entries import OpenEntry, Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
+from console.operations.elections.unfinished_orders import unfinished_here
 from console.operations.replication.heal_replicas import journal_throttle, moves_of, throttle_left
 from console.operations.replication.heal_survey import heal_command
 from console.operations.replication.move_batches import MoveBatches, MoveEnd, copies, read_moves
@@ -49,7 +50,7 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
         """This is what settles."""
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
-        return unfinished(cluster_id)
+        return await unfinished_here(cluster, cluster_id)
 
     def unsent(self, prepared: Unfinished) -> tuple[FinishedHeal, ...] | None:
         return None

@@ -18,6 +18,7 @@ from console.journal.unfinished_entries import HEAL, OpenEntry, unfinished
 from console.journal.unread_disks import DISK_WAIVED, DiskPartition, waived_detail
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.operations.elections.unfinished_orders import unfinished_here
 from console.operations.replication.heal_survey import (
     HealReading,
     HealSelection,
@@ -115,7 +116,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
 
     async def settle(self, access: Access[Backend], run: ChangeRun[PreparedHeal]) -> None:
         """Raises NotDone while an earlier run's copies or throttles are open; an undo ends those itself."""
-        found = unfinished(run.cluster_id)
+        found = await unfinished_here(access.reading, run.cluster_id)
         run.operator.finds(found)
         if found.heals and not self.undo:
             raise NotDone(

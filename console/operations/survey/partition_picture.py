@@ -59,6 +59,7 @@ class Picture:
     are all partitions of the cluster with a leader and with replicas that are away, empty where ``health`` was not
     asked; ``unread`` is whose disks may hold what their leaders lack, empty where nobody judged. ``failed_before``
     are log dirs that had failed, of brokers that list none now. ``missing`` as in :class:`Selected`.
+    ``topic_ids`` are those of all topics of the cluster, None where they are not known.
     """
 
     cluster: ClusterInfo
@@ -81,6 +82,7 @@ class Picture:
     unread: DisksToRead = field(default_factory=DisksToRead)
     failed_before: tuple[LogDir, ...] = ()
     missing: Mapping[TopicPartition, str] = field(default_factory=dict)
+    topic_ids: frozenset[str] | None = None
 
     @property
     def may_hide_partitions(self) -> bool:
@@ -163,6 +165,7 @@ async def examine(
         else (),
         failed_before=before,
         missing=selected.missing,
+        topic_ids=whole_asked.result()[0].topic_ids if whole_asked else None,
     )
 
 

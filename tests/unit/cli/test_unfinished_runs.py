@@ -232,3 +232,29 @@ def test_a_run_in_progress_keeps_others_out(call: Caller) -> None:
     assert ended.status == 1
     assert sent(backend) == 0
     assert len(ended.err.splitlines()) == 1
+
+
+def test_what_was_left_on_another_cluster_with_the_same_id_is_left_to_it(call: Caller) -> None:
+    """Two clusters with the default id of an image: this one has none of the topics, so nothing of it is here."""
+    backend = cluster_of(1)
+    elsewhere = reordered(0)._replace(topic_id="topic-of-the-other-cluster")
+    interrupted((elsewhere,))
+    told = call.on(backend)("ktriage", "status", *ANY)
+    assert "left out: 1 run in the journal of memory-cluster names only topics" in told.err, told
+    assert "next: ktriage resume" not in told.err and "may have left" not in told.err, told
+    resumed = call.on(backend)("ktriage", "resume", *ANY)
+    assert resumed.status == 0 and sent(backend) == 0, resumed
+    assert "1 other run in this journal left something, on topics that this cluster does not have" in resumed.out
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    elected = call.on(backend)(*recover)
+    assert "finish" not in elected.err and sent(backend) > 0, elected
+    assert [order.written.topic_id for order in unfinished(CLUSTER_ID).orders] == [elsewhere.topic_id], (
+        "still open where it was left"
+    )
+
+
+def test_a_run_on_these_topics_is_still_to_be_finished(call: Caller) -> None:
+    backend = cluster_of(1)
+    interrupted((reordered(0),))
+    told = call.on(backend)("ktriage", "status", *ANY)
+    assert "next: ktriage resume" in told.err and "left out" not in told.err, told

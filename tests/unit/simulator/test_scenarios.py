@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.loop import SECOND
+from backends.simulator.partition_table import topic_names
 from backends.simulator.scenario.errors import ScenarioError, UnknownScenario
 from backends.simulator.scenario.files import BUILT_IN, names, parse, read
 from backends.simulator.simulation import Simulation
@@ -164,3 +165,13 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         read("no-such-thing")
     with pytest.raises(UnknownScenario, match="No such file"):
         read("no-such-file.yaml")
+
+
+def test_two_simulated_clusters_are_told_apart_by_their_topic_ids() -> None:
+    def ids(scenario: str, seed: int) -> dict[str, str]:
+        return dict(topic_names(Simulation(read(scenario), seed).world.image))
+
+    one = ids("stale-long-tail", 1)
+    assert one == ids("stale-long-tail", 1) and set(one.values()) == {"payments"}
+    for other in (ids("stale-long-tail", 2), ids("one-sided-cuts", 1)):
+        assert set(other.values()) == {"payments"} and not other.keys() & one.keys()
