@@ -18,8 +18,7 @@ from recovery.wording.quantity_text import both, brokers_are, human_bytes, some_
 ALL_GONE = (
     "all its replicas are on brokers that are gone: there is nothing to copy from. Bring one of them back, or its"
     " disk on another host (ktriage disk scan says what is on it). Only if that can never be: all its records are"
-    " lost, and the topic can be deleted, or begin empty: assign replicas on brokers that are up"
-    " (kafka-reassign-partitions), then ktriage elect --election-type unclean"
+    " lost, and the topic can be deleted, or the partition begin empty (ktriage heal begin-empty)"
 )
 """Kafka accepts a reassignment of such a partition, and an unclean election then elects one of the new replicas,
 whose log is empty (tried on 4.3.1).
@@ -84,13 +83,15 @@ class NotHealed(NamedTuple):
 class HealPlan:
     """``moves`` in the order in which they are to be made: those with the fewest replicas in sync first.
     ``cancelled`` are reassignments in progress that never end, because they wait for a broker that is gone: they
-    are cancelled, and what their partitions need then shows another plan.
+    are cancelled, and what their partitions need then shows another plan. ``empty`` are partitions none of whose
+    replicas is left, and the brokers on which they could begin empty: only where that is asked for.
     """
 
     gone: tuple[int, ...]
     moves: tuple[ReplicaMove, ...]
     not_healed: tuple[NotHealed, ...]
     cancelled: tuple[ReplicaMove, ...] = ()
+    empty: tuple[ReplicaMove, ...] = ()
 
     @property
     def bytes_copied(self) -> int:
@@ -113,6 +114,7 @@ def heal_plan(
     moves: list[ReplicaMove] = []
     left: list[NotHealed] = []
     cancelled: list[ReplicaMove] = []
+    empty: list[ReplicaMove] = []
     # The most endangered first, then the largest: those are the hardest to find room for.
     for one in sorted(damaged, key=lambda one: (_spare(one), -one.size, one.state.tp)):
         if not one.state.offline and not away.isdisjoint(one.adding):
@@ -122,9 +124,12 @@ def heal_plan(
         after = () if why else _replaced(one, away, spaces, racks)
         if isinstance(after, str) or why:
             left.append(NotHealed(one.state.tp, why or str(after)))
+            if why == ALL_GONE and not one.reassigning:
+                begun = _replaced(one._replace(size=0), away, spaces, racks)
+                empty += [] if isinstance(begun, str) else [_move(one._replace(size=0), begun, racks)]
             continue
         moves.append(_move(one, after, racks))
-    return HealPlan(tuple(sorted(away)), tuple(moves), tuple(left), tuple(cancelled))
+    return HealPlan(tuple(sorted(away)), tuple(moves), tuple(left), tuple(cancelled), tuple(empty))
 
 
 def _in_progress(one: DamagedPartition) -> ReplicaMove:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from console.operations.replication.finish_heals import FinishedHeal
-from console.operations.replication.heal_replicas import HealedReplicas, PreparedHeal
+from console.operations.replication.heal_replicas import HealedReplicas, PreparedHeal, empty_notes
 from console.operations.replication.heal_survey import HealReading
 from console.operations.replication.unregister_broker import UnregisteredBroker
 from console.output.json_document import document
@@ -132,6 +132,7 @@ def _rows_json(plan: HealPlan) -> dict[str, object]:
             for move in plan.moves
         ],
         "cancelled": [_move_json(move) for move in plan.cancelled],
+        "empty": [_move_json(move) for move in plan.empty],
         "notHealed": [
             {"topic": one.tp.topic, "partition": one.tp.partition, "reason": one.why}
             for one in plan.not_healed
@@ -150,6 +151,15 @@ def _move_json(move: ReplicaMove) -> dict[str, object]:
 
 def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
     """What would be moved, and with which throttle."""
+    if prepared.empty:
+        yield (
+            f"{brokers_are(prepared.gone, 'gone')}: {counted(len(prepared.moves), 'partition')} without any replica"
+            f" left would begin empty, {len(prepared.left):,} left as they are"
+        )
+        yield from map(printable, empty_notes(prepared))
+        yield from _titled("LEFT AS THEY ARE", _LEFT, [_left_row(one) for one in prepared.left], limit)
+        yield from _titled("BEGIN EMPTY", _MOVES, [_move_row(move) for move in prepared.moves], limit)
+        return
     if prepared.reading is not None:
         yield from heal_lines(prepared.reading, limit)
     elif prepared.again:

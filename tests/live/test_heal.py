@@ -328,6 +328,37 @@ def test_a_reassignment_that_waits_for_a_dead_broker_is_cancelled(
     assert len({record.value for record in cluster.client.consume("waits", 0)}) == 50
 
 
+def test_a_partition_without_any_replica_left_begins_empty(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    """Its records were on one broker alone, which does not come back: nothing is sent before that is said."""
+    cluster.client.create_topic("archive", [[5], [5]])
+    for number in (0, 1):
+        cluster.client.produce("archive", number, 30, prefix="old")
+    kill(cluster, 5)
+    incident_steps.wait_offline(cluster, ["archive"])
+    status, shown = console.json("heal", *gone(5))
+    named = [{"topic": "archive", "partition": number} for number in (0, 1)]
+    assert status == 1 and [{k: one[k] for k in named[0]} for one in shown["empty"]] == named, shown
+    looked = console("heal", "begin-empty", *gone(5), "--dry-run")
+    assert "EVERY record of archive-0, archive-1 is lost" in looked.out, looked
+    assert cluster.metadata.partition("archive", 0).replicas == (5,), "nothing was sent"
+    refused = console("heal", "begin-empty", *gone(5), "--yes")
+    assert refused.status == 2 and "--yes needs --reason" in refused.err, refused
+    begun = console("heal", "begin-empty", *gone(5), *AGREED)
+    assert begun.status in (0, 1) and "2 moved" in begun.out, begun
+    for number in (0, 1):
+        assert not cluster.client.consume("archive", number), "empty"
+        cluster.client.produce("archive", number, 5, prefix="new")
+        assert len(cluster.client.consume("archive", number)) == 5
+        state = cluster.metadata.wait_caught_up().partition("archive", number)
+        assert 5 not in state.replicas and state.leader in state.replicas
+    assert "reason: a test" in console("journal").out
+    again = console("heal", "begin-empty", *gone(5), "--dry-run")
+    assert "0 partitions without any replica left" in again.out, again
+    assert "archive" not in console("heal", "undo", "--dry-run").out, "there is no undo"
+
+
 def start(console: CommandRunner, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*command_line("ktriage", *words), *console.connection],

@@ -147,6 +147,36 @@ def apply(
     return apply_heal(run, change, plan, ask=not yes, rows=rows)
 
 
+def begin_empty(
+    run: Run,
+    *,
+    broker_id: GoneBrokers = None,
+    gone_for_good: GoneForGood = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    reason: Reason = None,
+    rows: Rows = 20,
+) -> int:
+    """Gives partitions new replicas that have none left, because all of theirs were on brokers that do not come
+    back, and lets one of the new ones lead with an empty log: EVERY RECORD of them is lost, and offsets begin at 0.
+    There is no undo. All of those brokers have to be named. First try to bring one of them back, or its disk:
+    ktriage disk scan tells what is on a disk, ktriage rescue read saves it, and ktriage restore writes it back
+    afterwards. If this run is killed, ktriage resume sends the election that is left. Needs ALTER on the cluster.
+
+    \b
+    Examples:
+      ktriage heal begin-empty --cluster production --broker-id 3 --broker-id 4 --gone-for-good --dry-run
+    """
+    why = stated(reason, asked=not yes or dry_run)
+    from console.cli.recovery.heal import apply_heal  # noqa: PLC0415  # not for --help
+    from console.operations.replication.heal_replicas import HealLimits, HealReplicas  # noqa: PLC0415
+
+    selection = _selection(None, broker_id, gone_for_good)
+    limits = HealLimits(None, 1)
+    change = HealReplicas(selection, run.target.title, why, limits, empty=True, dry_run=dry_run)
+    return apply_heal(run, change, None, ask=not yes, rows=rows)
+
+
 def undo(
     run: Run,
     *,
@@ -252,6 +282,7 @@ DEFAULT_VERB = "show"
 VERBS = (
     Verb("show", "Which new replicas there would be, and where.", connected(show)),
     Verb("apply", "Move the replicas, throttled and in batches.", connected(apply)),
+    Verb("begin-empty", "Let partitions without any replica begin empty.", connected(begin_empty)),
     Verb("undo", "Cancel what is being copied, or move replicas back.", connected(undo)),
     Verb("assign-again", "Assign replicas again whose logs were kept, and read.", connected(assign_again)),
     Verb("unregister", "Remove the dead broker's registration, as the last step.", connected(unregister)),

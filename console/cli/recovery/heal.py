@@ -47,6 +47,11 @@ def show_heal(
     run.screen.say(*_kafkas_commands(run, files))
     if (reading.plan.moves and not files) or reading.plan.cancelled:
         run.next(*heal_command("apply", reading.plan.gone, path))
+    if reading.plan.empty:
+        words = run.target.command(*heal_command("begin-empty", reading.plan.gone))
+        run.screen.say(
+            f"only if no disk of theirs ever comes back, and all these records may be lost: {words}"
+        )
     if not reading.plan.moves and not reading.plan.not_healed and not reading.plan.cancelled:
         if not reading.sees_all:
             run.screen.say(

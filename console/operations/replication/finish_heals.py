@@ -13,6 +13,7 @@ from console.journal.unfinished_entries import OpenEntry, Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.unfinished_orders import unfinished_here
+from console.operations.replication.empty_partitions import begin_empty
 from console.operations.replication.heal_replicas import journal_throttle, moves_of, throttle_left
 from console.operations.replication.heal_survey import heal_command
 from console.operations.replication.move_batches import MoveBatches, MoveEnd, copies, read_moves
@@ -72,6 +73,12 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
 async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinished]) -> FinishedHeal:
     moves = moves_of(entry.detail)
     work = MoveBatches(cluster, cluster.replica_mover(), run, frozenset())
+    if entry.detail.get("empty"):
+        # Who agreed to that agreed to the election too.
+        run.operator.says(
+            "partitions that begin empty: the election that the earlier run was to send is sent"
+        )
+        await begin_empty(work, moves, assign=False)
     reading = await read_moves(cluster, moves) if moves else None
     moving = [] if reading is None else [move for move in moves if copies(move, reading.moving.get(move.tp))]
     if moving:
@@ -102,4 +109,6 @@ def _again(entry: OpenEntry) -> tuple[str, ...]:
         return ("heal", "undo")
     if entry.detail.get("again"):
         return ("heal", "assign-again")
+    if entry.detail.get("empty"):
+        return heal_command("begin-empty", entry.detail.get("gone", ()))
     return heal_command("apply", entry.detail.get("gone", ()))

@@ -19,6 +19,7 @@ from console.journal.unread_disks import DISK_WAIVED, DiskPartition, waived_deta
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.elections.unfinished_orders import unfinished_here
+from console.operations.replication.empty_partitions import begin_empty
 from console.operations.replication.heal_survey import (
     HealReading,
     HealSelection,
@@ -42,7 +43,7 @@ from console.operations.replication.replication_throttle import (
 )
 from recovery.heal_plan import NotHealed, ReplicaMove, in_batches
 from recovery.model import TopicPartition
-from recovery.wording.quantity_text import both, brokers_are, counted, human_bytes
+from recovery.wording.quantity_text import both, brokers_are, counted, either, human_bytes, some_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class HealLimits:
 class PreparedHeal:
     """What would be moved. ``cancelled`` are moves in progress that are cancelled first: those of an undo, and
     those of anybody that wait for a broker that is gone. ``left`` are the partitions that are left as they are.
-    ``reading`` is None where a heal is undone, or replicas are assigned ``again``.
+    ``reading`` is None where a heal is undone, or replicas are assigned ``again``. ``empty``: the partitions of
+    ``moves`` have no replica left, and begin empty.
     """
 
     cluster_id: str
@@ -69,6 +71,7 @@ class PreparedHeal:
     cancelled: tuple[ReplicaMove, ...] = ()
     simulated: bool = False
     again: bool = False
+    empty: bool = False
 
     @property
     def targets(self) -> tuple[tuple[TopicPartition, tuple[int, ...]], ...]:
@@ -98,7 +101,8 @@ class HealedReplicas:
 class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     """Moves the replicas of brokers that are gone. ``undo``: takes back what the newest run of this command did.
     ``again``: assigns those again that were taken away so that their logs are kept; ``unread``: also where the log
-    was not read.
+    was not read. ``empty``: partitions without any replica left get new ones, and begin empty; nothing else is
+    moved.
 
     ``title`` names the cluster in the question. ``compared``: as a person agreed to it; nothing is sent if other
     replicas would be made now.
@@ -111,6 +115,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
     undo: bool = False
     again: bool = False
     unread: bool = False
+    empty: bool = False
     dry_run: bool = False
     compared: PreparedHeal | None = None
 
@@ -132,6 +137,13 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             return await _assigned_again(cluster, cluster_id, self.limits, unread=self.unread)
         reading = await read_and_plan(cluster, self.selection)
         plan = reading.plan
+        if self.empty:
+            names = {move.tp for move in plan.empty}
+            left = tuple(one for one in plan.not_healed if one.tp not in names)
+            gone = frozenset(plan.gone)
+            return PreparedHeal(
+                cluster_id, gone, plan.empty, left, None, reading, simulated=cluster.simulated, empty=True
+            )
         now = (*((m.tp, m.after) for m in plan.moves), *((m.tp, m.before) for m in plan.cancelled))
         if self.compared is not None and self.compared.targets != now:
             raise NotDone("the new replicas would be others now than those that were shown; nothing was sent")
@@ -157,6 +169,8 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         partitions = counted(number, "partition")
         if self.undo:
             what = f"{partitions} will be moved back"
+        elif self.empty:
+            what = f"EVERY RECORD of {partitions} will be given up: each begins empty,"
         elif self.again:
             what = f"{partitions} will have the replicas again whose logs were kept ({size} to copy)"
         else:
@@ -185,7 +199,9 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         with run.stop.in_flight():
             earlier = unfinished(run.cluster_id).heals if self.undo else ()
             self._waives(prepared, run)
-            entry = run.journal.before(HEAL, {**_fields(prepared, undo=self.undo), "again": self.again})
+            entry = run.journal.before(
+                HEAL, {**_fields(prepared, undo=self.undo), "again": self.again, "empty": self.empty}
+            )
             ended: list[EndedMove] = []
             if prepared.cancelled:
                 cancel = work.cancel if self.undo else work.cancel_waiting
@@ -196,7 +212,10 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
                 if not await throttle_left(cluster, prepared.throttle):
                     run.journal.after(entry, {"ended": _ended_fields(ended)})
                 raise NotDone(f"{why}; no replica was moved")
-            ended += await work.carry_out(in_batches(prepared.moves, self.limits.batch))
+            if self.empty:
+                ended += await begin_empty(work, prepared.moves)
+            else:
+                ended += await work.carry_out(in_batches(prepared.moves, self.limits.batch))
             copying = any(one.end is MoveEnd.COPYING for one in ended)
             throttled = {} if copying else await throttle_left(cluster, prepared.throttle)
             result = HealedReplicas(prepared, tuple(ended), True, throttled)
@@ -259,9 +278,23 @@ async def throttle_left(cluster: Backend, throttle: ReplicationThrottle | None) 
 
 def _warnings(prepared: PreparedHeal) -> tuple[str, ...]:
     words = [f"{brokers_are(prepared.gone, 'taken to be gone for good')}, with all disks"]
+    if prepared.empty:
+        words += empty_notes(prepared)
     if prepared.reading is not None and prepared.reading.cruise_control:
         words.append("Cruise Control seems to run here: make sure that it does not move the same replicas")
     return tuple(words)
+
+
+def empty_notes(prepared: PreparedHeal) -> tuple[str, ...]:
+    """What is lost, before anything is sent."""
+    if not prepared.moves:
+        return ()
+    names = some_of([move.tp for move in prepared.moves])
+    return (
+        f"EVERY record of {names} is lost. Only what a disk of broker {either(sorted(prepared.gone))} holds can be"
+        " read (ktriage rescue read --from-disk) and written back afterwards (ktriage restore)",
+        "offsets begin at 0 again: committed offsets of consumer groups point behind the end. There is no undo",
+    )
 
 
 def _fields(prepared: PreparedHeal, *, undo: bool) -> dict[str, object]:
@@ -403,6 +436,7 @@ def _newest_heal(cluster_id: str) -> Mapping[str, Any]:
         for event in run.events:
             if not isinstance(event, EntryBegun) or event.action != HEAL:
                 continue
-            if not event.detail["undo"] and not event.detail.get("again"):
+            # What began empty has nothing to go back to.
+            if not (event.detail["undo"] or event.detail.get("again") or event.detail.get("empty")):
                 return event.detail
     raise InputError("the journal of this host has no heal of this cluster; nothing was sent")

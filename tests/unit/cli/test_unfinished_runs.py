@@ -157,12 +157,13 @@ def test_an_order_is_not_restored_where_it_is_not_known_whether_replicas_are_mov
 
 
 def test_an_order_in_a_topic_that_was_made_again_is_not_ours_to_restore(call: Caller) -> None:
-    backend = cluster_of(1)
-    interrupted((reordered(0),))
+    backend = cluster_of(2)
+    interrupted((reordered(0), reordered(1)._replace(topic_id="a topic that is still there")))
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(topic_id="another")
+    backend.states[tp(1)] = offline("orders", 1, (2, 1, 3))._replace(topic_id="a topic that is still there")
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 1 and "deleted and created again" in ended.err
-    assert backend.restored == [] and unfinished(CLUSTER_ID).nothing
+    assert [row.tp for row in backend.restored] == [tp(1)] and unfinished(CLUSTER_ID).nothing
 
 
 class RestoresFew(MemoryBackend):
@@ -244,7 +245,9 @@ def test_what_was_left_on_another_cluster_with_the_same_id_is_left_to_it(call: C
     assert "next: ktriage resume" not in told.err and "may have left" not in told.err, told
     resumed = call.on(backend)("ktriage", "resume", *ANY)
     assert resumed.status == 0 and sent(backend) == 0, resumed
-    assert "1 other run in this journal left something, on topics that this cluster does not have" in resumed.out
+    assert (
+        "1 other run in this journal left something, on topics that this cluster does not have" in resumed.out
+    )
     recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
     elected = call.on(backend)(*recover)
     assert "finish" not in elected.err and sent(backend) > 0, elected

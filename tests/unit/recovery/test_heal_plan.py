@@ -103,7 +103,7 @@ def test_what_must_not_be_touched_is_named() -> None:
     found = why(plan)
     assert "elect one first" in found[0]
     assert "nothing to copy from. Bring one of them back, or its disk" in found[5]
-    assert "assign replicas on brokers that are up (kafka-reassign-partitions)" in found[5]
+    assert "the partition begin empty (ktriage heal begin-empty)" in found[5]
     assert found[1] == (
         "it is being reassigned by somebody (broker 4 still copies): let that end first, or cancel it"
     )
