@@ -404,14 +404,18 @@ def _better_but_fenced(
     survey: Survey, ranked: tuple[Candidate, ...], judged: PartitionVerdicts | None = None
 ) -> tuple[tuple[int, ...], str]:
     """A better log on a fenced broker is waited for: waiting is free here, and truncation is final. Not one whose
-    return cuts off what others hold.
+    return cuts off what others hold. Whatever the ranking says, a log that is proved to hold every acknowledged
+    record is better than one that is not.
     """
     best = next((candidate for candidate in ranked if candidate.electable), None)
     if best is None:
         return (), ""
     cutting = () if judged is None else tuple(one.broker for one in judged.self_elections if one.cuts_off)
+    proved = _proved_instead(best.broker, judged)
     better = tuple(
-        c.broker for c in ranked if not c.electable and c.key > best.key and c.broker not in cutting
+        c.broker
+        for c in ranked
+        if not c.electable and (c.key > best.key or c.broker in proved) and c.broker not in cutting
     )
     if not better:
         return (), ""
@@ -425,6 +429,15 @@ def _better_but_fenced(
         better,
         f"{both(better)} answered with a better log than {best.broker}, but cannot be elected yet",
     )
+
+
+def _proved_instead(broker: int, judged: PartitionVerdicts | None) -> frozenset[int]:
+    """Whose election is proved to lose no acknowledged record, where that of ``broker`` rests on conditions."""
+    verdict = None if judged is None else judged.candidates.get(broker)
+    if judged is None or verdict is None or not verdict.none or verdict.proved_none:
+        return frozenset()
+    proved = {other for other, one in judged.candidates.items() if one.proved_none}
+    return frozenset(proved.difference(_failed_disks(judged)))
 
 
 def _not_ready(survey: Survey, ranking: Ranking, brokers: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,9 +8,10 @@ import pytest
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import Condition, ConditionKind, PartitionVerdicts, Verdict, VerdictKind
 from recovery.advice import advice
 from recovery.controller.registration import PartitionChange
-from recovery.model import ReplicaLog, Survey, Unknown
+from recovery.model import ReplicaLog, Standing, Survey, Unknown
 from recovery.plan.make import make_plan
 from recovery.plan.read import from_json
 from recovery.plan.values import Plan, PlanError
@@ -63,6 +64,20 @@ def test_somebody_may_accept_what_was_not_checked() -> None:
     judged = partition_verdicts(PartitionFacts(open_, unclean_elections=False, compacted=False))
     decision = decide(open_, Ranking.LAST_RECORD, Strategy.BALANCED, judged, accept_unchecked=True)
     assert decision.verdict is DecisionKind.WAIT, "an open verdict is not accepted"
+
+
+@pytest.mark.parametrize("ranking", Ranking)
+def test_a_log_that_is_proved_whole_is_waited_for_whatever_ranks_first(ranking: Ranking) -> None:
+    """The specification's rule ranks 1 first, which heard of a later leader and lacks what 2 took alone."""
+    logs: Logs = {1: log((0, 0, 22)), 2: log((0, 0, 22), (2, 22, 77), leader_epoch=2)}
+    told = survey(logs, isr=(2,), elr=None, last_known_elr=None, standings={2: Standing.FENCED})
+    file = Condition(ConditionKind.MIN_ISR_NEVER_LOWER, (2,))
+    verdicts = {
+        1: Verdict(VerdictKind.NONE, at_most=0, conditions=(file,)),
+        2: Verdict(VerdictKind.NONE, at_most=0),
+    }
+    decision = decide(told, ranking, Strategy.BALANCED, PartitionVerdicts(verdicts))
+    assert (decision.verdict, decision.waits_for) == (DecisionKind.WAIT, (2,))
 
 
 def test_an_empty_log_is_never_accepted_as_complete() -> None:
