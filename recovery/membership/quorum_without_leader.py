@@ -18,7 +18,8 @@ class VoterHost(NamedTuple):
     ``log_end_offset`` is from the leader's last answer, ``metadata_offset`` is the offset that it reports to
     have loaded: both are lower bounds of its log end, NOT_KNOWN if there was no answer. ``why`` it does not
     answer. ``other`` is the directory id that its node was last seen with, where that is not the voter's: a
-    new disk. ``stopped``: nothing listens at its address, so that no controller runs there.
+    new disk. ``stopped``: nothing listens at its address, so that no controller runs there. ``leads``: it names
+    itself as the leader, which the brokers that were asked do not reach.
     """
 
     key: ReplicaKey
@@ -29,6 +30,7 @@ class VoterHost(NamedTuple):
     metadata_offset: int
     other: str = ""
     stopped: bool = False
+    leads: bool = False
 
     @property
     def name(self) -> str:
@@ -88,6 +90,8 @@ class QuorumWithoutLeader:
     @property
     def proved(self) -> bool:
         """Whether nobody leads for certain: each that could be the leader was seen, or too few run to elect one."""
+        if any(host.leads for host in self.hosts):
+            return False
         if not any(host.may_be_up for host in self.hosts):
             return bool(self.hosts)
         return self.certain and sum(not host.stopped for host in self.hosts) < self.majority
@@ -110,6 +114,12 @@ class QuorumWithoutLeader:
         if not self.hosts:
             return (
                 "nobody leads, and no controller is known from here: name one with --bootstrap-controller",
+            )
+        leading = next((host for host in self.hosts if host.leads), None)
+        if leading is not None:
+            return (
+                f"controller {leading.name} says that it leads",
+                "The brokers that answer are cut off from it: what they tell was true once",
             )
         return tuple(self._majority_lost() if self.missing else self._enough_answer())
 

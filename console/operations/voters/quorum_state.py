@@ -195,7 +195,9 @@ def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], log_end_o
         (n.answer for n in mine if isinstance(n.answer, NodeProbe)), mine[0].answer if mine else None
     )
     if isinstance(answer, NodeProbe):
-        return VoterHost(key, address or answer.address, True, "", log_end_offset, answer.metadata_offset)
+        leads = answer.leader >= 0 and answer.leader == answer.node_id
+        where = address or answer.address
+        return VoterHost(key, where, True, "", log_end_offset, answer.metadata_offset, leads=leads)
     # A controller that has loaded no features refuses to report its cluster id.
     runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
     stopped = isinstance(answer, Unknown) and REFUSED in answer.detail

@@ -7,6 +7,7 @@ from typing import Any, cast
 from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
 from console.operations.voters.quorum_state import UNLOADED, lost, saved_voters
 from console.output.quorum.quorum_report import lost_lines
+from recovery.cluster_health import QuorumState, quorum_finding
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import key
@@ -108,3 +109,17 @@ async def test_each_controller_that_does_not_answer_has_its_own_reason() -> None
         "not answered: name not resolved",
     ]
     assert [host.stopped for host in found.hosts] == [True, False, False]
+
+
+async def test_a_controller_that_says_that_it_leads_is_no_proof_that_nobody_does() -> None:
+    """The brokers that were asked are cut off from the controllers, and this side is not."""
+    backend = cluster((100, 101, 102))
+    await backend.open()
+    found = await lost(backend.membership, backend.cluster_id, None)
+    assert all(host.answers for host in found.hosts)
+    assert not found.proved
+    assert quorum_finding(found).state is QuorumState.UNREACHABLE
+    assert found.sentence.startswith(
+        "controller 100 says that it leads. The brokers that answer are cut off from it"
+    )
+    await backend.close()

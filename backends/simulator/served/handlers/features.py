@@ -66,10 +66,12 @@ async def api_versions(call: ServedCall) -> Values:
 
 
 def _metadata_offset(call: ServedCall) -> int:
-    brokers = call.context.world.brokers
-    if call.at_broker and call.node.id in brokers:
-        return brokers[call.node.id].state.offset
-    return max((process.state.offset for process in brokers.values()), default=0)
+    """-1 where the node has read nothing yet."""
+    if call.at_broker:
+        process = call.context.world.brokers.get(call.node.id)
+        return -1 if process is None else process.state.offset
+    replica = call.context.world.quorum.replicas.get(call.node.id)
+    return -1 if replica is None else (replica.state.high_watermark or 0) - 1
 
 
 def finalised(world: World) -> Mapping[str, int]:

@@ -182,6 +182,7 @@ def _controllers(call: ServedCall) -> Values:
             "is_fenced": False,
         }
         for node in call.context.nodes(NetworkRole.CONTROLLER)
+        if node.id in call.context.world.quorum.registered
     ]
     active = call.context.world.active
     return {"controller_id": -1 if active is None else active.id, "brokers": listed}
