@@ -142,7 +142,7 @@ class LiveBackend:
         """Reachability, calls offered and permissions, for ``ktriage check``."""
         from backends.live.check import check  # for the command that asks it
 
-        return await check(self._fleet)
+        return await check(self._fleet, self.partitions)
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """Partition states from a broker with the latest metadata; all topics are compared with the log dirs."""

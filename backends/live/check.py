@@ -7,9 +7,9 @@ DESCRIBE on the cluster those are missing; then an ElectLeaders of no partition 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
-from backends.base.answers import RIGHTS_UNKNOWN, LogDir, Partitions
+from backends.base.answers import RIGHTS_UNKNOWN, Partitions
 from backends.base.check_report import (
     CLUSTER_RIGHTS,
     TOPIC_RIGHTS,
@@ -22,8 +22,7 @@ from backends.base.errors import BackendError, NotAllowed
 from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.configs import describe_broker_configs
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
-from backends.live.calls.describe_log_dirs import describe_log_dirs
-from backends.live.calls.describe_partitions import topic_operations, topics_only_in_log_dirs, with_hidden
+from backends.live.calls.describe_partitions import topic_operations
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.client.addresses import Address
 from backends.live.codec.offered_versions import capabilities, serves_log_info, without_cluster_action
@@ -35,8 +34,10 @@ from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import Unknown, Why
 
 
-async def check(fleet: BrokerFleet) -> CheckReport:
-    """Look at the cluster of an open fleet. Raises BackendError only where no broker can be asked at all."""
+async def check(fleet: BrokerFleet, everything: Callable[[], Awaitable[Partitions]]) -> CheckReport:
+    """Look at the cluster of an open fleet; ``everything`` lists all partitions that the caller may see. Raises
+    BackendError only where no broker can be asked at all.
+    """
     reported = await fleet.refresh()
     ids = sorted({b.id for b in fleet.brokers} | set(fleet.overrides))
     quorum = await fleet.quorum()
@@ -47,7 +48,7 @@ async def check(fleet: BrokerFleet) -> CheckReport:
     served = served or {SEED: conn.api_keys}
     offered = capabilities(served, conn.features)
     operations = await _topics(conn)
-    hidden = await _hidden(fleet, conn, reached, operations)
+    hidden = await _hidden(everything, operations)
     rights = [*await _cluster_rights(conn, _native(served)), *_topic_rights(operations, hidden)]
     natively = next((right.granted for right in rights if right.operation == "CLUSTER_ACTION"), True)
     if natively is not True:
@@ -97,32 +98,16 @@ async def _topics(conn: BrokerConnection) -> Mapping[str, Operations | None] | U
 
 
 async def _hidden(
-    fleet: BrokerFleet,
-    conn: BrokerConnection,
-    brokers: list[int],
-    operations: Mapping[str, Operations | None] | Unknown,
+    everything: Callable[[], Awaitable[Partitions]], operations: Mapping[str, Operations | None] | Unknown
 ) -> tuple[str, ...] | Unknown:
-    """Topics that are in the brokers' log dirs and not in the list of topics."""
+    """Topics that exist and are not in the list of topics; or why that is not known."""
     if isinstance(operations, Unknown):
         return operations
-
-    async def ask(broker: int) -> tuple[LogDir, ...] | Unknown:
-        try:
-            return await describe_log_dirs(await fleet.connection(broker))
-        except BackendError as error:
-            return as_unknown(error)
-
-    dirs_by_broker = dict(zip(brokers, await asyncio.gather(*map(ask, brokers)), strict=True))
-    refused = [answer for answer in dirs_by_broker.values() if isinstance(answer, Unknown)]
-    if len(refused) == len(dirs_by_broker):
-        return refused[0] if refused else Unknown(Why.NOT_ANSWERED, "no broker was asked for its log dirs")
-    unseen = [
-        topic for topic in topics_only_in_log_dirs(Partitions(()), dirs_by_broker) if topic not in operations
-    ]
     try:
-        return (await with_hidden(conn, Partitions(()), unseen)).hidden
+        found = await everything()
     except BackendError as error:
         return as_unknown(error)
+    return found.hidden or found.not_compared or ()
 
 
 async def _cluster_rights(conn: BrokerConnection, native: bool) -> list[PermissionCheck]:

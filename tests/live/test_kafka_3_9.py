@@ -20,6 +20,7 @@ from backends.live.calls.reassignments import list_reassignments, write_assignme
 from backends.live.check import check
 from backends.live.client.addresses import Address
 from backends.live.codec.offered_versions import capabilities
+from backends.live.nodes.log_dir_listing import LogDirListing
 from recovery.model import Lineage, Standing, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
@@ -110,7 +111,7 @@ async def test_a_fenced_broker_is_not_listed_and_its_address_is_remembered(
 
 async def test_check_says_what_an_older_cluster_lacks(whole_cluster: KafkaCluster) -> None:
     async with fleet_of(whole_cluster) as fleet:
-        found = await check(fleet)
+        found = await check(fleet, LogDirListing(fleet).everything)
     assert {r.problem for r in found.reach} == {None}
     assert {r.fenced for r in found.reach} == {None}
     assert all(right.granted is True for right in found.rights)

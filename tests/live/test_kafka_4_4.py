@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends.live.check import check
+from backends.live.nodes.log_dir_listing import LogDirListing
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.connection import NoAnswer
@@ -34,7 +35,7 @@ async def test_the_number_of_get_replica_log_info_is_another_call(
 ) -> None:
     async with fleet_of(cluster) as fleet:
         served = (await fleet.connection(1)).api_keys
-        report = await check(fleet)
+        report = await check(fleet, LogDirListing(fleet).everything)
     calls = {call.call: call.versions for call in report.capabilities.calls}
     native = calls["GetReplicaLogInfo"]
     assert 93 in served

@@ -12,6 +12,7 @@ from backends.live.client.settings import ClientSettings
 from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
 from backends.live.nodes.broker_addresses import SEED
 from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.log_dir_listing import LogDirListing
 from recovery.model import TopicPartition, Unknown
 from testbed.kafka import KafkaCluster
 from tests.live import broker_fleet
@@ -65,7 +66,7 @@ async def test_only_the_bootstrap_address_leads_anywhere(whole_cluster: KafkaClu
         told = await fleet.any(lambda conn: describe_partitions(conn, [TOPIC]))
         written = await fleet.any(lambda conn: write_assignments(conn, {tp: (1, 2, 3)}), again=False)
         quorum = await fleet.quorum()
-        found = await check(fleet)
+        found = await check(fleet, LogDirListing(fleet).everything)
     assert (told.broker, told.caught_up) == (SEED, None)
     assert len(told.value.states) == len(ASSIGNMENTS)
     assert written.value == {tp: None}

@@ -19,6 +19,7 @@ from backends.live.codec.offered_versions import capabilities
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import KafkaCluster
@@ -301,7 +302,7 @@ async def test_check_finds_a_healthy_cluster_and_names_who_is_gone(whole_cluster
     whole_cluster.node(2).kill()
     async with fleet_of(whole_cluster) as fleet:
         await until_fenced(fleet, 2)
-        found: CheckReport = await check(fleet)
+        found: CheckReport = await check(fleet, LogDirListing(fleet).everything)
     problems = {r.broker: r.problem for r in found.reach}
     assert [problems[1], problems[3]] == [None, None]
     assert problems[2] is not None

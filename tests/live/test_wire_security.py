@@ -23,6 +23,7 @@ from backends.live.client.client_config import load_settings
 from backends.live.client.settings import ClientSettings
 from backends.live.errors import NobodyReached
 from backends.live.nodes.brokers import BrokerFleet
+from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.nodes.quorum_cache import up_to_date_brokers
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import KafkaCluster
@@ -188,7 +189,7 @@ async def test_host_names_are_checked_unless_switched_off(cluster: KafkaCluster,
 
 async def checked_as(cluster: KafkaCluster, user: str) -> CheckReport:
     async with fleet_of(as_user(cluster, user)) as fleet:
-        return await check(fleet)
+        return await check(fleet, LogDirListing(fleet).everything)
 
 
 def as_user(cluster: KafkaCluster, user: str) -> ClientSettings:
@@ -217,7 +218,7 @@ async def test_a_caller_without_any_right_is_told_so_and_sees_no_empty_cluster(c
             with pytest.raises(NotAllowed, match=f"needs {need}"):
                 await call
         assert up_to_date_brokers(await fleet.quorum()) is None
-        found = await check(fleet)
+        found = await check(fleet, LogDirListing(fleet).everything)
     assert named.states == ()
     assert named.hidden == (OPEN,)
     assert list(named.unknown.values()) == [
@@ -255,7 +256,7 @@ async def test_a_topic_that_may_not_be_seen_is_found_in_the_log_dirs(cluster: Ka
                 pass
         held = {broker: await describe_log_dirs(await fleet.connection(broker)) for broker in (1, 2)}
         whole = await with_hidden(conn, visible, topics_only_in_log_dirs(visible, held))
-        found = await check(fleet)
+        found = await check(fleet, LogDirListing(fleet).everything)
     assert {s.topic for s in visible.states} == {OPEN}
     assert whole.states == visible.states
     assert whole.hidden == found.hidden == (CLOSED,)
@@ -272,6 +273,8 @@ async def test_alter_without_describe_is_found_by_an_empty_election(cluster: Kaf
     cluster.access_control.allow("odd-one", "ALTER")
     async with fleet_of(as_user(cluster, "odd-one")) as fleet:
         async with asyncio.timeout(20):
-            while not granted(found := await check(fleet))["ALTER", "Cluster:kafka-cluster"]:
+            while not granted(found := await check(fleet, LogDirListing(fleet).everything))[
+                "ALTER", "Cluster:kafka-cluster"
+            ]:
                 pass
     assert granted(found)["DESCRIBE", "Cluster:kafka-cluster"] is False
