@@ -39,6 +39,7 @@ from recovery.plan.values import Header
 from recovery.ranking import Ranking
 from recovery.rescue_branches import RescueBranch
 from recovery.strategy import Strategy
+from widgets.bars.message_bars import MessageBar
 
 NARROW, WIDE = (80, 24), (140, 40)
 STEP = 0.2
@@ -121,42 +122,68 @@ def _fixed_room(path: Path, branches: Iterable[RescueBranch]) -> Room:
     return room_for(path, branches)._replace(free=20 << 30)
 
 
-async def draw(picture: Screenshot) -> str:
-    """The picture as SVG."""
-    clock = _Clock()
-    target = resolve(None, None, picture.scenario, None)
-    kind = _LostCluster if picture.lost else SimulatorBackend
+class Viewer:
+    """Somebody who looks at a console whose clock advances with each key."""
 
-    def make(_target: Target, _say: object) -> SimulatorBackend:
-        return kind(scenario(picture.scenario))
+    def __init__(self, app: Console, pilot: Pilot[int], clock: _Clock) -> None:
+        self.app = app
+        self._pilot = pilot
+        self._clock = clock
 
-    options = Options(read_only=picture.read_only, beats=False, clock=clock, make=make)
-    program = Program("ktriage", ("ktriage",), Screen(time.monotonic), Supervisor(lambda _signum: ""))
-    app = Console(program, target, options)
-    fixed = ExitStack()
-    async with _shown(app, picture.size) as pilot:
-        fixed.enter_context(patch("console.app.session.session.plan_header", _fixed_header))
-        fixed.enter_context(patch("console.operations.rescue.rescue_outlook.room_for", _fixed_room))
-        await _wait_idle(app, pilot, first=True)
-        clock.now += picture.later
-        for key in picture.keys:
-            await pilot.press(key)
-            clock.now += STEP
-            await _wait_idle(app, pilot)
-        for field in app.screen.query(Input):
+    def wait(self, seconds: float) -> None:
+        """Advances the clock."""
+        self._clock.now += seconds
+
+    async def press(self, *keys: str) -> None:
+        """Presses one key after the other, each when the one before has led to what it leads to."""
+        for key in keys:
+            await self._pilot.press(key)
+            self.wait(STEP)
+            await _wait_idle(self.app, self._pilot)
+
+    async def settled(self) -> str:
+        """The screen as SVG, with nothing in it that still moves."""
+        for field in self.app.screen.query(Input):
             field.cursor_blink = False
-        if app.desk is not None:
-            app.desk.draw_bars()  # as the next tick would, but ticks come in real time
-        drawn = await _settled(app, pilot)
-        fixed.close()
-        await app.close_session()
-    return drawn
+        if self.app.desk is not None:
+            self.app.desk.draw_bars()  # as the next tick would, but ticks come in real time
+        return await _settled(self.app, self._pilot)
 
 
 @asynccontextmanager
-async def _shown(app: Console, size: tuple[int, int]) -> AsyncIterator[Pilot[int]]:
-    async with app.run_test(size=size) as pilot:
-        yield pilot
+async def opened(
+    name: str, size: tuple[int, int], *, lost: bool = False, read_only: bool = False
+) -> AsyncIterator[Viewer]:
+    """The console on a scenario, after its first look. ``lost`` as in :class:`Screenshot`."""
+    clock = _Clock()
+    kind = _LostCluster if lost else SimulatorBackend
+
+    def make(_target: Target, _say: object) -> SimulatorBackend:
+        return kind(scenario(name))
+
+    options = Options(read_only=read_only, beats=False, clock=clock, make=make)
+    program = Program("ktriage", ("ktriage",), Screen(time.monotonic), Supervisor(lambda _signum: ""))
+    app = Console(program, resolve(None, None, name, None), options)
+    with ExitStack() as fixed:
+        async with app.run_test(size=size) as pilot:
+            fixed.enter_context(patch("console.app.session.session.plan_header", _fixed_header))
+            fixed.enter_context(patch("console.operations.rescue.rescue_outlook.room_for", _fixed_room))
+            # A message stays until the next: real seconds are not those of the clock.
+            fixed.enter_context(patch.object(MessageBar, "SECONDS", 1e6))
+            await _wait_idle(app, pilot, first=True)
+            yield Viewer(app, pilot, clock)
+            fixed.close()
+            await app.close_session()
+
+
+async def draw(picture: Screenshot) -> str:
+    """The picture as SVG."""
+    async with opened(
+        picture.scenario, picture.size, lost=picture.lost, read_only=picture.read_only
+    ) as viewer:
+        viewer.wait(picture.later)
+        await viewer.press(*picture.keys)
+        return await viewer.settled()
 
 
 async def _settled(app: Console, pilot: Pilot[int]) -> str:
