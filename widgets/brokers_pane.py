@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from recovery.broker_load import BrokerLoad
 from recovery.wording.quantity_text import counted, lasting, lasting_at_least, printable
 from widgets.base_pane import TablePane
-from widgets.table import Grouping, RowTable, TableColumn
+from widgets.fields import Field
+from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 
 
@@ -112,19 +113,17 @@ def _dirs(row: BrokerRow) -> str:
     )
 
 
-COLUMNS: tuple[TableColumn[BrokerRow], ...] = (
-    TableColumn("broker", "BROKER", lambda r: str(r.id), sort=lambda r: r.id, right=True, tone=Tone.STRONG),
-    TableColumn(
+COLUMNS: tuple[Field[BrokerRow], ...] = (
+    Field("broker", "BROKER", lambda r: str(r.id), sort=lambda r: r.id, right=True, tone=Tone.STRONG),
+    Field(
         "state",
         "STATE",
         lambda r: r.state.value,
         sort=lambda r: _RANK[r.state],
         tone=lambda r: _TONES[r.state],
     ),
-    TableColumn(
-        "fenced", "FENCED FOR", _fenced_for, sort=lambda r: r.fenced_s or 0.0, right=True, priority=3
-    ),
-    TableColumn(
+    Field("fenced", "FENCED FOR", _fenced_for, sort=lambda r: r.fenced_s or 0.0, right=True, priority=3),
+    Field(
         "answered",
         "ANSWERED",
         _answered,
@@ -132,7 +131,7 @@ COLUMNS: tuple[TableColumn[BrokerRow], ...] = (
         tone=_answered_tone,
         priority=2,
     ),
-    TableColumn(
+    Field(
         "isr",
         "IN THE ISR",
         _in_isr,
@@ -140,7 +139,7 @@ COLUMNS: tuple[TableColumn[BrokerRow], ...] = (
         right=True,
         tone=lambda r: Tone.PLAIN if r.load.in_isr == r.load.replicas else Tone.WARN,
     ),
-    TableColumn(
+    Field(
         "waiting",
         "WAIT FOR IT",
         lambda r: f"{r.waiting:,}" if r.waiting else "",
@@ -148,11 +147,9 @@ COLUMNS: tuple[TableColumn[BrokerRow], ...] = (
         right=True,
         tone=Tone.BAD,
     ),
-    TableColumn(
-        "led", "LEADS", lambda r: f"{r.load.led:,}", sort=lambda r: r.load.led, right=True, priority=4
-    ),
-    TableColumn("rack", "RACK", lambda r: printable(r.rack or ""), priority=5),
-    TableColumn(
+    Field("led", "LEADS", lambda r: f"{r.load.led:,}", sort=lambda r: r.load.led, right=True, priority=4),
+    Field("rack", "RACK", lambda r: printable(r.rack or ""), priority=5),
+    Field(
         "dirs",
         "LOG DIRS",
         _dirs,
@@ -160,7 +157,7 @@ COLUMNS: tuple[TableColumn[BrokerRow], ...] = (
         tone=lambda r: Tone.BAD if r.failed_dirs else Tone.PLAIN,
         priority=6,
     ),
-    TableColumn("address", "HOST", lambda r: printable(r.address), flex=True, priority=1, width=16),
+    Field("address", "HOST", lambda r: printable(r.address), flex=True, priority=1, width=16),
 )
 GROUPINGS: tuple[Grouping[BrokerRow], ...] = (
     Grouping("rack", "by rack", lambda r: (f"rack {r.rack}" if r.rack else "no rack",)),

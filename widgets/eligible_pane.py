@@ -24,7 +24,8 @@ from recovery.wording.advice_text import do_not_start, not_to_start_first
 from recovery.wording.quantity_text import both, either, ids, printable
 from recovery.wording.replica_text import elr_text, min_isr_on_brokers, min_isr_text
 from widgets.base_pane import TablePane
-from widgets.table import Grouping, RowTable, TableColumn
+from widgets.fields import Field
+from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
@@ -315,8 +316,8 @@ def _waits(row: EligibleRow) -> str:
     return printable(str(waiting)) if isinstance(waiting, Unknown) else waiting.sentence
 
 
-COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
-    TableColumn(
+COLUMNS: tuple[Field[EligibleRow], ...] = (
+    Field(
         "partition",
         "PARTITION",
         lambda r: str(r.survey.tp),
@@ -324,12 +325,12 @@ COLUMNS: tuple[TableColumn[EligibleRow], ...] = (
         tone=Tone.STRONG,
         flex=True,
     ),
-    TableColumn("ends", "ELECTED ON RETURN", _ends, tone=_ends_tone),
-    TableColumn("isr", "ISR", lambda r: ids(r.survey.state.isr)),
-    TableColumn("elr", "ELR", lambda r: elr_text(r.survey.state.elr)),
-    TableColumn("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr)),
-    TableColumn("minIsr", "MIN ISR", lambda r: printable(min_isr_text(r.survey)), priority=3),
-    TableColumn("waits", "THE CONTROLLER", _waits, priority=5, flex=True, width=34),
+    Field("ends", "ELECTED ON RETURN", _ends, tone=_ends_tone),
+    Field("isr", "ISR", lambda r: ids(r.survey.state.isr)),
+    Field("elr", "ELR", lambda r: elr_text(r.survey.state.elr)),
+    Field("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr)),
+    Field("minIsr", "MIN ISR", lambda r: printable(min_isr_text(r.survey)), priority=3),
+    Field("waits", "THE CONTROLLER", _waits, priority=5, flex=True, width=34),
 )
 GROUPINGS: tuple[Grouping[EligibleRow], ...] = (
     Grouping("topic", "by topic", lambda r: (r.survey.state.topic,)),

@@ -13,8 +13,9 @@ from recovery.disks.values import DiskOutcome
 from recovery.model import TopicPartition, Unknown
 from recovery.wording.quantity_text import counted, human_bytes, printable
 from widgets.base_pane import TablePane
+from widgets.fields import Field
 from widgets.lifecycle import when_ready
-from widgets.table import Grouping, RowTable, TableColumn
+from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fit, fold, line
 
 
@@ -225,72 +226,72 @@ def _largest(row: LogDirRow, width: int) -> list[Line]:
 
 _STATES = ("FAILED", "unknown", "nearly full", "healthy")
 
-COLUMNS: tuple[TableColumn[LogDirRow], ...] = (
-    TableColumn(
+COLUMNS: tuple[Field[LogDirRow], ...] = (
+    Field(
         "broker",
         "BROKER",
+        lambda r: r.broker,
         lambda r: str(r.broker),
         sort=lambda r: r.broker,
         right=True,
         tone=Tone.STRONG,
-        export=lambda r: r.broker,
     ),
-    TableColumn("path", "LOG DIR", lambda r: printable(r.path) or "?", flex=True),
-    TableColumn("state", "STATE", state, sort=lambda r: _STATES.index(state(r)), tone=state_tone),
-    TableColumn(
+    Field("path", "LOG DIR", lambda r: printable(r.path) or "?", flex=True),
+    Field("state", "STATE", state, sort=lambda r: _STATES.index(state(r)), tone=state_tone),
+    Field(
         "full",
         "FULL",
+        lambda r: None if share(r) is None else round(share(r) or 0.0, 4),
         bar,
         sort=lambda r: share(r) or 0.0,
         tone=bar_tone,
         priority=3,
-        export=lambda r: None if share(r) is None else round(share(r) or 0.0, 4),
     ),
-    TableColumn(
+    Field(
         "usable",
         "FREE",
+        lambda r: r.usable,
         lambda r: human_bytes(r.usable),
         sort=lambda r: r.usable,
         right=True,
-        export=lambda r: r.usable,
     ),
-    TableColumn(
+    Field(
         "used",
         "LOGS",
+        lambda r: r.used,
         lambda r: human_bytes(-1 if r.error else r.used),
         sort=lambda r: r.used,
         right=True,
         priority=4,
-        export=lambda r: r.used,
     ),
-    TableColumn(
+    Field(
         "total",
         "TOTAL",
+        lambda r: r.total,
         lambda r: human_bytes(r.total),
         sort=lambda r: r.total,
         right=True,
         priority=5,
-        export=lambda r: r.total,
     ),
-    TableColumn(
+    Field(
         "replicas",
         "REPLICAS",
+        lambda r: r.replicas,
         lambda r: "?" if r.error or r.unknown else f"{r.replicas:,}",
         sort=lambda r: r.replicas,
         right=True,
         priority=2,
-        export=lambda r: r.replicas,
     ),
-    TableColumn(
+    Field(
         "moving",
         "MOVING",
+        lambda r: r.moving,
         lambda r: f"{r.moving:,}" if r.moving else "",
         sort=lambda r: r.moving,
         right=True,
         priority=6,
-        export=lambda r: r.moving,
     ),
-    TableColumn(
+    Field(
         "error",
         "ERROR",
         lambda r: printable(r.error or str(r.unknown or "")),

@@ -24,9 +24,10 @@ from recovery.wording.replica_text import (
 )
 from recovery.wording.verdict_text import short_verdict, verdict_text
 from widgets.base_pane import TablePane
+from widgets.fields import Field
 from widgets.log_diagram import losses, picture
 from widgets.loss_tone import last_epoch, loss_tone, verdict_tone
-from widgets.table import RowTable, TableColumn
+from widgets.table import RowTable
 from widgets.text import BLANK, Line, Piece, Tone, fold, line
 
 
@@ -86,36 +87,36 @@ def _role(row: ReplicaRow) -> str:
     return "+".join((*first, *replica_sets(row.state, row.replica.broker))) or "-"
 
 
-COLUMNS: tuple[TableColumn[ReplicaRow], ...] = (
-    TableColumn(
+COLUMNS: tuple[Field[ReplicaRow], ...] = (
+    Field(
         "broker",
         "BROKER",
+        lambda r: r.replica.broker,
         lambda r: str(r.replica.broker),
         sort=lambda r: r.replica.broker,
         right=True,
         tone=Tone.STRONG,
-        export=lambda r: r.replica.broker,
     ),
-    TableColumn("rack", "RACK", lambda r: (r.broker.rack if r.broker else None) or "", priority=9),
-    TableColumn("in", "IN", _role, priority=2),
-    TableColumn("standing", "CONTROLLER", lambda r: str(r.replica.standing), tone=_standing_tone),
-    TableColumn("answers", "FROM HERE", _answers, tone=_answers_tone),
-    TableColumn("lastEpoch", "LAST EPOCH", _epoch, sort=lambda r: last_epoch(r.log) or -1, right=True),
-    TableColumn(
+    Field("rack", "RACK", lambda r: (r.broker.rack if r.broker else None) or "", priority=9),
+    Field("in", "IN", _role, priority=2),
+    Field("standing", "CONTROLLER", lambda r: str(r.replica.standing), tone=_standing_tone),
+    Field("answers", "FROM HERE", _answers, tone=_answers_tone),
+    Field("lastEpoch", "LAST EPOCH", _epoch, sort=lambda r: last_epoch(r.log) or -1, right=True),
+    Field(
         "logEnd",
         "LOG END",
         lambda r: _of(r, "log_end_offset"),
         sort=lambda r: _raw(r, "log_end_offset"),
         right=True,
     ),
-    TableColumn(
+    Field(
         "acknowledged",
         "LOSES ACKED",
         lambda r: "" if r.verdict is None else short_verdict(r.verdict),
         tone=lambda r: verdict_tone(r.verdict),
         priority=1,
     ),
-    TableColumn(
+    Field(
         "logStart",
         "LOG START",
         lambda r: _of(r, "log_start_offset"),
@@ -123,7 +124,7 @@ COLUMNS: tuple[TableColumn[ReplicaRow], ...] = (
         right=True,
         priority=4,
     ),
-    TableColumn(
+    Field(
         "highWatermark",
         "HIGH WM",
         lambda r: _of(r, "high_watermark"),
@@ -131,20 +132,20 @@ COLUMNS: tuple[TableColumn[ReplicaRow], ...] = (
         right=True,
         priority=3,
     ),
-    TableColumn("leaderEpoch", "LEADER EPOCH", lambda r: _of(r, "leader_epoch"), right=True, priority=8),
-    TableColumn(
+    Field("leaderEpoch", "LEADER EPOCH", lambda r: _of(r, "leader_epoch"), right=True, priority=8),
+    Field(
         "size",
         "SIZE",
+        lambda r: _raw(r, "size"),
         lambda r: "" if r.log is None else human_bytes(r.log.size),
         sort=lambda r: _raw(r, "size"),
         right=True,
         priority=6,
-        export=lambda r: _raw(r, "size"),
     ),
-    TableColumn("age", "AGE", lambda r: "" if r.age is None else age(r.age), right=True, priority=5, width=5),
-    TableColumn("logDir", "LOG DIR", lambda r: printable(r.log.log_dir) if r.log else "", priority=7),
-    TableColumn("call", "LEARNT BY", lambda r: r.call if r.log else "", priority=10),
-    TableColumn("notLearnt", "NOT LEARNT", _not_learnt, priority=11, tone=Tone.WARN, flex=True, width=24),
+    Field("age", "AGE", lambda r: "" if r.age is None else age(r.age), right=True, priority=5, width=5),
+    Field("logDir", "LOG DIR", lambda r: printable(r.log.log_dir) if r.log else "", priority=7),
+    Field("call", "LEARNT BY", lambda r: r.call if r.log else "", priority=10),
+    Field("notLearnt", "NOT LEARNT", _not_learnt, priority=11, tone=Tone.WARN, flex=True, width=24),
 )
 
 

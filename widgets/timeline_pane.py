@@ -12,7 +12,8 @@ from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text
 from recovery.wording.quantity_text import counted, printable, simulated_time, time_text
 from widgets.base_pane import TablePane
-from widgets.table import Grouping, RowTable, TableColumn
+from widgets.fields import Field
+from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 
 NAMED = 50
@@ -100,32 +101,26 @@ def _note(row: TimelineRow) -> str:
     return " ".join(word for word, shown in (("new", row.new), ("ours", row.own)) if shown)
 
 
-COLUMNS: tuple[TableColumn[TimelineRow], ...] = (
-    TableColumn(
+COLUMNS: tuple[Field[TimelineRow], ...] = (
+    Field(
         "time",
         "TIME",
+        lambda r: time_text(r.time_ms),
         lambda r: simulated_time(r.time_ms) or time_text(r.time_ms)[_YEAR:],
         sort=lambda r: (r.time_ms, r.offset),
-        export=lambda r: time_text(r.time_ms),
     ),
-    TableColumn("note", "NOTE", _note, tone=Tone.KEY, priority=2),
-    TableColumn(
-        "kind",
-        "KIND",
-        lambda r: r.kind.value,
-        tone=lambda r: _TONES.get(r.kind, Tone.PLAIN),
-        priority=3,
-    ),
-    TableColumn(
+    Field("note", "NOTE", _note, tone=Tone.KEY, priority=2),
+    Field("kind", "KIND", lambda r: r.kind.value, tone=lambda r: _TONES.get(r.kind, Tone.PLAIN), priority=3),
+    Field(
         "moved",
         "PARTITIONS",
+        lambda r: r.moved,
         lambda r: f"{r.moved:,}" if r.moved else "",
         sort=lambda r: r.moved,
         right=True,
         priority=4,
-        export=lambda r: r.moved,
     ),
-    TableColumn(
+    Field(
         "text",
         "WHAT HAPPENED",
         lambda r: r.text,

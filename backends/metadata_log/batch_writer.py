@@ -10,7 +10,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from backends.log_segments.batch_header import CHECKED_FROM
 from backends.log_segments.checksum import crc32c
 from recovery.metadata_log.field_writer import FieldWriter
-from recovery.metadata_log.message_schema import INT16, INT32, Field, MessageSchema, array
+from recovery.metadata_log.message_schema import INT16, INT32, MessageSchema, SchemaField, array
 
 _BASE_OFFSET, _LEADER_EPOCH, _CRC, _ATTRIBUTES = Struct(">q"), Struct(">i"), Struct(">I"), Struct(">h")
 _LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT = 12, 17, 21
@@ -19,12 +19,12 @@ _CONTROL_KEY = Struct(">hh")
 _LEADER_CHANGE = 2
 """The type of a LeaderChangeMessage among control records."""
 
-_VOTERS = array(MessageSchema(Field("id", INT32)).type)
+_VOTERS = array(MessageSchema(SchemaField("id", INT32)).type)
 _LEADER_CHANGE_MESSAGE = MessageSchema(
-    Field("version", INT16, default=0),
-    Field("leader", INT32),
-    Field("voters", _VOTERS),
-    Field("granting_voters", _VOTERS, default=()),
+    SchemaField("version", INT16, default=0),
+    SchemaField("leader", INT32),
+    SchemaField("voters", _VOTERS),
+    SchemaField("granting_voters", _VOTERS, default=()),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from console.output.text_table import TextColumn, table, width
+from widgets.text_table import TextColumn, table, width
 
 _Row = TypeVar("_Row")
 

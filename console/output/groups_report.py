@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from console.operations.consumers.fix_groups import FixedGroups, NotFixed, OffsetFix, PreparedGroupFix
 from console.operations.consumers.group_offsets import GroupOffset, GroupOffsets, StayingLog
 from console.output.json_document import document
-from console.output.text_table import TextColumn, table
 from recovery.groups.group_values import CommittedOffset, GroupKind, GroupMembers
 from recovery.groups.offset_judgement import OffsetJudgement
 from recovery.model import Unknown
 from recovery.wording.group_text import PENDING, committed_text, judgement_text
 from recovery.wording.quantity_text import counted, printable, some_of
+from widgets.text_table import TextColumn, table
 
 _COLUMNS = (
     TextColumn("GROUP"),

@@ -12,10 +12,10 @@ from console.operations.replication.heal_survey import HealReading
 from console.operations.replication.unregister_broker import UnregisteredBroker
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
-from console.output.text_table import TextColumn, table
 from recovery.heal_plan import HealPlan, NotHealed, ReplicaMove
 from recovery.model import Unknown
 from recovery.wording.quantity_text import both, brokers_are, counted, human_bytes, ids, printable, some_of
+from widgets.text_table import TextColumn, table
 
 _MOVES = (
     TextColumn("PARTITION"),

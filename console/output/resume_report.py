@@ -14,9 +14,9 @@ from console.journal.unfinished_entries import OpenOrder, Unfinished
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
-from console.output.text_table import TextColumn, table
 from recovery.log_preservation import taken_out
 from recovery.wording.quantity_text import counted, either, printable, some_of
+from widgets.text_table import TextColumn, table
 
 SHOWN = 5
 SHOWN_ROWS = 20

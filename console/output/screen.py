@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from console.output.text_table import fold, width
 from recovery.wording.quantity_text import printable
+from widgets.text_table import fold, width
 
 if TYPE_CHECKING:
     from backends.base.protocol import Progress

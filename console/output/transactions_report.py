@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from console.operations.consumers.fix_transactions import MissingMarker, PreparedMarkers, WrittenMarkers
 from console.operations.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from console.output.json_document import document
-from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted, printable, some_of
 from recovery.wording.transaction_text import transaction_text
+from widgets.text_table import TextColumn, table
 
 _COLUMNS = (
     TextColumn("PARTITION"),

@@ -50,7 +50,7 @@ def nullable_array(item: FieldType) -> FieldType:
     return FieldType(read, write)
 
 
-class Field(NamedTuple):
+class SchemaField(NamedTuple):
     """A field of every message from version ``since`` on.
 
     ``default`` is its value in earlier versions, and is written if no value is given.
@@ -75,7 +75,7 @@ class Tagged(NamedTuple):
 class MessageSchema:
     """``fields`` in their order, and the ``tagged`` fields that are read; other tags are skipped."""
 
-    def __init__(self, *fields: Field, tagged: tuple[Tagged, ...] = ()) -> None:
+    def __init__(self, *fields: SchemaField, tagged: tuple[Tagged, ...] = ()) -> None:
         self._fields = fields
         self._tagged = tuple(sorted(tagged))
 

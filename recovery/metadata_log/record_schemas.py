@@ -12,8 +12,8 @@ from recovery.metadata_log.message_schema import (
     STRING,
     UINT16,
     UUID,
-    Field,
     MessageSchema,
+    SchemaField,
     Tagged,
     array,
     nullable_array,
@@ -29,42 +29,46 @@ _UUIDS, _NULLABLE_UUIDS = array(UUID), nullable_array(UUID)
 
 _ENDPOINTS = array(
     MessageSchema(
-        Field("listener", STRING),
-        Field("host", STRING),
-        Field("port", UINT16),
-        Field("security_protocol", INT16, default=0),
+        SchemaField("listener", STRING),
+        SchemaField("host", STRING),
+        SchemaField("port", UINT16),
+        SchemaField("security_protocol", INT16, default=0),
     ).type
 )
-_FEATURES = array(MessageSchema(Field("name", STRING), Field("lowest", INT16), Field("highest", INT16)).type)
-_BROKER = (Field("broker", INT32), Field("broker_epoch", INT64))
-_PARTITION = (Field("partition", INT32), Field("topic_id", UUID))
+_FEATURES = array(
+    MessageSchema(
+        SchemaField("name", STRING), SchemaField("lowest", INT16), SchemaField("highest", INT16)
+    ).type
+)
+_BROKER = (SchemaField("broker", INT32), SchemaField("broker_epoch", INT64))
+_PARTITION = (SchemaField("partition", INT32), SchemaField("topic_id", UUID))
 
 SCHEMAS: dict[int, MessageSchema] = {
     RecordType.REGISTER_BROKER: MessageSchema(
-        Field("broker", INT32),
-        Field("migrating", BOOLEAN, 2, default=False),  # from ZooKeeper
-        Field("incarnation", UUID),
-        Field("broker_epoch", INT64),
-        Field("endpoints", _ENDPOINTS),
-        Field("features", _FEATURES, default=()),
-        Field("rack", NULLABLE_STRING),
-        Field("fenced", BOOLEAN),
-        Field("in_controlled_shutdown", BOOLEAN, 1, default=False),
+        SchemaField("broker", INT32),
+        SchemaField("migrating", BOOLEAN, 2, default=False),  # from ZooKeeper
+        SchemaField("incarnation", UUID),
+        SchemaField("broker_epoch", INT64),
+        SchemaField("endpoints", _ENDPOINTS),
+        SchemaField("features", _FEATURES, default=()),
+        SchemaField("rack", NULLABLE_STRING),
+        SchemaField("fenced", BOOLEAN),
+        SchemaField("in_controlled_shutdown", BOOLEAN, 1, default=False),
         # Tag 1, from version 4 on, lists cordoned dirs: they get no new replicas and keep those that they have.
         tagged=(Tagged(0, "directories", _UUIDS, 3, ()),),
     ),
     RecordType.UNREGISTER_BROKER: MessageSchema(*_BROKER),
-    RecordType.TOPIC: MessageSchema(Field("name", STRING), Field("topic_id", UUID)),
+    RecordType.TOPIC: MessageSchema(SchemaField("name", STRING), SchemaField("topic_id", UUID)),
     RecordType.PARTITION: MessageSchema(
         *_PARTITION,
-        Field("replicas", _BROKERS),
-        Field("isr", _BROKERS),
-        Field("removing", _BROKERS),
-        Field("adding", _BROKERS),
-        Field("leader", INT32),
-        Field("leader_epoch", INT32),
-        Field("partition_epoch", INT32),
-        Field("directories", _UUIDS, 1, ()),
+        SchemaField("replicas", _BROKERS),
+        SchemaField("isr", _BROKERS),
+        SchemaField("removing", _BROKERS),
+        SchemaField("adding", _BROKERS),
+        SchemaField("leader", INT32),
+        SchemaField("leader_epoch", INT32),
+        SchemaField("partition_epoch", INT32),
+        SchemaField("directories", _UUIDS, 1, ()),
         tagged=(
             Tagged(0, "leader_recovery_state", INT8, default=0),
             Tagged(1, "elr", _NULLABLE_BROKERS, 2),
@@ -72,10 +76,10 @@ SCHEMAS: dict[int, MessageSchema] = {
         ),
     ),
     RecordType.CONFIG: MessageSchema(
-        Field("resource_type", INT8),
-        Field("resource", STRING),
-        Field("key", STRING),
-        Field("value", NULLABLE_STRING),
+        SchemaField("resource_type", INT8),
+        SchemaField("resource", STRING),
+        SchemaField("key", STRING),
+        SchemaField("value", NULLABLE_STRING),
     ),
     RecordType.PARTITION_CHANGE: MessageSchema(
         *_PARTITION,
@@ -93,8 +97,8 @@ SCHEMAS: dict[int, MessageSchema] = {
     ),
     RecordType.FENCE_BROKER: MessageSchema(*_BROKER),
     RecordType.UNFENCE_BROKER: MessageSchema(*_BROKER),
-    RecordType.REMOVE_TOPIC: MessageSchema(Field("topic_id", UUID)),
-    RecordType.FEATURE_LEVEL: MessageSchema(Field("feature", STRING), Field("level", INT16)),
+    RecordType.REMOVE_TOPIC: MessageSchema(SchemaField("topic_id", UUID)),
+    RecordType.FEATURE_LEVEL: MessageSchema(SchemaField("feature", STRING), SchemaField("level", INT16)),
     RecordType.BROKER_REGISTRATION_CHANGE: MessageSchema(
         *_BROKER,
         tagged=(
@@ -108,13 +112,13 @@ SCHEMAS: dict[int, MessageSchema] = {
     RecordType.END_TRANSACTION: MessageSchema(),
     RecordType.ABORT_TRANSACTION: MessageSchema(),
     RecordType.REGISTER_CONTROLLER: MessageSchema(
-        Field("controller", INT32),
-        Field("incarnation", UUID),
-        Field("migrating", BOOLEAN, default=False),  # from ZooKeeper
-        Field("endpoints", _ENDPOINTS),
-        Field("features", _FEATURES, default=()),
+        SchemaField("controller", INT32),
+        SchemaField("incarnation", UUID),
+        SchemaField("migrating", BOOLEAN, default=False),  # from ZooKeeper
+        SchemaField("endpoints", _ENDPOINTS),
+        SchemaField("features", _FEATURES, default=()),
     ),
-    RecordType.CLEAR_ELR: MessageSchema(Field("topic", STRING)),
-    RecordType.UNREGISTER_CONTROLLER: MessageSchema(Field("controller", INT32)),
+    RecordType.CLEAR_ELR: MessageSchema(SchemaField("topic", STRING)),
+    RecordType.UNREGISTER_CONTROLLER: MessageSchema(SchemaField("controller", INT32)),
 }
 """By record type."""

@@ -11,7 +11,6 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.network import OPERATOR, controller
 from backends.simulator.operate.membership import SimulatedMembership
 from console.app.controller_replacement.screen import WizardScreen
-from console.app.main_screen.pane_views import quorum_view
 from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.safety import IDLE_SECONDS
 from console.simulator_backend import scenario
@@ -242,7 +241,7 @@ async def opens_the_swap(robot: Robot) -> WizardScreen:
     quorum = robot.session.view.quorum
     assert isinstance(quorum, Quorum)
     voters = {key.id for key in quorum.voters.keys} - {quorum.leader.id}
-    row = next(member.key for member in quorum_view(quorum, ()).members if member.key[0] in voters)
+    row = next(tuple(key) for key in quorum.voters.keys if key.id in voters)
     await robot.puts_the_cursor_on(row)
     await robot.press("M")
     await robot.sees(f"Why is controller {row[0]} replaced?")

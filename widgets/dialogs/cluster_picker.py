@@ -13,8 +13,9 @@ from textual.screen import ModalScreen
 
 from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.fields import Field
 from widgets.lifecycle import screen_is_open, when_ready
-from widgets.table import Grouping, RowTable, TableColumn
+from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
@@ -40,17 +41,12 @@ class ClusterChoice(NamedTuple):
 _GROUPS = {"LIVE clusters (profiles)": 0, "SIMULATOR scenarios: nothing real": 1}
 _TONES = {ClusterKind.PROFILE: Tone.WARN, ClusterKind.SCENARIO: Tone.INFO}
 
-COLUMNS: tuple[TableColumn[ClusterChoice], ...] = (
-    TableColumn(
-        "kind",
-        "KIND",
-        lambda p: p.kind.value,
-        tone=lambda p: _TONES[p.kind],
-    ),
-    TableColumn("name", "NAME", lambda p: printable(p.name), tone=Tone.STRONG),
-    TableColumn("mode", "MODE", lambda p: "read-only" if p.read_only else "", priority=2),
-    TableColumn("where", "WHERE", lambda p: printable(p.where), priority=3),
-    TableColumn(
+COLUMNS: tuple[Field[ClusterChoice], ...] = (
+    Field("kind", "KIND", lambda p: p.kind.value, tone=lambda p: _TONES[p.kind]),
+    Field("name", "NAME", lambda p: printable(p.name), tone=Tone.STRONG),
+    Field("mode", "MODE", lambda p: "read-only" if p.read_only else "", priority=2),
+    Field("where", "WHERE", lambda p: printable(p.where), priority=3),
+    Field(
         "about",
         "ABOUT",
         lambda p: printable(p.problem or p.about),

@@ -9,9 +9,10 @@ from recovery.strategy import Decision, DecisionKind
 from recovery.wording.loss_text import harm_text, short_loss
 from recovery.wording.quantity_text import either, ids, lasting_at_least
 from recovery.wording.replica_text import elr_text, min_isr_text
+from widgets.fields import Field
 from widgets.loss_tone import loss_order, loss_tone
 from widgets.partitions.partition_row import PartitionHealth, PartitionRow
-from widgets.table import Grouping, TableColumn
+from widgets.table import Grouping
 from widgets.text import Tone
 
 _HEALTH_TONES = {
@@ -27,11 +28,11 @@ _RANK = {health: number for number, health in enumerate(PartitionHealth)}
 
 def columns(
     now: Callable[[], float], first: Callable[[], float], picked: Callable[[PartitionRow], bool]
-) -> tuple[TableColumn[PartitionRow], ...]:
+) -> tuple[Field[PartitionRow], ...]:
     """``now`` is the time of the picture, ``first`` that of the first one, ``picked`` tells what is in the plan."""
     return (
-        TableColumn("state", "STATE", _state, sort=lambda r: _RANK[r.health], tone=_state_tone),
-        TableColumn(
+        Field("state", "STATE", _state, sort=lambda r: _RANK[r.health], tone=_state_tone),
+        Field(
             "partition",
             "PARTITION",
             lambda r: f"{r.state.topic}-{r.state.partition}",
@@ -39,39 +40,30 @@ def columns(
             tone=Tone.STRONG,
             flex=True,
         ),
-        TableColumn(
-            "plan",
-            "PLAN",
-            lambda r: "in plan" if picked(r) else "",
-            tone=Tone.KEY,
-            priority=4,
-            width=7,
-        ),
-        TableColumn(
+        Field("plan", "PLAN", lambda r: "in plan" if picked(r) else "", tone=Tone.KEY, priority=4, width=7),
+        Field(
             "for",
             "FOR",
+            lambda r: None if r.since is None else max(0, round(now() - r.since)),
             lambda r: (
                 ""
                 if r.since is None
                 else lasting_at_least(now() - r.since, exact=r.exact or r.since > first())
             ),
             sort=lambda r: 0.0 if r.since is None else -r.since,
-            export=lambda r: None if r.since is None else max(0, round(now() - r.since)),
             right=True,
             priority=5,
             width=6,
         ),
-        TableColumn("answered", "ANSWERED", _answered, sort=_answered_order, tone=_answered_tone, priority=6),
-        TableColumn("suggested", "SUGGESTED", suggested, sort=_suggested_order, tone=_suggested_tone),
-        TableColumn("loses", "OFFSETS LOST", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
-        TableColumn("leader", "LEADER", _leader, sort=lambda r: r.state.leader, priority=10),
-        TableColumn(
-            "isr", "ISR", lambda r: _members(r, r.state.isr), sort=lambda r: len(r.state.isr), priority=7
-        ),
-        TableColumn("elr", "ELR", lambda r: "?" if r.leader_unknown else elr_text(r.state.elr), priority=8),
-        TableColumn("replicas", "REPLICAS", lambda r: _members(r, r.state.replicas), priority=9),
-        TableColumn("minIsr", "MIN ISR", _min_isr, priority=11, right=True),
-        TableColumn("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, shown_below=True),
+        Field("answered", "ANSWERED", _answered, sort=_answered_order, tone=_answered_tone, priority=6),
+        Field("suggested", "SUGGESTED", suggested, sort=_suggested_order, tone=_suggested_tone),
+        Field("loses", "OFFSETS LOST", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
+        Field("leader", "LEADER", _leader, sort=lambda r: r.state.leader, priority=10),
+        Field("isr", "ISR", lambda r: _members(r, r.state.isr), sort=lambda r: len(r.state.isr), priority=7),
+        Field("elr", "ELR", lambda r: "?" if r.leader_unknown else elr_text(r.state.elr), priority=8),
+        Field("replicas", "REPLICAS", lambda r: _members(r, r.state.replicas), priority=9),
+        Field("minIsr", "MIN ISR", _min_isr, priority=11, right=True),
+        Field("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, shown_below=True),
     )
 
 

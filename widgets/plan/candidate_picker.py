@@ -20,9 +20,10 @@ from recovery.wording.loss_text import lost_ranges, short_loss
 from recovery.wording.quantity_text import offset
 from recovery.wording.verdict_text import short_verdict, verdict_text
 from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.fields import Field
 from widgets.lifecycle import screen_is_open, when_ready
 from widgets.loss_tone import loss_tone, verdict_tone
-from widgets.table import RowTable, TableColumn
+from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
@@ -172,33 +173,25 @@ def _role(choice: CandidateChoice) -> str:
     return ", ".join(_SHORT_ROLES.get(role, role) for role in choice.role.split(", "))
 
 
-COLUMNS: tuple[TableColumn[CandidateChoice], ...] = (
-    TableColumn(
-        "broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG
-    ),
-    TableColumn("epoch", "EPOCH", _epoch, right=True, priority=4),
-    TableColumn(
+COLUMNS: tuple[Field[CandidateChoice], ...] = (
+    Field("broker", "BROKER", lambda c: str(c.broker), sort=lambda c: c.broker, right=True, tone=Tone.STRONG),
+    Field("epoch", "EPOCH", _epoch, right=True, priority=4),
+    Field(
         "end",
         "LOG END",
         lambda c: "?" if c.candidate is None else offset(c.candidate.log_end),
         right=True,
         priority=3,
     ),
-    TableColumn("loses", "OFFSETS LOST", _loses, tone=_loses_tone, priority=1),
-    TableColumn(
+    Field("loses", "OFFSETS LOST", _loses, tone=_loses_tone, priority=1),
+    Field(
         "acknowledged",
         "LOSES ACKED",
         _loses_acknowledged,
         tone=lambda c: verdict_tone(_verdict(c)),
         priority=2,
     ),
-    TableColumn(
-        "role",
-        "ROLE",
-        _role,
-        tone=lambda c: Tone.BAD if c.problem else Tone.KEY,
-        width=17,
-    ),
+    Field("role", "ROLE", _role, tone=lambda c: Tone.BAD if c.problem else Tone.KEY, width=17),
 )
 
 

@@ -13,9 +13,10 @@ from recovery.plan.verify import RowState
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import short_loss
 from recovery.wording.quantity_text import ids, printable
+from widgets.fields import Field
 from widgets.loss_tone import loss_order, loss_tone
 from widgets.plan.plan_view import RowOutcome
-from widgets.table import Grouping, TableColumn
+from widgets.table import Grouping
 from widgets.text import Tone
 
 
@@ -150,30 +151,28 @@ def note(row: PlannedRow) -> str:
     return printable(row.row.reason)
 
 
-COLUMNS: tuple[TableColumn[PlannedRow], ...] = (
-    TableColumn(
-        "partition", "PARTITION", lambda r: str(r.tp), sort=lambda r: r.tp, tone=Tone.STRONG, flex=True
-    ),
-    TableColumn("now", "NOW", status, tone=status_tone),
-    TableColumn(
+COLUMNS: tuple[Field[PlannedRow], ...] = (
+    Field("partition", "PARTITION", lambda r: str(r.tp), sort=lambda r: r.tp, tone=Tone.STRONG, flex=True),
+    Field("now", "NOW", status, tone=status_tone),
+    Field(
         "leader",
         "LEADER",
         leader,
         sort=lambda r: -1 if r.planned is None else r.planned.leader,
         tone=lambda r: Tone.KEY if r.edited else Tone.STRONG,
     ),
-    TableColumn(
+    Field(
         "loses",
         "OFFSETS LOST",
         loses,
         sort=lambda r: loss_order(r.planned.loss if r.planned else None),
         tone=_loses_tone,
     ),
-    TableColumn("dropsOut", "IF IT DROPS OUT", _drops_out, priority=3),
-    TableColumn("thenLoses", "THEN LOST", _then_loses, priority=4, tone=_then_tone),
-    TableColumn("topic", "TOPIC", lambda r: ", ".join(r.planned.marks) if r.planned else "", priority=5),
-    TableColumn("afterwards", "SEEN AFTERWARDS", _afterwards, priority=2, tone=_afterwards_tone),
-    TableColumn("note", "NOTE", note, priority=6, flex=True, width=24, tone=Tone.DIM),
+    Field("dropsOut", "IF IT DROPS OUT", _drops_out, priority=3),
+    Field("thenLoses", "THEN LOST", _then_loses, priority=4, tone=_then_tone),
+    Field("topic", "TOPIC", lambda r: ", ".join(r.planned.marks) if r.planned else "", priority=5),
+    Field("afterwards", "SEEN AFTERWARDS", _afterwards, priority=2, tone=_afterwards_tone),
+    Field("note", "NOTE", note, priority=6, flex=True, width=24, tone=Tone.DIM),
 )
 GROUPINGS: tuple[Grouping[PlannedRow], ...] = (
     Grouping("topic", "by topic", lambda r: (r.tp.topic,)),

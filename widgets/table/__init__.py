@@ -2,7 +2,7 @@
 
 from widgets.table.row_filter import RowFilter
 from widgets.table.row_table import RowTable
-from widgets.table.table_column import Grouping, TableColumn
+from widgets.table.table_column import Grouping
 from widgets.table.table_state import RowCounts
 
-__all__ = ["Grouping", "RowCounts", "RowFilter", "RowTable", "TableColumn"]
+__all__ = ["Grouping", "RowCounts", "RowFilter", "RowTable"]

@@ -10,8 +10,9 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple
 
+from widgets.fields import Field, Row
 from widgets.table.row_filter import RowFilter
-from widgets.table.table_column import Grouping, Row, TableColumn
+from widgets.table.table_column import Grouping
 
 SLICE = 2_000
 RUN = 4_096
@@ -40,7 +41,7 @@ class TableQuery(Generic[Row]):
     key: Callable[[Row], Hashable]
     search: Callable[[Row], str]
     filter: RowFilter | None = None
-    sort: TableColumn[Row] | None = None
+    sort: Field[Row] | None = None
     reverse: bool = False
     grouping: Grouping[Row] | None = None
     folded: frozenset[str] = frozenset()
@@ -52,11 +53,11 @@ class TableQuery(Generic[Row]):
         """The column that sorts; None: the order in which the rows came."""
         return None if self.sort is None else self.sort.id
 
-    def sorted_by(self, column: TableColumn[Row] | None, reverse: bool = False) -> TableQuery[Row]:
+    def sorted_by(self, column: Field[Row] | None, reverse: bool = False) -> TableQuery[Row]:
         """Sorted by that column; None: in the order in which the rows came."""
         return replace(self, sort=column, reverse=reverse and column is not None)
 
-    def sorted_by_click(self, column: TableColumn[Row]) -> TableQuery[Row]:
+    def sorted_by_click(self, column: Field[Row]) -> TableQuery[Row]:
         """After a click on the heading: sorted by that column, and the other way round if it was so already."""
         return self.sorted_by(column, column.id == self.sort_id and not self.reverse)
 
@@ -174,7 +175,7 @@ def _filtered(rows: Sequence[Row], wanted: TableQuery[Row]) -> Generator[None, N
 
 
 def _sorted(
-    rows: Sequence[Row], passing: Sequence[int], column: TableColumn[Row], reverse: bool
+    rows: Sequence[Row], passing: Sequence[int], column: Field[Row], reverse: bool
 ) -> Generator[None, None, Sequence[int]]:
     values: dict[int, Any] = {}
     for start in range(0, len(passing), SLICE):

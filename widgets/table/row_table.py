@@ -15,11 +15,13 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.worker import Worker
 
+from widgets.fields import Field, Row, text_of_all
 from widgets.table import table_messages
 from widgets.table.row_arrangement import Arrangement, TableQuery, arrange, keys_in_slices
 from widgets.table.row_filter import RowFilter
 from widgets.table.sliced_jobs import Job, SlicedJobs
-from widgets.table.table_column import Grouping, Row, TableColumn, text_of_all
+from widgets.table.table_column import Grouping
+from widgets.table.table_painter import TablePainter
 from widgets.table.table_state import RowCounts, TableState, rearranged
 from widgets.table.table_surface import TableSurface, top_after
 from widgets.text_lines import navigation_bindings
@@ -34,18 +36,18 @@ class Export(StrEnum):
     JSON = "json"
 
 
-def exported(arranged: Arrangement[Row], columns: Sequence[TableColumn[Row]], kind: Export) -> Iterator[str]:
+def exported(arranged: Arrangement[Row], columns: Sequence[Field[Row]], kind: Export) -> Iterator[str]:
     """The rows that are shown, with all columns, wide or narrow; a chunk of text every :data:`CHUNK` rows."""
     return _csv(arranged, columns) if kind is Export.CSV else _json(arranged, columns)
 
 
-def _csv(arranged: Arrangement[Row], columns: Sequence[TableColumn[Row]]) -> Iterator[str]:
+def _csv(arranged: Arrangement[Row], columns: Sequence[Field[Row]]) -> Iterator[str]:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([column.id for column in columns])
     for start in range(0, max(len(arranged.shown), 1), CHUNK):
         for n in arranged.shown[start : start + CHUNK]:
-            writer.writerow([_scalar(column.exported(arranged.rows[n])) for column in columns])
+            writer.writerow([_scalar(column.value(arranged.rows[n])) for column in columns])
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
@@ -57,13 +59,11 @@ def _scalar(value: object) -> object:
     return "" if value is None else value
 
 
-def _json(arranged: Arrangement[Row], columns: Sequence[TableColumn[Row]]) -> Iterator[str]:
+def _json(arranged: Arrangement[Row], columns: Sequence[Field[Row]]) -> Iterator[str]:
     opening = "["
     for start in range(0, len(arranged.shown), CHUNK):
         objects = (
-            json.dumps(
-                {column.id: column.exported(arranged.rows[n]) for column in columns}, ensure_ascii=False
-            )
+            json.dumps({column.id: column.value(arranged.rows[n]) for column in columns}, ensure_ascii=False)
             for n in arranged.shown[start : start + CHUNK]
         )
         yield opening + "\n  " + ",\n  ".join(objects)
@@ -95,7 +95,7 @@ class RowTable(TableSurface[Row], can_focus=True):
 
     def __init__(
         self,
-        columns: Sequence[TableColumn[Row]],
+        columns: Sequence[Field[Row]],
         key: Callable[[Row], Hashable],
         *,
         groupings: Sequence[Grouping[Row]] = (),
@@ -108,6 +108,7 @@ class RowTable(TableSurface[Row], can_focus=True):
         super().__init__(columns, query, noun=noun, empty=empty, id=id)
         self.groupings = tuple(groupings)
         self._jobs = SlicedJobs(self._start)
+        self._wanted_columns = self.columns
         self._counts = RowCounts(0, 0, 0, 0)
         self._cursor_reported: tuple[Hashable | None, Row | None] = (None, None)
 
@@ -116,8 +117,13 @@ class RowTable(TableSurface[Row], can_focus=True):
 
     # Rows, and how they are arranged
 
-    def update(self, rows: Sequence[Row]) -> None:
-        """Shows these rows from now on; they must not change. Returns at once."""
+    def update(self, rows: Sequence[Row], columns: Sequence[Field[Row]] = ()) -> None:
+        """Shows these rows from now on; they must not change. Returns at once. ``columns``: where the rows are of
+        another kind than before; then their order and their filter start anew.
+        """
+        if columns and tuple(columns) != self._wanted_columns:
+            self._wanted_columns = tuple(columns)
+            self._query = TableQuery(self._query.key, text_of_all(columns))
         if rows is not self._rows:
             self._rows = rows
             self._arrange()
@@ -192,6 +198,9 @@ class RowTable(TableSurface[Row], can_focus=True):
 
     def _put(self, arrangement: Arrangement[Row]) -> None:
         """Takes the place of the former lines; what was at the cursor, or at the top, stays where it was."""
+        if self._wanted_columns is not self.columns and arrangement.rows is self._rows:
+            self.columns = self._wanted_columns
+            self._painter = TablePainter(self.columns, self.noun)
         before, top = self._state, self.scroll_offset.y
         changed = rearranged(before, arrangement)
         self._state = changed.state

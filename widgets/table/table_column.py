@@ -1,53 +1,14 @@
-"""What a table shows of a row."""
+"""Where a table draws its columns, and how its rows are grouped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 from rich.cells import cell_len
 
-from widgets.text import Tone
-
-Row = TypeVar("Row")
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumn(Generic[Row]):
-    """One column. ``text`` is the cell; ``sort`` what it is sorted by (default: the text).
-
-    ``priority`` 0 is never dropped; where the table is too narrow, the highest goes first. ``flex``: takes what
-    width is left, and loses its middle where that is too little; every other column is as wide as what is seen in
-    it, so that no number is cut. ``width`` is the least it takes. ``export`` is the value for CSV and JSON
-    (default: the text). ``shown_below``: the details below the table show it in any case.
-    """
-
-    id: str
-    title: str
-    text: Callable[[Row], str]
-    sort: Callable[[Row], Any] | None = None
-    tone: Callable[[Row], Tone] | Tone = Tone.PLAIN
-    export: Callable[[Row], object] | None = None
-    width: int = 0
-    priority: int = 0
-    right: bool = False
-    flex: bool = False
-    shown_below: bool = False
-
-    def tone_of(self, row: Row) -> Tone:
-        return self.tone if isinstance(self.tone, Tone) else self.tone(row)
-
-    def sort_key(self, row: Row) -> Any:
-        return self.text(row) if self.sort is None else self.sort(row)
-
-    def exported(self, row: Row) -> object:
-        return self.text(row) if self.export is None else self.export(row)
-
-
-def text_of_all(columns: Sequence[TableColumn[Row]]) -> Callable[[Row], str]:
-    """The text of a row in all columns, one line per column."""
-    return lambda row: "\n".join(column.text(row) for column in columns)
+from widgets.fields import Field, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +28,7 @@ LEAST_FLEX = 14
 class PlacedColumn(NamedTuple):
     """A column from ``start`` on, ``width`` columns wide."""
 
-    column: TableColumn[Any]
+    column: Field[Any]
     start: int
     width: int
 
@@ -77,21 +38,19 @@ class Layout:
     """The columns that are drawn, and those that there is no room for."""
 
     placed: tuple[PlacedColumn, ...]
-    dropped: tuple[TableColumn[Any], ...]
+    dropped: tuple[Field[Any], ...]
 
-    def column_at(self, x: int) -> TableColumn[Any] | None:
+    def column_at(self, x: int) -> Field[Any] | None:
         """The column drawn at ``x``, the gap behind it counted in."""
         return next((p.column for p in self.placed if p.start <= x < p.start + p.width + GAP), None)
 
     def left_out(self, row: Any) -> tuple[tuple[str, str], ...]:
         """Title and text of the cells of ``row`` that are not drawn, without empty ones and those shown below."""
-        cells = ((c.title, c.text(row)) for c in self.dropped if not c.shown_below)
+        cells = ((c.title, c.cell(row)) for c in self.dropped if not c.shown_below)
         return tuple((title, text) for title, text in cells if text)
 
 
-def lay_out(
-    columns: Sequence[TableColumn[Any]], needs: Mapping[str, int], width: int, start: int = 0
-) -> Layout:
+def lay_out(columns: Sequence[Field[Any]], needs: Mapping[str, int], width: int, start: int = 0) -> Layout:
     """Places ``columns`` in ``width`` screen columns from ``start``. ``needs`` is how wide each is as it is.
 
     A column that may be dropped and has been empty in all that was seen is not drawn, and not missed.
@@ -117,13 +76,13 @@ def lay_out(
     return Layout(tuple(placed), dropped)
 
 
-def _needed(columns: Sequence[TableColumn[Any]], needs: Mapping[str, int]) -> int:
+def _needed(columns: Sequence[Field[Any]], needs: Mapping[str, int]) -> int:
     widths = (
         min(_width(c, needs), max(LEAST_FLEX, c.width)) if c.flex else _width(c, needs) for c in columns
     )
     return sum(widths) + GAP * (len(columns) - 1)
 
 
-def _width(column: TableColumn[Any], needs: Mapping[str, int]) -> int:
+def _width(column: Field[Any], needs: Mapping[str, int]) -> int:
     # One more than the title for the arrow that shows the order.
     return max(needs.get(column.id, 0), column.width, cell_len(column.title) + 1)

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from rich.cells import cell_len
 
 from recovery.wording.quantity_text import counted, printable
+from widgets.fields import Field
 from widgets.table.row_arrangement import Arrangement, Group, TableQuery
 from widgets.table.row_filter import spans
-from widgets.table.table_column import Layout, TableColumn, lay_out
+from widgets.table.table_column import Layout, lay_out
 from widgets.table.table_state import TableState
 from widgets.text import Line, Piece, Tone, fit
 
@@ -61,14 +62,14 @@ def row_line(row: Any, layout: Layout, signs: LineMarkers, finder: re.Pattern[st
     pieces = [_gutter(signs)]
     used = GUTTER
     for column, start, wide in layout.placed:
-        text = printable(column.text(row))
+        text = printable(column.cell(row))
         pieces.append(Piece(" " * (start - used)))
         pieces.extend(_highlighted(_cell(text, wide, column), column.tone_of(row), finder))
         used = start + wide
     return tuple(pieces)
 
 
-def _cell(text: str, wide: int, column: TableColumn[Any]) -> str:
+def _cell(text: str, wide: int, column: Field[Any]) -> str:
     if column.right:
         return text.rjust(wide) if cell_len(text) <= wide else "…".rjust(wide)
     return fit(text, wide)
@@ -97,10 +98,10 @@ def _highlighted(cell: str, tone: Tone, finder: re.Pattern[str] | None) -> list[
     return [piece for piece in pieces if piece.text]
 
 
-def needed(columns: Sequence[TableColumn[Any]], rows: Sequence[Any]) -> dict[str, int]:
+def needed(columns: Sequence[Field[Any]], rows: Sequence[Any]) -> dict[str, int]:
     """How wide each column is in ``rows``."""
     return {
-        column.id: max((cell_len(printable(column.text(row))) for row in rows), default=0)
+        column.id: max((cell_len(printable(column.cell(row))) for row in rows), default=0)
         for column in columns
     }
 
@@ -115,7 +116,7 @@ class TablePainter:
     is cut; scrolling never makes it narrower.
     """
 
-    def __init__(self, columns: Sequence[TableColumn[Any]], noun: str) -> None:
+    def __init__(self, columns: Sequence[Field[Any]], noun: str) -> None:
         self._columns = columns
         self._noun = noun
         self._needs: dict[str, int] = {}

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple
 
+from widgets.fields import Row
 from widgets.table.row_arrangement import Arrangement, Group, GroupKey
-from widgets.table.table_column import Row
 
 NEIGHBOURS = 200
 """How many lines below and above are searched for a row that is left."""

@@ -10,9 +10,9 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from widgets.fields import Field, Row
 from widgets.table.row_arrangement import Arrangement, TableQuery
 from widgets.table.row_filter import RowFilter
-from widgets.table.table_column import Row, TableColumn
 from widgets.table.table_painter import TablePainter
 from widgets.table.table_state import TableState
 from widgets.text import Line, Piece, Tone
@@ -49,7 +49,7 @@ class TableSurface(ScrollView, Generic[Row]):
 
     def __init__(
         self,
-        columns: Sequence[TableColumn[Row]],
+        columns: Sequence[Field[Row]],
         query: TableQuery[Row],
         *,
         noun: str,

@@ -25,13 +25,13 @@ from backends.simulator.scenario.files import names
 from backends.simulator.simulation import Simulation
 from console.errors import InputError, Status
 from console.output.json_document import document
-from console.output.text_table import TextColumn, fold, table, width
 from console.program import Program
 from console.signals import Stopped, StopRequest
 from console.simulator_backend import scenario as scenario_of
 from console.simulator_backend import state_file
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
+from widgets.text_table import TextColumn, fold, table, width
 
 T = TypeVar("T")
 SHOWN = 40

@@ -42,17 +42,14 @@ from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, no_answer
 from recovery.membership.preflight import LivenessLimits
-from recovery.membership.quorum import Quorum, QuorumReplica
-from recovery.membership.quorum_health import MemberRole, QuorumHealth, QuorumMember, health
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import NO_LEADER, Broker, PartitionState, Survey, Unknown
 from recovery.survey_columns import MergedSurveys, SurveyTotals, columns_of, totals, unknown_values
 from recovery.unread_disks import before_start, by_broker, without_read
 from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.unread_disk_text import not_judged_text
-
-LAGGING_MS = 3_000
-"""An observer that was last caught up this many ms ago counts as behind."""
 
 
 class BrokerView(NamedTuple):
@@ -61,15 +58,6 @@ class BrokerView(NamedTuple):
     broker: Broker
     problem: Unknown | None
     failed_dirs: int
-
-
-class QuorumView(NamedTuple):
-    """A voter or observer, with offsets and ms behind the leader; None if the leader does not report them."""
-
-    replica: QuorumReplica
-    leads: bool
-    lag: int | None
-    behind_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -225,44 +213,13 @@ async def _survey(
     return SurveyResult(surveys, tuple(contacts[broker] for broker in sorted(contacts)))
 
 
-def voters_health(view: Overview) -> QuorumHealth | Unknown:
-    """How the voters fare and what the set stands, as ``quorum status`` reckons it from one reading."""
+def members_health(view: Overview) -> QuorumHealth | Unknown:
+    """How the members fare and what the set stands, as ``quorum status`` reckons it from one reading."""
     quorum = view.quorum
     if isinstance(quorum, Unknown):
         return quorum
-    return health(quorum, LivenessLimits())
-
-
-def voters_behind(found: QuorumHealth) -> tuple[QuorumMember, ...]:
-    """The voters that fetch and are behind; for observers see :func:`lagging_observers`."""
-    return tuple(member for member in found.behind if member.role is not MemberRole.CONTROLLER)
-
-
-def voters(quorum: Quorum) -> tuple[QuorumView, ...]:
-    """Every voter: first whose log end is unknown, then the one furthest behind."""
-    views = [_compared_with_leader(quorum, replica) for replica in quorum.voter_progress]
-    return tuple(sorted(views, key=lambda view: (view.lag is not None, -(view.lag or 0))))
-
-
-def lagging_observers(quorum: Quorum) -> tuple[QuorumView, ...]:
-    """The observers that are :data:`LAGGING_MS` behind, the worst first; a node that is gone stays for minutes."""
-    views = (_compared_with_leader(quorum, replica) for replica in quorum.observer_progress)
-    behind = [view for view in views if view.behind_ms is None or view.behind_ms >= LAGGING_MS]
-    return tuple(sorted(behind, key=lambda view: -(view.lag or 0)))
-
-
-def _compared_with_leader(quorum: Quorum, replica: QuorumReplica) -> QuorumView:
-    leader = next((one for one in quorum.voter_progress if one.key == quorum.leader), None)
-    if leader is None:
-        return QuorumView(replica, False, None, None)
-    reported = min(leader.log_end_offset, replica.log_end_offset) >= 0
-    timed = min(leader.last_caught_up_ms, replica.last_caught_up_ms) >= 0
-    return QuorumView(
-        replica,
-        replica.key == leader.key,
-        max(0, leader.log_end_offset - replica.log_end_offset) if reported else None,
-        max(0, leader.last_caught_up_ms - replica.last_caught_up_ms) if timed else None,
-    )
+    brokers = {broker.id for broker in view.cluster.brokers}
+    return health(quorum, LivenessLimits(), {replica.key.id for replica in quorum.progress} - brokers)
 
 
 def not_asked(view: Overview) -> tuple[str, ...]:

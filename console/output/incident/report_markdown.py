@@ -14,8 +14,8 @@ from console.output.incident.report_blocks import (
     ReportText,
 )
 from console.output.survey.replica_table import LEGEND, text_drawing
-from console.output.text_table import TextColumn, table
 from recovery.wording.quantity_text import printable
+from widgets.text_table import TextColumn, table
 
 
 def markdown_lines(blocks: Iterable[ReportBlock]) -> Iterator[str]:

@@ -22,7 +22,6 @@ from console.output.plan.plan_json import (
 )
 from console.output.plan.plan_table import elected_lines, plan_lines
 from console.output.rescue.rescue_report import rescue_lines, rescued_fields
-from console.output.text_table import TextColumn, table
 from console.output.transactions_report import endings_text, transaction_json, transaction_table
 from console.output.unread_disks_json import unread_brokers_json
 from recovery.model import Unknown
@@ -31,6 +30,7 @@ from recovery.plan.plan_review import summarise
 from recovery.wording.producer_text import refused_producer_lines
 from recovery.wording.quantity_text import counted, printable
 from recovery.wording.unread_disk_text import unread_broker_lines
+from widgets.text_table import TextColumn, table
 
 
 def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:

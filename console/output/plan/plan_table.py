@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backends.base.answers import Outcome
 from console.operations.elections.election_batches import Elected, Result
-from console.output.text_table import TextColumn, table
 from recovery.model import Unknown
 from recovery.plan.plan_review import (
     Summary,
@@ -27,6 +26,7 @@ from recovery.wording.group_text import (
     internal_loss_lines,
 )
 from recovery.wording.quantity_text import counted, ids, offset, printable
+from widgets.text_table import TextColumn, table
 
 LED_BY = {
     Leading.RIGHT: "the right leader",

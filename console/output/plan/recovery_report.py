@@ -33,7 +33,6 @@ from console.output.survey.survey_report import (
     survey_counts,
     unreachable_leaders_json,
 )
-from console.output.text_table import TextColumn, table
 from console.output.unread_disks_json import unread_brokers_json
 from recovery.model import TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
@@ -42,6 +41,7 @@ from recovery.plan.values import PlanRow
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.quantity_text import printable
 from recovery.wording.unread_disk_text import unread_broker_lines
+from widgets.text_table import TextColumn, table
 
 
 def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:

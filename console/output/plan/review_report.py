@@ -24,7 +24,6 @@ from console.output.plan.plan_json import (
     summary_json,
 )
 from console.output.plan.plan_table import plan_lines, shown_rows, state_counts, state_table
-from console.output.text_table import TextColumn, table
 from console.output.unread_disks_json import unread_disks_json
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.plan_review import candidate_harm, summarise
@@ -35,6 +34,7 @@ from recovery.unread_disks import UnreadDisk, UnreadDiskState
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import counted, offset, printable
 from recovery.wording.replica_text import disk_text
+from widgets.text_table import TextColumn, table
 
 
 def review_lines(

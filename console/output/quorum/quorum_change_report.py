@@ -13,7 +13,6 @@ from console.operations.voters.replacement_steps import ReplacementResult, StopR
 from console.operations.voters.voter_change import VoterChangeResult
 from console.output.json_document import document
 from console.output.quorum.quorum_report import key_json, strength_json
-from console.output.text_table import TextColumn, table
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, TimeoutCause
 from recovery.membership.quorum_health import non_voter_leads
@@ -21,6 +20,7 @@ from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_file import digest
 from recovery.membership.replacement_safety import after
 from recovery.wording.quantity_text import printable
+from widgets.text_table import TextColumn, table
 
 
 def changed_lines(changed: VoterChangeResult) -> Iterator[str]:

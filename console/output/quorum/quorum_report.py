@@ -1,13 +1,15 @@
-"""The quorum as text and as JSON (docs/output.md, ``ktriage.quorum-status/1``)."""
+"""The quorum: its members and what is wrong with it, each described once for pane 4, ``quorum status``, ``status``
+and ``ktriage.quorum-status/1`` (docs/output.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 from console.operations.voters.quorum_state import QuorumReading
 from console.output.json_document import document
 from console.output.survey.survey_json import unknown_json
-from console.output.text_table import TextColumn, table
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.preflight import PreflightResult, VoterSetStrength
 from recovery.membership.quorum import Quorum
@@ -22,18 +24,82 @@ from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeade
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted, printable
+from widgets.fields import Field, json_row, text_rows
+from widgets.text import Tone
 
-_COLUMNS = (
-    TextColumn("ROLE"),
-    TextColumn("NODE", right=True),
-    TextColumn("STATE"),
-    TextColumn("LAG (OFFSETS)", right=True),
-    TextColumn("BEHIND", right=True),
-    TextColumn("LAST FETCH", right=True),
-    TextColumn("DIRECTORY ID", below=True),
-    TextColumn("UUID", below=True),
-    TextColumn("ENDPOINT", below=True),
+_TONES = {
+    MemberState.CAUGHT_UP: Tone.GOOD,
+    MemberState.BEHIND: Tone.WARN,
+    MemberState.SILENT: Tone.BAD,
+    MemberState.GHOST: Tone.DIM,
+}
+_ROLE_TONES = {MemberRole.LEADER: Tone.GOOD, MemberRole.VOTER: Tone.STRONG}
+_STATES = [MemberState.SILENT, MemberState.GHOST, MemberState.BEHIND, MemberState.CAUGHT_UP]
+
+
+def _ago(ms: int | None) -> str:
+    return "never" if ms is None else f"{ms / 1000:,.1f} s"
+
+
+def _tone(member: QuorumMember) -> Tone:
+    return _TONES[member.state]
+
+
+BRIEF: tuple[Field[QuorumMember], ...] = (
+    Field(
+        "role",
+        "ROLE",
+        lambda m: str(m.role),
+        sort=lambda m: list(MemberRole).index(m.role),
+        tone=lambda m: _ROLE_TONES.get(m.role, Tone.DIM),
+    ),
+    Field("id", "NODE", lambda m: m.key.id, lambda m: str(m.key.id), Tone.STRONG, right=True),
+    Field("state", "STATE", lambda m: str(m.state), tone=_tone, sort=lambda m: _STATES.index(m.state)),
+    Field("lag", "LAG (OFFSETS)", lambda m: m.lag, tone=_tone, right=True),
+    Field("behindMs", "BEHIND", lambda m: m.lag_ms, lambda m: _ago(m.lag_ms), _tone, right=True),
 )
+"""What ``status`` shows of a member."""
+MEMBERS: tuple[Field[QuorumMember], ...] = (
+    *BRIEF,
+    Field(
+        "lastFetchMs", "LAST FETCH", lambda m: m.fetch_ms, lambda m: _ago(m.fetch_ms), right=True, priority=3
+    ),
+    Field("directoryId", "DIRECTORY ID", lambda m: m.key.directory_id, priority=6, below=True),
+    Field("directoryUuid", "UUID", lambda m: directory_uuid(m.key.directory_id), priority=7, below=True),
+    Field(
+        "endpoints",
+        "ENDPOINT",
+        lambda m: [{"listener": e.listener, "host": e.host, "port": e.port} for e in m.endpoints],
+        lambda m: printable(", ".join(map(str, m.endpoints))),
+        priority=4,
+        below=True,
+    ),
+)
+
+
+def host_fields(lost: QuorumWithoutLeader) -> tuple[Field[VoterHost], ...]:
+    """What is shown of a voter of a quorum without a leader."""
+    return (
+        Field(
+            "id",
+            "NODE",
+            lambda h: h.key.id,
+            lambda h: str(h.key.id) if h.key.id >= 0 else "not known",
+            Tone.STRONG,
+        ),
+        Field("answers", "", lambda h: h.answers, _host_state, lambda h: Tone.GOOD if h.votes else Tone.BAD),
+        Field("", "METADATA HELD", lambda h: h.offset, partial(_metadata_held, lost), json=False),
+        Field("directoryId", "DIRECTORY ID", lambda h: h.key.directory_id, priority=6),
+        Field("address", "ADDRESS", lambda h: h.address, lambda h: printable(h.address), priority=4),
+        Field(
+            "why",
+            "WHY",
+            lambda h: h.why,
+            lambda h: printable(h.why or (f"last seen with {h.other}: no voter" if h.other else "")),
+            below=True,
+            flex=True,
+        ),
+    )
 
 
 def status_lines(reading: QuorumReading) -> Iterator[str]:
@@ -41,7 +107,7 @@ def status_lines(reading: QuorumReading) -> Iterator[str]:
     yield from verdict_lines(reading)
     members = [m for m in reading.health.silent_first if _shown(m)]
     yield ""
-    yield from table(_COLUMNS, [_row(m) for m in members])
+    yield from text_rows(MEMBERS, members)
     left = len(reading.health.members) - len(members)
     if left:
         keep = "keeps" if left == 1 else "keep"
@@ -53,18 +119,14 @@ def replication_lines(reading: QuorumReading) -> Iterator[str]:
     yield _head(reading)
     yield from elsewhere_lines(reading.elsewhere)
     yield ""
-    yield from table(_COLUMNS, [_row(m) for m in reading.health.silent_first])
+    yield from text_rows(MEMBERS, reading.health.silent_first)
 
 
 def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     """The quorum's version, how many failures it tolerates, and what is wrong with it."""
-    found = reading.health
     yield _head(reading)
     yield from elsewhere_lines(reading.elsewhere)
-    kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
-    yield f"kraft.version {found.quorum.kraft_version} ({kind})"
-    yield str(found.strength)
-    yield from trouble_lines(found)
+    yield from (text for _, text in sentences(reading.health))
     if isinstance(reading.controllers, Unknown):
         yield printable(
             f"which nodes are controllers and which are brokers is unknown: {reading.controllers}"
@@ -87,14 +149,18 @@ def elsewhere_lines(elsewhere: Mapping[str, Quorum | Unknown]) -> Iterator[str]:
             yield printable(f"{address}: which quorum it is in is not known: {found}")
 
 
-def trouble_lines(found: QuorumHealth) -> Iterator[str]:
-    """One line for each kind of problem; nothing if all is well."""
+def sentences(found: QuorumHealth) -> Iterator[tuple[Tone, str]]:
+    """How many failures the quorum tolerates, and one line for each kind of problem."""
+    kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
+    yield Tone.PLAIN, f"kraft.version {found.quorum.kraft_version} ({kind})"
+    yield Tone.GOOD if found.strength.spare > 0 else Tone.BAD, str(found.strength)
     if problem := non_voter_leads(found.quorum):
-        yield problem
+        yield Tone.BAD, problem
     if found.wedged:
         yield (
+            Tone.BAD,
             "WEDGED: the leader answers, but its high watermark did not move within three seconds: a"
-            " majority of the voters does not follow it"
+            " majority of the voters does not follow it",
         )
     for members, text in (
         (found.dead_voters, "voters that do not fetch"),
@@ -103,11 +169,13 @@ def trouble_lines(found: QuorumHealth) -> Iterator[str]:
         (found.ghosts, "ghosts (removed or dead, listed for some minutes more)"),
     ):
         if members:
-            yield f"{text}: {', '.join(_name(m.key) for m in members)}"
+            yield Tone.WARN, f"{text}: {', '.join(_name(m.key) for m in members)}"
     for node in found.duplicates:
         twice = [m for m in found.members if m.key.id == node]
         named = ", ".join(f"{m.key.directory_id or '?'} ({m.role}, {m.state})" for m in twice)
-        yield f"node {node} is listed with {len(twice)} directories: {named}"
+        votes = any(m.role is MemberRole.VOTER and m.state is MemberState.SILENT for m in twice)
+        which = "an old disk of it is still a voter" if votes else "the old one disappears after some minutes"
+        yield Tone.WARN, f"node {node} is listed with {len(twice)} directories: {named}; {which}"
 
 
 def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
@@ -131,25 +199,13 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     if lost.hosts:
         yield ""
         yield f"{lost.hosts_title}:"
-        rows = [
-            (
-                str(host.key.id) if host.key.id >= 0 else "not known",
-                _state(host),
-                _metadata_offset(lost, host),
-                host.key.directory_id,
-                host.address,
-                printable(host.why or (f"last seen with {host.other}: no voter" if host.other else "")),
-            )
-            for host in lost.down_first
-        ]
-        columns = ("NODE", "", "METADATA HELD", "DIRECTORY ID", "ADDRESS", "WHY")
-        yield from table([TextColumn(title, below=title == "WHY") for title in columns], rows, "  ")
+        yield from text_rows(host_fields(lost), lost.down_first, "  ")
         if lost.missing:
             yield ""
             yield from (f"  {line}" for line in ADVICE)
 
 
-def _state(host: VoterHost) -> str:
+def _host_state(host: VoterHost) -> str:
     if host.may_be_up:
         return "NO ANSWER"
     if not host.answers:
@@ -157,7 +213,7 @@ def _state(host: VoterHost) -> str:
     return "NEW DISK" if host.other else "answers"
 
 
-def _metadata_offset(lost: QuorumWithoutLeader, host: VoterHost) -> str:
+def _metadata_held(lost: QuorumWithoutLeader, host: VoterHost) -> str:
     if host in lost.without_metadata:
         return "none reported"  # what is known of it was on the disk that it had
     return f"at least {host.offset:,}" if host.offset >= 0 else "not known"
@@ -188,13 +244,14 @@ def status_document(reading: QuorumReading, command: str = "quorum-status") -> I
             "elsewhere": [
                 {"address": address, **_elsewhere_json(found)} for address, found in reading.elsewhere.items()
             ],
-            "members": [member_json(m) for m in found.members],
+            "members": [{**key_json(m.key), **json_row(MEMBERS, m)} for m in found.members],
         },
     )
 
 
 def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> Iterator[str]:
     """The same document for a quorum without a leader."""
+    fields = host_fields(lost)
     return document(
         command,
         {
@@ -212,8 +269,7 @@ def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> 
                 {
                     **key_json(host.key),
                     "address": host.address,
-                    "answers": host.answers,
-                    "why": host.why,
+                    **json_row(fields, host),
                     "logEndOffset": host.log_end_offset,
                     "metadataOffset": host.metadata_offset,
                     "otherDirectoryId": host.other,
@@ -252,18 +308,6 @@ def key_json(key: ReplicaKey) -> dict[str, object]:
     return {"id": key.id, "directoryId": key.directory_id, "directoryUuid": directory_uuid(key.directory_id)}
 
 
-def member_json(member: QuorumMember) -> dict[str, object]:
-    return {
-        **key_json(member.key),
-        "role": str(member.role),
-        "state": str(member.state),
-        "lag": member.lag,
-        "behindMs": member.lag_ms,
-        "lastFetchMs": member.fetch_ms,
-        "endpoints": [{"listener": e.listener, "host": e.host, "port": e.port} for e in member.endpoints],
-    }
-
-
 def _controllers_json(reading: QuorumReading) -> object:
     if isinstance(reading.controllers, Unknown):
         return unknown_json(reading.controllers)
@@ -283,28 +327,6 @@ def _shown(member: QuorumMember) -> bool:
     return member.role in (MemberRole.LEADER, MemberRole.VOTER, MemberRole.CONTROLLER) or (
         member.state is not MemberState.CAUGHT_UP
     )
-
-
-def _row(member: QuorumMember) -> tuple[str, ...]:
-    return (
-        str(member.role),
-        str(member.key.id),
-        str(member.state),
-        "unknown" if member.lag is None else f"{member.lag:,}",
-        _ago(member.lag_ms),
-        _ago(member.fetch_ms),
-        member.key.directory_id,
-        directory_uuid(member.key.directory_id),
-        _endpoints(member.endpoints),
-    )
-
-
-def _endpoints(endpoints: Iterable[object]) -> str:
-    return printable(", ".join(map(str, endpoints)))
-
-
-def _ago(ms: int | None) -> str:
-    return "never" if ms is None else f"{ms / 1000:,.1f} s"
 
 
 def _name(key: ReplicaKey) -> str:

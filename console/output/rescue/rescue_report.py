@@ -9,11 +9,11 @@ from console.operations.rescue.rescue_read import DiskUse, Rescued, RescueReadin
 from console.operations.rescue.rescue_run import BranchResult
 from console.output.json_document import document
 from console.output.survey.survey_report import disk_start_lines
-from console.output.text_table import TextColumn, table
 from recovery.model import NO_EPOCH, EpochSpan, TopicPartition
 from recovery.rescue_branches import STRAY_MARK, RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import counted, human_bytes, ids, lasting, offset, printable
 from recovery.wording.unread_disk_text import left_out_text
+from widgets.text_table import TextColumn, table
 
 
 def rescue_lines(rescued: Rescued, rows: int) -> Iterator[str]:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from backends.base.simulated_clusters import is_simulated
 from console.output.json_document import document
 from console.output.rescue.rescue_report import broker_text, epochs_text, offsets_text, unread_lines
-from console.output.text_table import TextColumn, table
 from console.rescue.branch_summary import BranchSummary
 from console.rescue.record_batches import Record
 from console.rescue.rescued_branch import Ending, RescueContents, RescuedBranch
@@ -18,6 +17,7 @@ from console.rescue.rescued_segment import DamagedPart
 from recovery.rescue_branches import BranchPart
 from recovery.wording.producer_text import tail_producer_lines
 from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time
+from widgets.text_table import TextColumn, table
 
 MOST_DAMAGED = 5
 """Damaged parts of a branch that are told."""

@@ -8,10 +8,10 @@ from console.operations.rescue.restore_records import PreparedRestore, RestoredR
 from console.operations.rescue.restore_run import TargetPartition
 from console.output.json_document import document
 from console.output.rescue.rescue_report import offsets_text
-from console.output.text_table import TextColumn, table
 from console.rescue.restore_selection import REFUSED_BY, BranchCounts
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted
+from widgets.text_table import TextColumn, table
 
 _COLUMNS = (
     TextColumn("FROM"),

@@ -8,11 +8,11 @@ from backends.base.check_report import CheckReport, PermissionCheck, Reachabilit
 from console.operations.survey.evidence_sources import FurtherSource
 from console.output.json_document import document
 from console.output.survey.survey_json import cluster_json, health_json, unknown_json
-from console.output.text_table import TextColumn, table
 from recovery.cluster_health import ClusterHealth, is_refusal
 from recovery.model import Unknown
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import counted, printable
+from widgets.text_table import TextColumn, table
 
 NAMES_SHOWN = 5
 

@@ -16,10 +16,10 @@ from backends.disk_scan.scan_values import (
     ScannedDir,
     ScannedLog,
 )
-from console.output.text_table import TextColumn, table
 from recovery.membership.metadata_copies import ComparedCopy, MetadataCopy, compare_copies, on_majority
 from recovery.model import EpochSpan, Lineage
 from recovery.wording.quantity_text import counted, human_bytes, offset, printable
+from widgets.text_table import TextColumn, table
 
 SPANS_SHOWN = 3
 RUNBOOK = "docs/runbook-dead-broker-disk.md"

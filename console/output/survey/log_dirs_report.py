@@ -8,7 +8,6 @@ from backends.base.answers import LogDir
 from console.operations.survey.log_dir_survey import Disks
 from console.output.json_document import document
 from console.output.survey.survey_json import last_listed_ms, unknown_json
-from console.output.text_table import TextColumn, table
 from recovery.disks.disk_swap import DiskSwap, waiting
 from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
 from recovery.disks.failure_preview import FailureEffect, FailurePreview
@@ -16,6 +15,7 @@ from recovery.disks.values import LogDirPlace
 from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.wording.cluster_health_text import not_listed_text
 from recovery.wording.quantity_text import counted, human_bytes, ids, printable
+from widgets.text_table import TextColumn, table
 
 
 def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Iterator[str]:

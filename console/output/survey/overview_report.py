@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from backends.base.answers import LogDir
 from console.operations.survey.offline_times import OfflineTimes
-from console.operations.survey.overview import (
-    Overview,
-    QuorumView,
-    lagging_observers,
-    not_asked,
-    voters,
-    voters_behind,
-    voters_health,
-)
+from console.operations.survey.overview import BrokerView, Overview, members_health, not_asked
 from console.output.json_document import document
 from console.output.plan.plan_json import steps_json
-from console.output.quorum.quorum_report import key_json, strength_json
+from console.output.quorum.quorum_report import BRIEF, key_json, strength_json
 from console.output.survey.replica_table import partition_lines
 from console.output.survey.survey_json import (
     cluster_json,
@@ -29,9 +21,13 @@ from console.output.survey.survey_json import (
     unknown_json,
 )
 from console.output.survey.survey_report import AS_LAST_KNOWN, without_answer, worst
-from console.output.text_table import TextColumn, table
-from recovery.membership.quorum_health import MemberState, non_voter_leads
-from recovery.membership.voters import ReplicaKey
+from recovery.membership.quorum_health import (
+    MemberRole,
+    MemberState,
+    QuorumHealth,
+    QuorumMember,
+    non_voter_leads,
+)
 from recovery.model import Unknown
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import troubled
@@ -39,6 +35,7 @@ from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines, not_listed_text
 from recovery.wording.offline_text import offline_text
 from recovery.wording.quantity_text import brokers_are, counted, printable
+from widgets.fields import Field, Row, text_rows
 
 AT_MOST = 8
 """Rows of each kind other than partitions: few, so that the overview fits on one screen."""
@@ -77,9 +74,12 @@ def overview_lines(
         yield from steps_lines(view.steps, after=resumes_first)
     yield from count_lines(view)
     yield from offline_lines(view.offline_times, view.totals.offline, now)
-    yield from _titled("BROKERS IN TROUBLE", _BROKERS, _broker_rows(view))
-    yield from _titled("QUORUM", _QUORUM, _quorum_rows(view))
-    yield from _titled("FAILED LOG DIRS", _DIRS, _dir_rows(view.failed_dirs()))
+    troubled_brokers = [
+        b for b in view.brokers() if b.broker.fenced or b.problem is not None or b.failed_dirs
+    ]
+    yield from _titled("BROKERS IN TROUBLE", _broker_fields(current=view.health.current), troubled_brokers)
+    yield from _titled("QUORUM", BRIEF, _members_shown(view))
+    yield from _titled("FAILED LOG DIRS", _DIRS, view.failed_dirs())
     in_trouble = troubled(view.surveys)
     if in_trouble:
         yield ""
@@ -148,10 +148,11 @@ def _elr_count(view: Overview, in_use: int) -> str:
 
 
 def _quorum_line(view: Overview) -> str:
-    quorum, found = view.quorum, voters_health(view)
-    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
-        return f"quorum: {printable(view.lost.sentence if view.lost else str(quorum))}"
-    silent, late = len(found.dead_voters), len(voters_behind(found))
+    found = members_health(view)
+    if isinstance(found, Unknown):
+        return f"quorum: {printable(view.lost.sentence if view.lost else str(found))}"
+    silent, late = len(found.dead_voters), len(_voters_behind(found))
+    quorum = found.quorum
     parts = [f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), {found.strength}"]
     if problem := non_voter_leads(quorum):
         parts.append(problem)
@@ -159,83 +160,61 @@ def _quorum_line(view: Overview) -> str:
         parts.append(f"{counted(silent, 'voter')} {'does' if silent == 1 else 'do'} not fetch")
     if late:
         parts.append(f"{counted(late, 'voter')} {'is' if late == 1 else 'are'} behind")
-    observers = counted(len(quorum.observer_progress), "observer")
-    return "; ".join((*parts, f"{observers}: {len(lagging_observers(quorum))} behind"))
+    observers = [member for member in found.members if not _votes(member)]
+    behind = sum(member.state is not MemberState.CAUGHT_UP for member in observers)
+    return "; ".join((*parts, f"{counted(len(observers), 'observer')}: {behind} behind"))
 
 
-_BROKERS = (
-    TextColumn("BROKER", right=True),
-    TextColumn("ADDRESS"),
-    TextColumn("RACK"),
-    TextColumn("CONTROLLER SAYS"),
-    TextColumn("LOG DIRS"),
-    TextColumn("FROM HERE", below=True),
+def _votes(member: QuorumMember) -> bool:
+    return member.role in (MemberRole.LEADER, MemberRole.VOTER)
+
+
+def _voters_behind(found: QuorumHealth) -> list[QuorumMember]:
+    return [member for member in found.behind if _votes(member)]
+
+
+_DIRS: tuple[Field[LogDir], ...] = (
+    Field("broker", "BROKER", lambda d: d.broker, lambda d: str(d.broker), right=True),
+    Field("path", "DIR", lambda d: d.path, lambda d: printable(d.path)),
+    Field("error", "ERROR", lambda d: d.error, lambda d: printable(d.problem), below=True),
 )
-_QUORUM = (
-    TextColumn("ROLE"),
-    TextColumn("NODE", right=True),
-    TextColumn("LAG"),
-    TextColumn("IN SYNC"),
-    TextColumn("STATE"),
-)
-_DIRS = (TextColumn("BROKER", right=True), TextColumn("DIR"), TextColumn("ERROR", below=True))
 
 
-def _titled(title: str, columns: Sequence[TextColumn], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _broker_fields(*, current: bool) -> tuple[Field[BrokerView], ...]:
+    """``current``: the controllers say what is so now."""
+    up = "up" if current else ""
+    return (
+        Field("id", "BROKER", lambda b: b.broker.id, lambda b: str(b.broker.id), right=True),
+        Field("address", "ADDRESS", lambda b: f"{b.broker.host}:{b.broker.port}"),
+        Field("rack", "RACK", lambda b: b.broker.rack, lambda b: b.broker.rack or ""),
+        Field("fenced", "CONTROLLER SAYS", lambda b: "fenced" if b.broker.fenced else up),
+        Field("dirs", "LOG DIRS", lambda b: f"{b.failed_dirs:,} failed" if b.failed_dirs else ""),
+        Field(
+            "problem",
+            "FROM HERE",
+            lambda b: b.problem,
+            lambda b: "answers" if b.problem is None else printable(str(b.problem)),
+            below=True,
+        ),
+    )
+
+
+def _titled(title: str, fields: Sequence[Field[Row]], rows: Sequence[Row]) -> Iterator[str]:
     """The rows below a heading, cut off with a word on how many are left; nothing where there is none."""
     if rows:
         yield ""
         yield title
-        yield from table(columns, rows[:AT_MOST], "  ")
+        yield from text_rows(fields, rows[:AT_MOST], "  ")
         if len(rows) > AT_MOST:
             yield f"  … and {len(rows) - AT_MOST:,} more (--output json shows all)"
 
 
-def _broker_rows(view: Overview) -> list[tuple[str, ...]]:
-    troubled = [b for b in view.brokers() if b.broker.fenced or b.problem is not None or b.failed_dirs]
-    return [
-        (
-            str(b.broker.id),
-            f"{b.broker.host}:{b.broker.port}",
-            b.broker.rack or "",
-            "fenced" if b.broker.fenced else "up" if view.health.current else "",
-            f"{b.failed_dirs:,} failed" if b.failed_dirs else "",
-            "answers" if b.problem is None else printable(str(b.problem)),
-        )
-        for b in troubled
-    ]
-
-
-def _quorum_rows(view: Overview) -> list[tuple[str, ...]]:
-    """All voters, and the observers that are behind."""
-    quorum, found = view.quorum, voters_health(view)
-    if isinstance(quorum, Unknown) or isinstance(found, Unknown):
+def _members_shown(view: Overview) -> list[QuorumMember]:
+    """All voters, and the observers that do not keep up; who does not fetch first."""
+    found = members_health(view)
+    if isinstance(found, Unknown):
         return []
-    silent = {member.key for member in found.dead_voters}
-    rows = [
-        (*_quorum_row(voter, "leader" if voter.leads else "voter"), _silence(voter, silent))
-        for voter in sorted(voters(quorum), key=lambda voter: voter.replica.key not in silent)
-    ]
-    behind = lagging_observers(quorum)
-    return [*rows, *((*_quorum_row(observer, "observer"), "") for observer in behind)]
-
-
-def _quorum_row(view: QuorumView, role: str) -> tuple[str, ...]:
-    lag = "log end unknown" if view.lag is None else f"{view.lag:,} offsets behind"
-    late = (
-        ""
-        if view.behind_ms is None or view.behind_ms < 1_000
-        else f"last in sync {view.behind_ms / 1000:,.0f} s ago"
-    )
-    return role, str(view.replica.key.id), lag, late
-
-
-def _silence(view: QuorumView, silent: Container[ReplicaKey]) -> str:
-    return str(MemberState.SILENT) if view.replica.key in silent else ""
-
-
-def _dir_rows(dirs: Iterable[LogDir]) -> list[tuple[str, ...]]:
-    return [(str(d.broker), printable(d.path), printable(d.problem)) for d in dirs]
+    return [m for m in found.silent_first if _votes(m) or m.state is not MemberState.CAUGHT_UP]
 
 
 def overview_document(view: Overview) -> Iterator[str]:
@@ -281,13 +260,13 @@ def overview_document(view: Overview) -> Iterator[str]:
 
 def _voters_json(view: Overview) -> dict[str, object]:
     """The same keys, with the same meaning, as in ``ktriage.quorum-status/1``."""
-    found = voters_health(view)
+    found = members_health(view)
     if isinstance(found, Unknown):
         return {}
     return {
         "strength": strength_json(found.strength),
         "notFetching": [key_json(member.key) for member in found.dead_voters],
-        "behind": [key_json(member.key) for member in voters_behind(found)],
+        "behind": [key_json(member.key) for member in _voters_behind(found)],
     }
 
 

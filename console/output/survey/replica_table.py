@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from backends.base.answers import Contact
 from console.output.incident.html_text import Html, element
-from console.output.text_table import TextColumn, table
 from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Survey, Unknown
 from recovery.offset_axis import Axis, make_axis
 from recovery.plan.planned_logs import PlannedLog, planned_logs
 from recovery.plan.values import PlanRow
 from recovery.wording.quantity_text import human_bytes, ids, offset, printable
 from recovery.wording.replica_text import OLD_LEADER, disk_text, elr_text, min_isr_text, replica_sets
+from widgets.text_table import TextColumn, table
 
 SPANS_SHOWN = 3
 

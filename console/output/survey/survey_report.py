@@ -19,7 +19,6 @@ from console.output.survey.survey_json import (
     survey_json,
     unknown_json,
 )
-from console.output.text_table import TextColumn, table
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.disk_evidence import DiskReading, EvidenceUse
 from recovery.loss import loss
@@ -34,6 +33,7 @@ from recovery.wording.proof_text import explained_lines, partition_proofs, proof
 from recovery.wording.quantity_text import counted, printable
 from recovery.wording.replica_text import STANDING_WORDS, disk_text, still_writes_text
 from recovery.wording.verdict_text import short_verdict, verdict_text
+from widgets.text_table import TextColumn, table
 
 
 def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from console.output.json_document import document
 from console.output.screen import ProgressLine, Screen
-from console.output.text_table import TextColumn, table
 from recovery.wording.quantity_text import counted, printable
 from tests.unit.cli.command_process import command_line, environment
+from widgets.text_table import TextColumn, table
 
 
 def test_a_table_is_aligned_and_leaves_out_what_is_empty_everywhere() -> None:

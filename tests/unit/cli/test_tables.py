@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.output.text_table import TextColumn, table
+from widgets.text_table import TextColumn, table
 
 COLUMNS = (TextColumn("PARTITION"), TextColumn("LEADER", right=True), TextColumn("WHY", below=True))
 LONG = "a-topic-with-a-name-that-somebody-thought-about-for-a-long-time-0"

@@ -10,17 +10,20 @@ import pytest
 from textual.geometry import Region
 from textual.widget import Widget
 
+from console.app.main_screen.quorum_pane import QuorumPane
 from recovery.controller.rules import ControllerRules
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum_health import health
 from recovery.ranking import Ranking
+from tests.unit.membership.quorums import quorum
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness
-from tests.unit.widgets.test_panes import DIRS, MEMBERS, rows
+from tests.unit.widgets.test_panes import DIRS, rows
 from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.eligible_pane import EligiblePane, EligibleRow, EligibleView
 from widgets.log_dirs_pane import LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane, PlanView
-from widgets.quorum_pane import QuorumPane, QuorumPaneView
 from widgets.replicas_pane import ReplicasPane, ReplicasView
 from widgets.table import RowTable
 from widgets.text_lines import Lines
@@ -31,7 +34,7 @@ VIEWS: dict[type[Widget], Callable[[], Any]] = {
     EligiblePane: lambda: EligibleView(
         tuple(EligibleRow(one, ControllerRules(), {}) for one in examples.SURVEYS)
     ),
-    QuorumPane: lambda: QuorumPaneView(100, 7, 5, 5, 1, tuple(MEMBERS), "tolerates 1 more failure", True),
+    QuorumPane: lambda: health(quorum(1, 2, 3), LivenessLimits()),
     LogDirsPane: lambda: LogDirsView(tuple(DIRS)),
     PlanPane: lambda: PlanView(examples.plan()),
     TitleBar: lambda: Title("prod", "id", False, age_s=3.0, refresh=RefreshState.FRESH, colour="red"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
+from console.app.main_screen.quorum_pane import QuorumPane
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import Advice, AdviceKind
@@ -22,7 +23,6 @@ from widgets import theme
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView
 from widgets.log_dirs_pane import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView, PartitionOutcome
 from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row
-from widgets.quorum_pane import QuorumPane, QuorumPaneRow, QuorumPaneView, QuorumRole, VoterChangePreview
 from widgets.replicas_pane import ReplicasPane, ReplicasView
 
 NOW = 1_772_334_000.0
@@ -242,45 +242,6 @@ async def test_on_a_topic_that_elects_by_itself_an_empty_disk_is_elected_in_spit
         assert "not elected" not in screen
 
 
-MEMBERS = (
-    QuorumPaneRow(QuorumRole.LEADER, 100, "AAAAAAAAAAAAAAAAAAABZA", 5_000, 0, 0.0, 0.0),
-    QuorumPaneRow(QuorumRole.VOTER, 102, "CCCCCCCCCCCCCCCCCCCBZA", 4_000, 1_000, 900.0, 905.0),
-    QuorumPaneRow(QuorumRole.OBSERVER, 7, "", -1, None, None, None),
-)
-
-
-async def test_the_quorum_says_who_is_behind_and_what_may_be_changed() -> None:
-    view = QuorumPaneView(
-        100,
-        7,
-        None,
-        5_000,
-        1,
-        MEMBERS,
-        "tolerates no more failures",
-        False,
-        (
-            VoterChangePreview("remove 102", True, ""),
-            VoterChangePreview("remove 100", False, "the new set could not commit"),
-        ),
-        ("two readings 3 s apart: the high watermark stands still",),
-    )
-    pane = QuorumPane()
-    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(view)
-        await pilot.pause()
-        screen = text_of(pilot.app)
-        assert "nothing committed" in screen
-        assert "tolerates no more failures" in screen
-        voter = line_of(pilot, "   voter ")
-        assert "1,000" in voter and "15 min ago" in voter and "behind" in voter
-        assert "unknown" in line_of(pilot, "observer")
-        assert "not possible  remove 100: the new set could not commit" in screen
-        pane.update(Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on the cluster"))
-        await pilot.pause()
-        assert "not allowed: needs DESCRIBE on the cluster" in text_of(pilot.app)
-
-
 GIB = 2**30
 DIRS = (
     LogDirRow(1, "/data/1", None, 100 * GIB, 8 * GIB, 90 * GIB, 300, ((PAYMENTS, 40 * GIB),)),
@@ -358,16 +319,6 @@ async def test_at_80_columns_nothing_of_the_row_under_the_cursor_is_out_of_reach
         await pilot.pause()
         assert "log start 0" not in text_of(pilot.app), "where there is room it stands in its column"
         assert "LOG START" in text_of(pilot.app)
-
-
-async def test_a_members_endpoint_and_directory_are_told_at_80_columns() -> None:
-    members = (MEMBERS[0]._replace(endpoint="CONTROLLER://c1.example.org:9093"), *MEMBERS[1:])
-    pane = QuorumPane()
-    async with Harness(pane).run_test(size=(80, 40)) as pilot:
-        pane.update(QuorumPaneView(100, 7, 5_000, 5_000, 1, members, "tolerates 1 more failure", True))
-        await pilot.pause()
-        screen = text_of(pilot.app)
-        assert "CONTROLLER://c1.example.org:9093" in screen and "AAAAAAAAAAAAAAAAAAABZA" in screen
 
 
 async def test_the_details_of_another_row_begin_at_their_top() -> None:

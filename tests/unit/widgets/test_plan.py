@@ -75,12 +75,12 @@ def test_a_loss_is_coloured_by_how_bad_it_is_in_whichever_column_it_stands() -> 
     """The worse one in plain white beside the milder one in alarm reads as the better choice."""
     planned = PlannedRow(row(PAYMENTS), None, False, None, None)
     columns = {column.id: column for column in COLUMNS}
-    assert columns["loses"].text(planned) == "500 or more, old"
-    assert columns["thenLoses"].text(planned) == "300 or more, NEWER"
+    assert columns["loses"].cell(planned) == "500 or more, old"
+    assert columns["thenLoses"].cell(planned) == "300 or more, NEWER"
     assert columns["loses"].tone_of(planned) is columns["thenLoses"].tone_of(planned) is Tone.BAD
-    assert columns["dropsOut"].text(planned).startswith("broker ")
+    assert columns["dropsOut"].cell(planned).startswith("broker ")
     native = planned._replace(native=True)
-    then = [columns[name].text(native) for name in ("dropsOut", "thenLoses")]
+    then = [columns[name].cell(native) for name in ("dropsOut", "thenLoses")]
     assert then == ["nobody (stays offline)", "nothing more"], "as the sentence above the table says"
     waits = PlannedRow(examples.plan().not_elected[0], None, False, None, None)
     assert columns["thenLoses"].tone_of(waits) is Tone.DIM

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from widgets.table import Grouping, RowFilter, TableColumn
+from widgets.fields import Field
+from widgets.table import Grouping, RowFilter
 from widgets.table.row_arrangement import Arrangement, GroupKey, TableQuery, arrange
 from widgets.table.row_filter import parse_filter
 from widgets.table.row_table import CHUNK, Export, exported
@@ -25,17 +26,12 @@ class Item(NamedTuple):
     rack: str
 
 
-COLUMNS: tuple[TableColumn[Item], ...] = (
-    TableColumn("name", "NAME", lambda i: i.name, flex=True),
-    TableColumn(
-        "number",
-        "NUMBER",
-        lambda i: f"{i.number:,}",
-        sort=lambda i: i.number,
-        right=True,
-        export=lambda i: i.number,
+COLUMNS: tuple[Field[Item], ...] = (
+    Field("name", "NAME", lambda i: i.name, flex=True),
+    Field(
+        "number", "NUMBER", lambda i: i.number, lambda i: f"{i.number:,}", sort=lambda i: i.number, right=True
     ),
-    TableColumn("rack", "RACK", lambda i: i.rack, priority=1, tone=Tone.DIM),
+    Field("rack", "RACK", lambda i: i.rack, priority=1, tone=Tone.DIM),
 )
 BY_RACK: Grouping[Item] = Grouping("rack", "by rack", lambda i: tuple(i.rack))
 WANTED: TableQuery[Item] = TableQuery(lambda i: i.name, lambda i: f"{i.name}\n{i.rack}")

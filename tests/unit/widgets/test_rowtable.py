@@ -9,7 +9,8 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from tests.unit.widgets.harness import Harness, text_of
-from widgets.table import Grouping, RowFilter, RowTable, TableColumn
+from widgets.fields import Field
+from widgets.table import Grouping, RowFilter, RowTable
 from widgets.table.row_arrangement import GroupKey
 from widgets.table.table_messages import Activated, MarksGone, RowGone
 
@@ -33,8 +34,8 @@ def _name(item: Item) -> str:
 def table(*, noun: str = "partition") -> RowTable[Item]:
     return RowTable(
         (
-            TableColumn("name", "NAME", _name, flex=True),
-            TableColumn("number", "NUMBER", lambda i: f"{i.number:,}", sort=lambda i: i.number, right=True),
+            Field("name", "NAME", _name, flex=True),
+            Field("number", "NUMBER", lambda i: f"{i.number:,}", sort=lambda i: i.number, right=True),
         ),
         lambda item: item.name,
         groupings=(Grouping("tens", "by tens", lambda i: (f"group {i.number // 10}",)),),
