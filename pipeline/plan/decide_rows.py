@@ -127,6 +127,7 @@ def _row(
     if isinstance(ranked, Unknown):
         silent = silent_replicas(survey, ())
         return planned_row | {"silent": [one._asdict() for one in silent]}
+    first: PlanCandidate | None
     if decision.verdict is DecisionKind.ELECT:
         elected = plan_row(survey, decision, ranking, tuple(map(Mark, row["marks"] or ())))
         candidates, first = elected.candidates, elected.chosen

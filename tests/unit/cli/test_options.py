@@ -217,7 +217,7 @@ def test_wrong_usage_is_one_line_and_status_2(call: Caller, arguments: tuple[str
     ("text", "said"),
     [
         ("", "empty"),
-        ("partitions: orders", "expected a value"),
+        ("partitions: orders", "expected a list"),
         ("[]", "expected an object"),
         ('{"partitions": []}', "no partition"),
         ('{"partitions": [{"topic": "a", "partitions": [0]}, {"topic": "a", "partition": 0}]}', "twice"),
