@@ -59,6 +59,8 @@ class LeaderLater(MemoryBackend):
         """Nothing happens."""
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
+        if topics is None:  # all of them are read first, to see whether it is the cluster of the journal
+            return await super().partitions(topics)
         self.readings += 1
         self.at_reading(self.readings)
         if self.readings >= 4:
@@ -236,7 +238,7 @@ class NeverLed(MemoryBackend):
     readings = 0
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
-        self.readings += 1
+        self.readings += topics is not None
         assert self.readings < 1_000, "the wait goes on by the clock that was set back"
         return await super().partitions(topics)
 
@@ -301,7 +303,7 @@ def test_the_order_that_stands_may_be_another_write_than_the_unanswered_one(
         readings = 0
 
         async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
-            self.readings += 1
+            self.readings += topics is not None
             if self.readings == 3:
                 self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
             return await super().partitions(topics)
@@ -337,7 +339,7 @@ def test_what_somebody_else_does_meanwhile_is_not_closed_before_the_write_is_dea
         readings = 0
 
         async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
-            self.readings += 1
+            self.readings += topics is not None
             if self.readings == 2:
                 self.moving = ()
                 self.states[tp(0)] = offline("orders", 0, (2, 1, 3))
