@@ -67,6 +67,8 @@ def _parsed(document: str) -> object:
             raise PlanError(f"{place}not JSON: {error.problem}") from None
         except (yaml.YAMLError, RecursionError):
             raise not_json from None
+        if not isinstance(value, dict):
+            raise
     return value
 
 

@@ -92,6 +92,10 @@ class QuorumPane(TablePane):
         member, found = self.table.cursor_row, self._shown
         who = f"{member.role} {member.key.id}" if isinstance(member, QuorumMember) else ""
         lines = self.left_out(width, who)
+        if isinstance(found, QuorumWithoutLeader) and isinstance(member, VoterHost):
+            state, why = (one.cell(member) for one in host_fields(found) if one.id in ("answers", "why"))
+            if why:
+                lines += fold(line(Piece(f"{state}: ", Tone.WARN), Piece(why)), width, "  ")
         if not isinstance(found, QuorumHealth):
             return lines
         # Whoever reads "possible" in a tone of good news at night takes it for advice.

@@ -98,6 +98,7 @@ def host_fields(lost: QuorumWithoutLeader) -> tuple[Field[VoterHost], ...]:
             lambda h: printable(h.why or (f"last seen with {h.other}: no voter" if h.other else "")),
             below=True,
             flex=True,
+            shown_below=True,
         ),
     )
 

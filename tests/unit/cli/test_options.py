@@ -218,7 +218,7 @@ def test_wrong_usage_is_one_line_and_status_2(call: Caller, arguments: tuple[str
     [
         ("", "empty"),
         ("partitions: orders", "expected a list"),
-        ("[]", "expected an object"),
+        ("[]", "expected one object"),
         ('{"partitions": []}', "no partition"),
         ('{"partitions": [{"topic": "a", "partitions": [0]}, {"topic": "a", "partition": 0}]}', "twice"),
         ('{"partitions": [{"topic": "a", "partitions": ["0"]}]}', "a.json"),

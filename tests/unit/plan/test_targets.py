@@ -66,7 +66,8 @@ def test_a_list_for_kafkas_own_election_tool_and_a_plan_name_partitions_too() ->
     [
         ("", "the file is empty"),
         ("  \n ", "the file is empty"),
-        ("[0]", "expected an object"),
+        ("[0]", "expected one object"),
+        ("not JSON", "line 1: expected one object"),
         ("{}", "partitions: is missing; expected a list"),
         ("{partitions: []}", "partitions: the file names no partition"),
         ("{partitions: 3}", "partitions: expected a list, not 3"),
