@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from console.plan_files import read
+from pipeline.plan.decide_rows import cluster_facts, judged_row
+from pipeline.snapshot.newest_observations import newest_observations
+from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_rows import survey_of
 from pipeline.storage import storage_path
 from recovery.plan.make import make_plan
@@ -116,10 +119,14 @@ def test_a_snapshot_of_a_broken_cluster_becomes_a_plan_that_recovers_it(
 def _as_the_rules_have_it(home: Path, plan: Plan) -> None:
     """Every row that Spark made is the one that recovery/ makes of the same snapshot."""
     rows = state_of(storage_path(str(home / "lake")), plan.header.cluster_id)
-    surveys = [survey_of(row) for row in rows]
-    header = plan.header
-    choices = [(survey, decide(survey, header.ranking, header.strategy)) for survey in surveys]
-    ours = make_plan(header, [choice for choice in choices if choice[0].state.offline])
+    (observation,) = newest_observations(find([storage_path(str(home / "lake"))])).values()
+    header, choices = plan.header, []
+    for row in rows:
+        survey = survey_of(row)
+        if survey.state.offline:
+            judged = judged_row(survey, row, cluster_facts(observation))
+            choices.append((survey, decide(survey, header.ranking, header.strategy, judged)))
+    ours = make_plan(header, choices)
     wanted = {row.tp: row for row in ours.rows}
     assert {row.tp: row._replace(marks=()) for row in plan.rows} == wanted
 
@@ -130,4 +137,4 @@ def _as_asked_afresh(console: CommandRunner, home: Path, plan: Plan) -> None:
     assert ended.status == 0, str(ended)
     fresh = read(home / "fresh.json")
     assert isinstance(fresh, Plan)
-    assert {row.tp: _plain(row) for row in fresh.rows} == {row.tp: row for row in plan.rows}
+    assert {row.tp: _plain(row) for row in fresh.rows} == {row.tp: _plain(row) for row in plan.rows}
