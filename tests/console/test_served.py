@@ -40,14 +40,31 @@ class Browser:
 
     def __init__(self, page: aiohttp.ClientWebSocketResponse) -> None:
         self._page = page
+        self._drawn = asyncio.Event()
+        self._open = True
         self.shown = ""
+
+    async def __aenter__(self) -> Browser:
+        # A page that is not read does not answer the server's pings, and is closed.
+        self._reading = asyncio.create_task(self._read())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._reading.cancel()
+
+    async def _read(self) -> None:
+        async for message in self._page:
+            if message.type is aiohttp.WSMsgType.BINARY:
+                self.shown += message.data.decode(errors="replace")
+                self._drawn.set()
+        self._open = False
+        self._drawn.set()
 
     async def sees(self, text: str) -> None:
         while text not in self.shown:
-            message = await self._page.receive()
-            assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), message
-            if message.type is aiohttp.WSMsgType.BINARY:
-                self.shown += message.data.decode(errors="replace")
+            assert self._open, f"the page was closed: {self._page.close_code}"
+            self._drawn.clear()
+            await self._drawn.wait()
 
     async def types(self, text: str) -> None:
         await self._page.send_str(json.dumps(["stdin", text]))
@@ -63,8 +80,7 @@ async def test_a_browser_sees_the_console_and_cannot_arm_it(port: int) -> None:
                     break
             except aiohttp.ClientConnectorError:
                 await asyncio.sleep(0.1)
-        async with session.ws_connect(f"{url}/ws?width=100&height=30") as page:
-            browser = Browser(page)
+        async with session.ws_connect(f"{url}/ws?width=100&height=30") as page, Browser(page) as browser:
             await browser.sees("payments-0")
             assert "READ-ONLY: served" in browser.shown
             await browser.types("A")
@@ -139,8 +155,7 @@ async def test_whatever_another_page_or_program_sends_a_page_that_is_open_goes_o
         while not listening(port):  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.05)
         address = f"http://127.0.0.1:{port}/ws?width=100&height=30"
-        async with session.ws_connect(address) as page:
-            browser = Browser(page)
+        async with session.ws_connect(address) as page, Browser(page) as browser:
             await browser.sees("payments-0")
             for garbage in GARBAGE:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
