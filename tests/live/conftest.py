@@ -1,6 +1,7 @@
 """One real cluster for each module that uses it, as ``CLUSTER = ClusterSpec(...)`` in the module describes.
 
-Modules that have the very same object share a cluster, as the one before leaves it, and follow one another.
+Modules that have the very same object share a cluster and follow one another; the next one has every node running
+again, and the topics that the one before leaves.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class StandingCluster:
             self.end()
             self._cluster = self._running.enter_context(start())
             self._spec = spec
+        else:
+            self._cluster.bring_all_up()
         return self._cluster
 
     def end(self) -> None:
