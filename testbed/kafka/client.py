@@ -69,7 +69,7 @@ class Client:
 
     def __init__(
         self,
-        admin: AdminClient,
+        admin: Callable[[], AdminClient],
         metadata: ClusterMetadata,
         client_config: Mapping[str, str | int],
         reader_config: Mapping[str, object],
@@ -105,7 +105,7 @@ class Client:
 
     def _created(self, topic: NewTopic, *, asked_before: bool) -> bool:
         """Whether the topic exists now; False if no answer came. An earlier request may have created it."""
-        answers = self._admin.create_topics(
+        answers = self._admin().create_topics(
             [topic], request_timeout=ANSWER_SECONDS, operation_timeout=ANSWER_SECONDS
         )
         try:

@@ -121,15 +121,19 @@ class KafkaCluster:
         credentials = (INTERNAL_USER, INTERNAL_PASSWORD) if self.spec.secured else None
         return ClusterMetadata(self._nodes, ports, credentials)
 
-    @cached_property
+    @property
     def admin(self) -> AdminClient:
-        """confluent-kafka's AdminClient as superuser, on the internal listener."""
-        return AdminClient({**self.superuser_config()})
+        """A new AdminClient of confluent-kafka as superuser, on the internal listener. One that has sent requests
+        goes on waiting for the broker that it then took for the controller, also where that one was killed since.
+        """
+        # A client that nobody holds any more takes its unanswered requests with it.
+        self._newest_admin = AdminClient({**self.superuser_config()})
+        return self._newest_admin
 
     @cached_property
     def client(self) -> Client:
         """Creates topics, produces and consumes."""
-        return Client(self.admin, self.metadata, self.superuser_config(), self._reader_config())
+        return Client(lambda: self.admin, self.metadata, self.superuser_config(), self._reader_config())
 
     @property
     def tools(self) -> Tools:

@@ -24,7 +24,7 @@ LOST, ALIVE = "lost", "alive"
 PARTITIONS = 18
 LATE = "started-late"
 SURVIVOR = 3
-IN_TIME = ("--recovery-duration-ms", "2000")
+IN_TIME = ("--recovery-duration-ms", "6000")
 """The dead brokers of most tests stay dead, and a recovery asks them until its deadline."""
 
 
