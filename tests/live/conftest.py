@@ -1,7 +1,6 @@
 """One real cluster for each module that uses it, as ``CLUSTER = ClusterSpec(...)`` in the module describes.
 
-Modules that have the very same object share a cluster and follow one another; the next one has every node running
-again, and the topics that the one before leaves.
+Modules that have the very same object share a cluster, as the one before leaves it, and follow one another.
 """
 
 from __future__ import annotations
@@ -52,8 +51,6 @@ class StandingCluster:
             self.end()
             self._cluster = self._running.enter_context(start())
             self._spec = spec
-        else:
-            self._cluster.bring_all_up()
         return self._cluster
 
     def end(self) -> None:

@@ -32,6 +32,8 @@ PARTITIONS = 100
 
 @pytest.fixture(scope="module")
 def operator(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    """With every broker running: a module before may have left one down."""
+    cluster.bring_all_up()
     return Operator(cluster, tmp_path_factory.mktemp("operator"))
 
 
