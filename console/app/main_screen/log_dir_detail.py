@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
+from console.app.main_screen.log_dirs_pane import LogDirDetail, PartitionOutcome
 from console.app.screen_calls import Say
 from console.app.session.session import Session
 from console.app.session.view import View
@@ -19,7 +20,6 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
 from recovery.wording.cluster_health_text import stale_reason
 from recovery.wording.quantity_text import counted
-from widgets.log_dirs_pane import LogDirDetail, PartitionOutcome
 from widgets.text import Tone
 
 _NOTE = "predicted by the controller's rules from the current state, if nothing else fails"

@@ -45,7 +45,7 @@ from widgets.text import Tone
 
 if TYPE_CHECKING:
     from console.app.main_screen.key_parts import KeyParts
-    from widgets.log_dirs_pane import LogDirsPane
+    from console.app.main_screen.log_dirs_pane import LogDirsPane
     from widgets.plan import PlanPane
 
 TICK_SECONDS = 1.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from backends.base.answers import Capabilities, LogDir
-from backends.base.failed_disks import FailedDisks, brokers_not_listed
+from backends.base.answers import Capabilities
+from backends.base.failed_disks import FailedDisks
 from console.app.main_screen.bars import doubt
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
+from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane
 from console.app.main_screen.offline_view import UNKNOWN
 from console.app.main_screen.quorum_pane import QuorumPane
 from console.app.plan.progress import Batches
@@ -25,6 +26,7 @@ from console.operations.registry import (
     REPLICAS,
     TIMELINE,
 )
+from console.output.survey.log_dirs_report import dir_rows
 from recovery.broker_load import BrokerLoad
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.membership.preflight import LivenessLimits
@@ -35,7 +37,6 @@ from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown,
 from widgets.base_pane import Pane
 from widgets.brokers_pane import BrokerRow, BrokersPane, BrokersView
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
-from widgets.log_dirs_pane import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView
 from widgets.plan import BatchProgress, PlanPane, PlanView
 from widgets.replicas_pane import ReplicasPane, ReplicasView
 from widgets.timeline_pane import TimelinePane, TimelineView
@@ -124,7 +125,6 @@ def quorum_shown(view: View) -> QuorumHealth | QuorumWithoutLeader | Unknown | N
     return health(view.quorum, LivenessLimits(), controllers)
 
 
-LARGEST = 5
 _NOBODY = "no partition waits for a leader"
 _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
@@ -169,7 +169,9 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case QuorumPane():
             pane.update(quorum_shown(view))
         case LogDirsPane():
-            pane.update(_log_dirs(view, sources.log_dir))
+            states = () if view.partitions is None else view.partitions.states
+            rows = None if view.log_dirs is None else dir_rows(view.log_dirs, view.failed_before, states)
+            pane.update(rows, sources.log_dir)
         case PlanPane():
             pane.update(plan_view(session, sources.batches, sources.how_to_plan))
         case TimelinePane():
@@ -230,31 +232,3 @@ def _disk(survey: Survey, broker: int, failed: frozenset[int]) -> DiskWord:
         never = isinstance(log.lineage, Lineage) and not log.lineage.spans
         return DiskWord.EMPTY if log.log_end_offset == 0 and never and others else DiskWord.HOLDS_LOG
     return DiskWord.FAILED_DIR if broker in failed else DiskWord.NOT_KNOWN
-
-
-def _log_dirs(view: View, detail: LogDirDetail | None) -> LogDirsView:
-    found = view.log_dirs or {}
-    listed = (one for dirs in found.values() if not isinstance(dirs, Unknown) for one in dirs)
-    rows = [_dir_row(one) for one in (*view.failed_before, *listed)]
-    refused = {broker: dirs for broker, dirs in found.items() if isinstance(dirs, Unknown)}
-    states = () if view.partitions is None else view.partitions.states
-    for broker in brokers_not_listed(found, states):
-        refused.setdefault(broker, Unknown(Why.NOT_ANSWERED, "the cluster does not list this broker"))
-    return LogDirsView(tuple(rows), refused, detail, view.log_dirs is not None)
-
-
-def _dir_row(one: LogDir) -> LogDirRow:
-    replicas = [replica for replica in one.replicas if not replica.future]
-    largest = sorted(replicas, key=lambda r: -r.size)[:LARGEST]
-    return LogDirRow(
-        one.broker,
-        one.path,
-        one.problem or None,
-        one.total_bytes,
-        one.usable_bytes,
-        sum(max(0, replica.size) for replica in replicas),
-        len(replicas),
-        tuple((r.tp, r.size) for r in largest),
-        len(one.replicas) - len(replicas),
-        cordoned=one.cordoned is True,
-    )

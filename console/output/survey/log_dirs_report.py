@@ -1,10 +1,14 @@
-"""Log dirs as text and as JSON (docs/output.md, ``ktriage.log-dirs/1``, ``log-dirs-if-fails/1``, ``-swap/1``)."""
+"""Log dirs, each described once for pane 5, ``log-dirs``, ``status`` and their JSON, and what failed with them
+(docs/output.md, ``ktriage.log-dirs/1``, ``log-dirs-if-fails/1``, ``-swap/1``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from backends.base.answers import LogDir
+from backends.base.failed_disks import LogDirs, brokers_not_listed
 from console.operations.survey.log_dir_survey import Disks
 from console.output.json_document import document
 from console.output.survey.survey_json import last_listed_ms, unknown_json
@@ -12,10 +16,170 @@ from recovery.disks.disk_swap import DiskSwap, waiting
 from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
 from recovery.disks.failure_preview import FailureEffect, FailurePreview
 from recovery.disks.values import LogDirPlace
-from recovery.model import NO_LEADER, TopicPartition, Unknown
+from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown, Why
 from recovery.wording.cluster_health_text import not_listed_text
 from recovery.wording.quantity_text import counted, human_bytes, ids, printable
+from widgets.fields import Field, json_row, text_rows
+from widgets.text import Tone
 from widgets.text_table import TextColumn, table
+
+DirRow = tuple[int, LogDir | Unknown]
+"""A broker and one of its log dirs, or why its log dirs are not known."""
+NEARLY_FULL = 0.85
+BAR = 10
+_STATES = ("FAILED", "unknown", "nearly full", "healthy")
+_STATE_TONES = {"FAILED": Tone.BAD, "healthy": Tone.GOOD}
+
+
+def dir_rows(
+    log_dirs: LogDirs, failed_before: Iterable[LogDir], states: Iterable[PartitionState]
+) -> tuple[DirRow, ...]:
+    """Failed dirs first, then brokers whose dirs are not known: nobody must search for one among a thousand."""
+    every = [dir_ for dirs in log_dirs.values() if not isinstance(dirs, Unknown) for dir_ in dirs]
+    listed = sorted((*every, *failed_before), key=lambda d: (d.broker, d.path))
+    absent = Unknown(Why.NOT_ANSWERED, "the cluster does not list this broker")
+    silent: list[DirRow] = []
+    for broker in brokers_not_listed(log_dirs, states):
+        answer = log_dirs.get(broker, absent)
+        silent.append((broker, answer if isinstance(answer, Unknown) else absent))
+    failed = [(d.broker, d) for d in listed if d.error]
+    return (*failed, *silent, *((d.broker, d) for d in listed if not d.error))
+
+
+def dir_problem(row: DirRow) -> str:
+    """What has failed, or why the broker's dirs are not known; "" for a healthy dir."""
+    return printable(str(row[1]) if isinstance(row[1], Unknown) else row[1].problem)
+
+
+def dir_state(row: DirRow) -> str:
+    """The state in a word, and whether the dir takes no new replica."""
+    dir_ = row[1]
+    if isinstance(dir_, Unknown):
+        return "unknown"
+    full = _share(row)
+    state = "FAILED" if dir_.error else "healthy" if full is None or full < NEARLY_FULL else "nearly full"
+    return f"{state}, cordoned" if dir_.cordoned else state
+
+
+def _word(row: DirRow) -> str:
+    return dir_state(row).removesuffix(", cordoned")
+
+
+def _share(row: DirRow) -> float | None:
+    """How full the volume is, 0 to 1; None where its size is not known."""
+    dir_ = row[1]
+    if isinstance(dir_, Unknown) or dir_.total_bytes <= 0 or dir_.usable_bytes < 0:
+        return None
+    return 1 - dir_.usable_bytes / dir_.total_bytes
+
+
+def _bar(row: DirRow) -> str:
+    full = _share(row)
+    if full is None:
+        return "size unknown"
+    filled = min(max(round(full * BAR), 0), BAR)
+    return f"{'█' * filled}{'·' * (BAR - filled)} {full:4.0%}"
+
+
+def _bytes(name: str, title: str, priority: int, size: Callable[[LogDir], int]) -> Field[DirRow]:
+    """A column of bytes; -1 and "?" where they are not known."""
+
+    def value(row: DirRow) -> int:
+        return -1 if isinstance(row[1], Unknown) else size(row[1])
+
+    return Field(name, title, value, lambda row: human_bytes(value(row)), right=True, priority=priority)
+
+
+def _logs(dir_: LogDir) -> int:
+    return -1 if dir_.error else sum(max(0, replica.size) for replica in dir_.replicas)
+
+
+def _moving(row: DirRow) -> int:
+    return 0 if isinstance(row[1], Unknown) else sum(1 for replica in row[1].replicas if replica.future)
+
+
+def _replicas(row: DirRow) -> int | None:
+    return None if isinstance(row[1], Unknown) or row[1].error else len(row[1].replicas)
+
+
+LOG_DIR: tuple[Field[DirRow], ...] = (
+    Field("broker", "BROKER", lambda r: r[0], lambda r: str(r[0]), Tone.STRONG, right=True),
+    Field(
+        "path",
+        "LOG DIR",
+        lambda r: None if isinstance(r[1], Unknown) else r[1].path,
+        lambda r: "?" if isinstance(r[1], Unknown) else printable(r[1].path),
+        flex=True,
+    ),
+    Field(
+        "state",
+        "STATE",
+        dir_state,
+        tone=lambda r: _STATE_TONES.get(dir_state(r), Tone.WARN),
+        sort=lambda r: _STATES.index(_word(r)),
+        json=False,
+    ),
+    Field(
+        "full",
+        "FULL",
+        lambda r: None if (full := _share(r)) is None else round(full, 4),
+        _bar,
+        lambda r: Tone.WARN if _word(r) == "nearly full" else Tone.GOOD,
+        sort=lambda r: _share(r) or 0.0,
+        priority=3,
+        printed=False,
+        json=False,
+    ),
+    _bytes("usableBytes", "FREE", 0, lambda d: d.usable_bytes),
+    replace(_bytes("usedBytes", "LOGS", 4, _logs), json=False),
+    _bytes("totalBytes", "TOTAL", 5, lambda d: d.total_bytes),
+    Field(
+        "replicas",
+        "REPLICAS",
+        _replicas,
+        lambda r: "?" if (count := _replicas(r)) is None else f"{count:,}",
+        right=True,
+        priority=2,
+        json=False,
+    ),
+    Field(
+        "moving",
+        "MOVING",
+        _moving,
+        lambda r: f"{moving:,}" if (moving := _moving(r)) else "",
+        right=True,
+        priority=6,
+        json=False,
+    ),
+    Field(
+        "error",
+        "ERROR",
+        lambda r: str(r[1]) if isinstance(r[1], Unknown) else r[1].error,
+        dir_problem,
+        Tone.BAD,
+        priority=7,
+        flex=True,
+        width=20,
+        below=True,
+        shown_below=True,
+    ),
+    Field(
+        "cordoned",
+        "CORDONED",
+        lambda r: None if isinstance(r[1], Unknown) else r[1].cordoned,
+        screen=False,
+        printed=False,
+    ),
+    Field(
+        "lastListed",
+        "LAST LISTED",
+        lambda r: None if isinstance(r[1], Unknown) else last_listed_ms(r[1]),
+        screen=False,
+        printed=False,
+    ),
+)
+FAILED_LOG_DIR = tuple(field for field in LOG_DIR if field.id in ("broker", "path", "error"))
+"""What ``status`` shows of a failed log dir."""
 
 
 def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Iterator[str]:
@@ -41,20 +205,7 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
         lines = [f"  {m.tp} on broker {m.broker}: was on {m.was}, is on {m.now}" for m in disks.moved]
         yield from _some([printable(line) for line in lines], limit)
     yield ""
-    columns = (
-        TextColumn("BROKER", right=True),
-        TextColumn("DIR"),
-        TextColumn("STATE"),
-        TextColumn("USED", right=True),
-        TextColumn("FREE", right=True),
-        TextColumn("TOTAL", right=True),
-        TextColumn("REPLICAS", right=True),
-        TextColumn("MOVING", right=True),
-    )
-    # What has failed or is unknown first: nobody must search for it among a thousand.
-    broken = [_dir_row(d) for d in listed if d.error]
-    silent = [_silent_row(broker, why) for broker, why in disks.unknown_dirs]
-    yield from table(columns, [*broken, *silent, *(_dir_row(d) for d in listed if not d.error)])
+    yield from text_rows(LOG_DIR, dir_rows(disks.dirs, disks.failed_before, disks.partitions.states))
 
 
 def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
@@ -274,38 +425,12 @@ def _what(fate: FailureEffect) -> str:
     return f"{outcomes}, by an unclean election" if fate.unclean else outcomes
 
 
-def _dir_row(found: LogDir) -> tuple[str, ...]:
-    moving = sum(1 for replica in found.replicas if replica.future)
-    return (
-        str(found.broker),
-        printable(found.path),
-        printable(found.problem or ("online, cordoned" if found.cordoned else "online")),
-        human_bytes(sum(replica.size for replica in found.replicas)) if not found.error else "",
-        human_bytes(found.usable_bytes, unknown=""),
-        human_bytes(found.total_bytes, unknown=""),
-        f"{len(found.replicas):,}" if not found.error else "",
-        f"{moving:,}" if moving else "",
-    )
-
-
-def _silent_row(broker: int, why: Unknown) -> tuple[str, ...]:
-    return str(broker), "?", f"unknown: {why.why}", *("",) * 5
-
-
-def _dir_json(found: LogDir) -> dict[str, object]:
+def _dir_json(dir_: LogDir) -> dict[str, object]:
+    replicas = () if dir_.error else dir_.replicas
     return {
-        "broker": found.broker,
-        "path": found.path,
-        "error": found.error,
-        "totalBytes": found.total_bytes,
-        "usableBytes": found.usable_bytes,
-        "cordoned": found.cordoned,
-        "lastListed": last_listed_ms(found),
-        "usedBytes": sum(replica.size for replica in found.replicas) if not found.error else -1,
-        "replicas": [
-            [r.tp.topic, r.tp.partition, r.size, r.offset_lag, r.future]
-            for r in (() if found.error else found.replicas)
-        ],
+        **json_row(LOG_DIR, (dir_.broker, dir_)),
+        "usedBytes": _logs(dir_),
+        "replicas": [[r.tp.topic, r.tp.partition, r.size, r.offset_lag, r.future] for r in replicas],
     }
 
 

@@ -10,12 +10,12 @@ from console.operations.survey.overview import BrokerView, Overview, members_hea
 from console.output.json_document import document
 from console.output.plan.plan_json import steps_json
 from console.output.quorum.quorum_report import BRIEF, key_json, strength_json
+from console.output.survey.log_dirs_report import FAILED_LOG_DIR, LOG_DIR
 from console.output.survey.replica_table import partition_lines
 from console.output.survey.survey_json import (
     cluster_json,
     contact_json,
     health_json,
-    last_listed_ms,
     quorum_json,
     survey_json,
     unknown_json,
@@ -35,7 +35,7 @@ from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines, not_listed_text
 from recovery.wording.offline_text import offline_text
 from recovery.wording.quantity_text import brokers_are, counted, printable
-from widgets.fields import Field, Row, text_rows
+from widgets.fields import Field, Row, json_row, text_rows
 
 AT_MOST = 8
 """Rows of each kind other than partitions: few, so that the overview fits on one screen."""
@@ -79,7 +79,8 @@ def overview_lines(
     ]
     yield from _titled("BROKERS IN TROUBLE", _broker_fields(current=view.health.current), troubled_brokers)
     yield from _titled("QUORUM", BRIEF, _members_shown(view))
-    yield from _titled("FAILED LOG DIRS", _DIRS, view.failed_dirs())
+    failed = [(dir_.broker, dir_) for dir_ in view.failed_dirs()]
+    yield from _titled("FAILED LOG DIRS", FAILED_LOG_DIR, failed)
     in_trouble = troubled(view.surveys)
     if in_trouble:
         yield ""
@@ -171,13 +172,6 @@ def _votes(member: QuorumMember) -> bool:
 
 def _voters_behind(found: QuorumHealth) -> list[QuorumMember]:
     return [member for member in found.behind if _votes(member)]
-
-
-_DIRS: tuple[Field[LogDir], ...] = (
-    Field("broker", "BROKER", lambda d: d.broker, lambda d: str(d.broker), right=True),
-    Field("path", "DIR", lambda d: d.path, lambda d: printable(d.path)),
-    Field("error", "ERROR", lambda d: d.error, lambda d: printable(d.problem), below=True),
-)
 
 
 def _broker_fields(*, current: bool) -> tuple[Field[BrokerView], ...]:
@@ -275,16 +269,10 @@ def _dirs_json(broker: int, dirs: Sequence[LogDir] | Unknown) -> Iterator[dict[s
     if isinstance(dirs, Unknown):
         yield {"broker": broker, **unknown_json(dirs)}
         return
-    for found in dirs:
+    for dir_ in dirs:
         yield {
-            "broker": broker,
-            "path": found.path,
-            "error": found.error,
-            "totalBytes": found.total_bytes,
-            "usableBytes": found.usable_bytes,
-            "cordoned": found.cordoned,
-            "lastListed": last_listed_ms(found),
-            "replicas": len(found.replicas),
-            "size": sum(max(0, replica.size) for replica in found.replicas),
-            "moving": sum(1 for replica in found.replicas if replica.future),
+            **json_row(LOG_DIR, (broker, dir_)),
+            "replicas": len(dir_.replicas),
+            "size": sum(max(0, replica.size) for replica in dir_.replicas),
+            "moving": sum(1 for replica in dir_.replicas if replica.future),
         }

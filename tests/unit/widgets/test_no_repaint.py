@@ -10,6 +10,7 @@ import pytest
 from textual.geometry import Region
 from textual.widget import Widget
 
+from console.app.main_screen.log_dirs_pane import LogDirsPane
 from console.app.main_screen.quorum_pane import QuorumPane
 from recovery.controller.rules import ControllerRules
 from recovery.membership.preflight import LivenessLimits
@@ -21,7 +22,6 @@ from tests.unit.widgets.harness import Harness
 from tests.unit.widgets.test_panes import DIRS, rows
 from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.eligible_pane import EligiblePane, EligibleRow, EligibleView
-from widgets.log_dirs_pane import LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane, PlanView
 from widgets.replicas_pane import ReplicasPane, ReplicasView
@@ -35,7 +35,7 @@ VIEWS: dict[type[Widget], Callable[[], Any]] = {
         tuple(EligibleRow(one, ControllerRules(), {}) for one in examples.SURVEYS)
     ),
     QuorumPane: lambda: health(quorum(1, 2, 3), LivenessLimits()),
-    LogDirsPane: lambda: LogDirsView(tuple(DIRS)),
+    LogDirsPane: lambda: tuple(DIRS),
     PlanPane: lambda: PlanView(examples.plan()),
     TitleBar: lambda: Title("prod", "id", False, age_s=3.0, refresh=RefreshState.FRESH, colour="red"),
 }

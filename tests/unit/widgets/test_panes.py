@@ -8,7 +8,10 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
+from backends.base.answers import LogDir, LogDirReplica
+from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane, PartitionOutcome, row_key
 from console.app.main_screen.quorum_pane import QuorumPane
+from console.output.survey.log_dirs_report import dir_rows
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import Advice, AdviceKind
@@ -21,7 +24,6 @@ from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView
-from widgets.log_dirs_pane import LogDirDetail, LogDirRow, LogDirsPane, LogDirsView, PartitionOutcome
 from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row
 from widgets.replicas_pane import ReplicasPane, ReplicasView
 
@@ -243,10 +245,11 @@ async def test_on_a_topic_that_elects_by_itself_an_empty_disk_is_elected_in_spit
 
 
 GIB = 2**30
-DIRS = (
-    LogDirRow(1, "/data/1", None, 100 * GIB, 8 * GIB, 90 * GIB, 300, ((PAYMENTS, 40 * GIB),)),
-    LogDirRow(1, "/data/2", "KAFKA_STORAGE_ERROR", -1, -1, -1, 0),
+LISTED = (
+    LogDir(1, "/data/1", None, 100 * GIB, 8 * GIB, (LogDirReplica(PAYMENTS, 40 * GIB, 0, False),)),
+    LogDir(1, "/data/2", "KAFKA_STORAGE_ERROR", -1, -1, ()),
 )
+DIRS = dir_rows({1: LISTED}, (), ())
 
 
 async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() -> None:
@@ -258,7 +261,7 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
             asked.append(message)
 
     async with Asking(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(LogDirsView(DIRS, {3: Unknown(Why.NOT_ANSWERED, "broker 3")}))
+        pane.update(dir_rows({1: LISTED, 3: Unknown(Why.NOT_ANSWERED, "broker 3")}, (), ()))
         await pilot.pause()
         assert "nearly full" in line_of(pilot, "/data/1") and "92%" in line_of(pilot, "/data/1")
         assert "FAILED" in line_of(pilot, "/data/2") and "size unknown" in line_of(pilot, "/data/2")
@@ -270,7 +273,7 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
         screen = text_of(pilot.app)
         assert "those of 1 broker unknown" in screen
         assert "the log dirs of broker 3 are unknown: not answered: broker 3" in screen
-        assert [row.key for row in pane.table.shown_rows] == [(1, "/data/2"), (3, ""), (1, "/data/1")]
+        assert [row_key(row) for row in pane.table.shown_rows] == [(1, "/data/2"), (3, ""), (1, "/data/1")]
         assert len(asked) == 1, "of dirs that nobody listed nothing can be worked out"
         pane.table.move_to((1, "/data/1"))
         await pilot.pause()
@@ -279,7 +282,7 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
             PartitionOutcome(ORDERS, DiskOutcome.NEW_LEADER, 1, 2),
             PartitionOutcome(PAYMENTS, DiskOutcome.LAST_COPY, 1, -1),
         )
-        pane.update(LogDirsView(DIRS, detail=LogDirDetail(1, "/data/1", False, outcomes)))
+        pane.update(DIRS, LogDirDetail(1, "/data/1", False, outcomes))
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "WHAT IF broker 1 /data/1 failed?" in screen

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from console.app.main_screen.log_dirs_pane import LogDirsPane
+from console.output.survey.log_dirs_report import DirRow, dir_rows
 from recovery.model import Unknown, Why
 from tests.unit.widgets.harness import Harness, text_of
 from widgets.eligible_pane import EligiblePane, EligibleView
-from widgets.log_dirs_pane import LogDirsPane, LogDirsView
 from widgets.partitions import PartitionsPane, PartitionsView
 
 
@@ -35,16 +36,18 @@ async def test_whether_anybody_waits_for_a_leader_is_not_known_before_it_was_tol
 
 
 @pytest.mark.parametrize(
-    ("view", "told"),
+    ("rows", "told"),
     [
-        (LogDirsView((), known=False), "the log dirs are not known yet"),
-        (LogDirsView((), {1: Unknown(Why.NOT_ANSWERED, "broker 1")}), "no broker listed its log dirs"),
+        (None, "the log dirs are not known yet"),
+        (dir_rows({1: Unknown(Why.NOT_ANSWERED, "broker 1")}, (), ()), "no broker listed its log dirs"),
     ],
 )
-async def test_log_dirs_that_nobody_told_are_not_counted_as_whole(view: LogDirsView, told: str) -> None:
+async def test_log_dirs_that_nobody_told_are_not_counted_as_whole(
+    rows: tuple[DirRow, ...] | None, told: str
+) -> None:
     pane = LogDirsPane()
     async with Harness(pane).run_test(size=(80, 24)) as pilot:
-        pane.update(view)
+        pane.update(rows)
         await pilot.pause()
         assert told in text_of(pilot.app)
         assert "0 failed" not in text_of(pilot.app)
