@@ -78,7 +78,7 @@ async def judged(
     refused: list[Unknown] = []
     found: dict[TopicPartition, PartitionVerdicts] = {}
     alike: dict[Hashable, PartitionVerdicts] = {}
-    disks = FailedDisks(log_dirs, failed_before)
+    disks = FailedDisks(log_dirs, failed_before, history)
     in_sync_of = _in_sync_reader(history, backend.file_answers(), copied=by_copy)
     for number, survey in enumerate(offline):
         if number % 200 == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from backends.base.errors import BackendError, LogDiverged, NotOffered
+from backends.base.errors import BackendError, LogDiverged, NotAllowed, NotOffered
 from backends.base.metadata_log_reader import MetadataLogReader, ReadProgress
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import Unknown, Why
@@ -38,8 +38,12 @@ class MetadataLogSource:
 
     @property
     def history(self) -> MetadataHistory | Unknown:
-        """What was read so far, as evidence: nothing at or behind a record that Kafka refuses."""
-        return _NOT_READ if self._log is None else self._log.history.evidence
+        """What was read so far, as evidence: nothing at or behind a record that Kafka refuses. A log of which
+        nothing could be read is not known; it is no empty log.
+        """
+        if self._log is None or (self.unread is not None and not len(self._log.history)):
+            return self.unread or _NOT_READ
+        return self._log.history.evidence
 
     async def read(self, backend: Backend) -> Unknown | None:
         """Reads to the end of the log, within :data:`SECONDS`. Returns why that was not possible; None: it was."""
@@ -61,7 +65,11 @@ class MetadataLogSource:
                 log = self._log = self._log or await _opened(backend)
                 await log.read(progress=progress)
         except BackendError as error:
-            self.unread = Unknown(Why.NOT_ANSWERED, str(error))
+            self.unread = (
+                Unknown(Why.NOT_ALLOWED, f"the metadata log needs {error.operation} on {error.resource}")
+                if isinstance(error, NotAllowed)
+                else Unknown(Why.NOT_ANSWERED, str(error))
+            )
             if type(error) in (BackendError, LogDiverged):
                 self._log = None  # an older part of the log was deleted or changed meanwhile
             raise

@@ -47,6 +47,10 @@ _METADATA_LINES = 2
 _ABORTED_TRANSACTION, _SIGN = 34, 0x80
 """Bytes of an entry of a ``.txnindex``; the first two are its version, 0."""
 
+_TO_MAGIC, _SMALLEST_BATCH = 17, 14
+"""Bytes of a batch up to its format (Records.HEADER_SIZE_UP_TO_MAGIC), and the least size of what follows the size
+(LegacyRecord.RECORD_OVERHEAD_V0).
+"""
 _MOVE_CHECKPOINT = "move the file away: Kafka makes a new one"
 BAD_CHECKPOINTS = {
     "replication-offset-checkpoint": _MOVE_CHECKPOINT,
@@ -214,8 +218,11 @@ def cut_off(
 ) -> StartEffect | None:
     """Of a damaged log: after an unclean stop the broker checks every segment that reaches beyond the recovery
     point, cuts at the first damaged place and deletes what follows (LogLoader.recoverLog). ``next_base`` is the
-    first offset of the segment behind the damaged one, None: there is none.
+    first offset of the segment behind the damaged one, None: there is none. After a clean stop it only reads the
+    newest segment to its end, and stops at a size that no batch has (FileLogInputStream.nextBatch).
     """
+    if defect is not None and clean and next_base is None:
+        return _no_batch(folder, defect)
     if defect is None or clean or (next_base is not None and next_base <= max(recovery_point, 0)):
         return None
     damaged = defect.kind in ("wrong checksum", "not a batch")
@@ -228,6 +235,26 @@ def cut_off(
     )
     repair = "copy the folder before the start: what lies behind the damaged place is gone after it"
     return StartEffect(CUT_OFF, str(folder), why, repair)
+
+
+def _no_batch(folder: Path, defect: LogDefect) -> StartEffect | None:
+    """Of what stands behind the last batch of a log that was stopped cleanly: a batch that is cut short is passed
+    over, and a size below that of the smallest batch ends the broker (tried on 4.3.1 with zeros).
+    """
+    path = folder / defect.file
+    try:
+        with SegmentFile(path) as file:
+            header = file.read(defect.position, _TO_MAGIC)
+    except SegmentError:
+        return None
+    if len(header) < _TO_MAGIC or int.from_bytes(header[8:12], "big", signed=True) >= _SMALLEST_BATCH:
+        return None
+    why = (
+        f"behind its last batch, at byte {defect.position}, stands the size of no batch ({defect.text}), and"
+        " after a clean stop the broker does not cut that off: it ends with CorruptRecordException"
+    )
+    repair = f"copy the folder, then cut the file at its last batch: truncate -s {defect.position} {path}"
+    return StartEffect(ENDS, str(path), why, repair)
 
 
 def begins_behind(folder: Path, log_start: int, log_end: int, size: int) -> StartEffect | None:
@@ -270,6 +297,21 @@ def dir_effects(
         if name not in known:
             why = "it is no partition's folder, and Kafka stops at any other folder in a log dir"
             yield StartEffect(ENDS, str(path / name), why, f"move it out of {path}")
+
+
+def not_formatted(path: Path) -> StartEffect:
+    """Of a dir without meta.properties and without a log, such as the place of a disk that is not mounted: a broker
+    that has it in log.dirs ends (KafkaRaftServer.initializeLogDirs).
+    """
+    why = "it was never formatted: a broker that has this path in log.dirs ends"
+    repair = "mount the disk there, or take the path out of log.dirs; format it only if it is to begin empty"
+    return StartEffect(ENDS, str(path), why, repair)
+
+
+def not_listed(path: Path, why: str) -> StartEffect:
+    """Of a dir that cannot be listed: to the broker, if it cannot list the dir either, the log dir is offline."""
+    repair = "look whether the broker's user can list it, and whether the disk is mounted there"
+    return StartEffect(DIR_OFFLINE, str(path), f"it {why}", repair)
 
 
 def unread_properties(meta: str, why: str, *, holds_metadata: bool) -> StartEffect:

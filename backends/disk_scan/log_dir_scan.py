@@ -12,6 +12,8 @@ from backends.disk_scan.broker_start import (
     dir_effects,
     effects_together,
     missing_folders,
+    not_formatted,
+    not_listed,
     same_batches_to,
     unread_properties,
 )
@@ -89,7 +91,9 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
         is_log_dir = META in names or any(has_segment(path / found.name) for found in folders)
         inside = [] if is_log_dir else [name for name in names if (path / name / META).exists()]
     except (OSError, ValueError) as error:
-        return _bad_dir(path, f"cannot be listed: {reason_of(error)}")
+        why = f"cannot be listed: {reason_of(error)}"
+        absent = isinstance(error, FileNotFoundError)
+        return _bad_dir(path, why, not_formatted(path) if absent else not_listed(path, why))
     if not is_log_dir:
         below = ", ".join(str(path / name) for name in inside)
         hint = (
@@ -97,7 +101,8 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
             if inside
             else ""
         )
-        return _bad_dir(path, f"is no log dir: it has no {META} and no partition with a segment{hint}")
+        why = f"is no log dir: it has no {META} and no partition with a segment{hint}"
+        return _bad_dir(path, why, not_formatted(path))
     remarks: list[str] = []
     names_of_folders = [folder.name for folder in folders]
     problems: list[StartEffect] = []
@@ -191,5 +196,5 @@ def _offsets(
     return {}
 
 
-def _bad_dir(path: Path, problem: str) -> ScannedDir:
-    return ScannedDir(str(path), problem, "", -1, "", False, (), ())
+def _bad_dir(path: Path, problem: str, effect: StartEffect) -> ScannedDir:
+    return ScannedDir(str(path), problem, "", -1, "", False, (), (), at_start=(effect,))

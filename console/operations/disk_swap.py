@@ -57,9 +57,11 @@ def _on_dir(disks: Disks, where: LogDirPlace) -> tuple[set[TopicPartition], set[
         if (state := states.get(tp)) is not None and broker in state.isr
     }
     here = (set(before.get(where.path, ())) - moved_for_good) | set(now.get(where.path, ()))
-    if where not in disks.failed:
-        return here, set()
     placed = {tp for dirs in (now, before) for tps in dirs.values() for tp in tps}
+    if where not in disks.failed:
+        # A broker that lists nothing may have had any of its replicas there.
+        unlisted = (s.tp for s in states.values() if broker in s.replicas and s.tp not in placed)
+        return here, set(unlisted) if broker in disks.not_listed else set()
     rest = {s.tp for s in states.values() if broker in s.offline_replicas and s.tp not in placed}
     registered = {one.id: one for one in disks.cluster.brokers}.get(broker)
     others = {one.path for one in disks.listed if one.broker == broker} | before.keys()

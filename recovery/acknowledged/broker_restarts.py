@@ -99,6 +99,20 @@ def _led_before(history: MetadataHistory, change: HistoryRow) -> int | None:
     return earlier[-1].registration.leader if earlier else None
 
 
+def lost_dirs(history: MetadataHistory, broker: int) -> frozenset[str]:
+    """The ids of log dirs that the broker had once, and that are not online by the newest record: they failed, or
+    were replaced.
+    """
+    every: set[str] = set()
+    online: tuple[str, ...] = ()
+    for row in history.of(BrokerSubject(broker)):
+        if isinstance(row.change, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
+            if row.change.directories is not None:
+                online = row.change.directories
+            every.update(online)
+    return frozenset(every.difference(online))
+
+
 def shut_down(history: MetadataHistory, broker: int) -> bool:
     """Whether the newest process of the broker began a controlled shutdown. Without a record nothing is known."""
     began = False

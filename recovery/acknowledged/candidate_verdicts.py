@@ -63,6 +63,11 @@ class _Partition:
         self.history = None if isinstance(facts.in_sync, Unknown) else facts.in_sync
         self._alone = () if self.history is None or not self.silent else _led_alone(self.history, self.logs)
         self._lost = () if self.history is None else tuple(records_lost(facts, self.logs, self.history))
+        self._replaced = tuple(
+            broker
+            for broker in self.logs
+            if self.history is not None and self._is_emptied(broker) and self.history.lost_disk(broker)
+        )
         self.proofs: Sequence[CompleteLog] = (
             proofs_without_history(facts, self.logs)
             if self.history is None
@@ -88,10 +93,13 @@ class _Partition:
         none = bound.offsets == 0 and not at_least
         kind = VerdictKind.NONE if none else VerdictKind.SOME if at_least else VerdictKind.OPEN
         holes = compaction_condition(self.facts, self.logs, broker)
-        more = tuple(one for one in (holes, self._emptied(broker)) if one is not None)
+        known = broker in self._replaced and not none
+        emptied = None if known else self._emptied(broker)
+        more = tuple(one for one in (holes, emptied) if one is not None)
         conditions = (*bound.conditions, *more)
         touched = joined(committed, bound.spans)
         since = None if none or self.history is None else self.history.min_isr_reached_without(broker)
+        replaced = (Evidence(EvidenceKind.DISK_REPLACED, self._replaced),) if self._replaced else ()
         return Verdict(
             kind,
             at_least,
@@ -101,7 +109,7 @@ class _Partition:
             count(spans) - count(touched),
             max((pair.expired for pair in pairs.values()), default=0),
             since,
-            (*marks, *self._reached(broker, since), *self._lost, *bound.evidence, *self._alone),
+            (*marks, *self._reached(broker, since), *self._lost, *replaced, *bound.evidence, *self._alone),
             conditions,
             self._checked_by(conditions) if none else self._decided_by(),
         )
@@ -128,10 +136,14 @@ class _Partition:
 
     def _emptied(self, broker: int) -> Condition | None:
         """The condition that the disk was not replaced: the log is empty, and the partition had leaders before."""
-        log, state = self.logs[broker], self.facts.survey.state
-        if log.log_end_offset > 0 or state.leader_epoch <= 0:
-            return None
-        return Condition(ConditionKind.NOT_EMPTIED, (broker,), doubtful=True)
+        return (
+            Condition(ConditionKind.NOT_EMPTIED, (broker,), doubtful=True)
+            if self._is_emptied(broker)
+            else None
+        )
+
+    def _is_emptied(self, broker: int) -> bool:
+        return self.logs[broker].log_end_offset <= 0 < self.facts.survey.state.leader_epoch
 
     def _reached(self, broker: int, since: int | None) -> tuple[Evidence, ...]:
         if since is None:
@@ -146,7 +158,8 @@ class _Partition:
         If a high watermark proves that more is lost than a bound allows, a condition of that bound does not hold.
         """
         found = []
-        if not self.silent:
+        # What was on a disk that was replaced did not answer.
+        if not self.silent and not self._replaced:
             everything = loss(self.facts.survey, broker)
             at_most = None if everything.at_most is None else everything.at_most - count(everything.head)
             evidence = Evidence(EvidenceKind.EVERY_REPLICA_ANSWERED, tuple(self.logs))
@@ -191,6 +204,8 @@ class _Partition:
             if whole := tuple(broker for broker in brokers if broker not in self.facts.failed_disks):
                 found.append(Decider(DeciderKind.BROKER_ANSWER, whole, every))
             found.append(Decider(DeciderKind.BROKER_DISK, brokers, every))
+        if self._replaced:
+            found.append(Decider(DeciderKind.BROKER_DISK, self._replaced, every=True))
         if isinstance(survey.min_isr, Unknown):
             found.append(Decider(DeciderKind.MIN_ISR))
         if self.history is None:

@@ -355,11 +355,22 @@ class InSyncHistory:
             index -= 1
         return self.start
 
+    def lost_disk(self, broker: int) -> bool:
+        """Whether the broker registered again without the log dir in which its replica held every record that was
+        acknowledged while it was in the ISR last.
+        """
+        last = self.last_in_sync(broker, self.newest)
+        proved_at = None if last is None else self._proved_at(broker, last)
+        return proved_at is not None and not self._same_disk(broker, proved_at, self.newest)
+
     def _same_log(self, broker: int, start: int, until: int) -> bool:
         """Whether the broker had the replica all the time, and lost none of its log dirs."""
         without = self._intervals_without(broker)
         if bisect_left(without, start) < bisect_right(without, until):
             return False
+        return self._same_disk(broker, start, until)
+
+    def _same_disk(self, broker: int, start: int, until: int) -> bool:
         for restart in self._restarts_between(broker, start, until):
             at = self.intervals[bisect_left(self.intervals, restart.offset, key=_offset) - 1]
             directory = at.registration.directory(broker)

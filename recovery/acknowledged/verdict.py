@@ -66,6 +66,8 @@ class EvidenceKind(StrEnum):
       partition's, or may follow such a leader (:mod:`recovery.old_leaders`).
     - RECORDS_LOST: ``brokers`` were in the ISR when ``offset`` was committed, restarted since, and lack records
       below it (metadata log): a host lost power, or a disk was replaced.
+    - DISK_REPLACED: ``brokers`` were in the ISR, registered again without the log dir that held this replica, and
+      have an empty log (metadata log): what they held is on the old disk, if on any.
     - LED_ALONE: from ``since_ms`` to ``until_ms`` a leader wrote, and ``brokers`` were its whole ISR, whose logs
       are not known (metadata log): what it took then is only on their logs, acknowledged with acks=1, and with
       ``acks_all`` too where these members reached the lowest min ISR that may have been in force.
@@ -80,6 +82,7 @@ class EvidenceKind(StrEnum):
     UNCLEAN_ELECTION = "unclean election"
     RECORDS_LOST = "lost records that it had"
     STILL_WRITING = "may still take writes"
+    DISK_REPLACED = "disk replaced"
     LED_ALONE = "led alone"
 
 

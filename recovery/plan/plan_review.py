@@ -61,11 +61,11 @@ _WORST_FIRST = (
 class Summary:
     """A plan in counts of partitions, and its loss in offsets.
 
-    ``may_lose`` is every row of which it is not certain that nothing is lost: the number that is typed to
-    confirm. ``unknown`` of them have no known upper bound; then ``at_most`` is None. ``disagree`` counts
-    rows whose leader is not whom the other ranking would choose, and ``not_best`` those where a candidate that
-    can be elected ranks before the designated one, as somebody's edit may have it. ``acknowledged``: the verdicts
-    on the designated leaders.
+    ``may_lose`` is every row of which it is not certain that nothing is lost, by the logs that answered or by its
+    verdict: the number that is typed to confirm. ``unknown`` of them have no known upper bound; then ``at_most`` is
+    None. ``disagree`` counts rows whose leader is not whom the other ranking would choose, and ``not_best`` those
+    where a candidate that can be elected ranks before the designated one, as somebody's edit may have it.
+    ``acknowledged``: the verdicts on the designated leaders.
     """
 
     topics: int
@@ -121,7 +121,7 @@ class ReviewRow(NamedTuple):
 def summarise(plan: Plan) -> Summary:
     """The plan in counts."""
     losses = [row.loss for row in plan.rows]
-    lossless = sum(loss.none for loss in losses)
+    lossless = sum(row.lossless for row in plan.rows)
     unknown = sum(loss.at_most is None for loss in losses)
     return Summary(
         len({row.tp.topic for row in plan.rows}),
@@ -156,7 +156,7 @@ def _passes_over(row: PlanRow) -> bool:
 
 def worst(plan: Plan, count: int) -> tuple[PlanRow, ...]:
     """The rows that may lose something: internal topics first, then the worst: the certain before the doubtful."""
-    losing = [row for row in plan.rows if not row.loss.none]
+    losing = [row for row in plan.rows if not row.lossless]
     return tuple(nlargest(count, losing, key=lambda row: (Mark.INTERNAL in row.marks, *_weight(row.loss))))
 
 

@@ -144,6 +144,12 @@ class PlanRow(NamedTuple):
         return self.chosen.loss
 
     @property
+    def lossless(self) -> bool:
+        """Whether nothing is lost for certain, by the logs that answered and by the verdict, if any."""
+        verdict = self.chosen.verdict
+        return self.loss.none and (verdict is None or verdict.proved_none)
+
+    @property
     def order_is_fixed(self) -> bool:
         """Whether Kafka refuses to write another order: a replica's broker is not registered."""
         unregistered = Standing.UNREGISTERED

@@ -334,6 +334,10 @@ _SENTENCES = {
         "Broker {brokers} may still take writes and confirm them, after the election too: it is behind the"
         " controllers, and leads, or may follow who leads, in an older epoch."
     ),
+    EvidenceKind.DISK_REPLACED: (
+        "Broker {brokers} was in the ISR, registered again without the log dir that held this replica, and has an"
+        " empty log: what it held is on the old disk."
+    ),
     EvidenceKind.LED_ALONE: (
         "From {since} to {until} the ISR was broker {brokers} alone: what was acknowledged then ({acks}) is on no"
         " other log."
@@ -346,6 +350,7 @@ _BELIEFS = {
     EvidenceKind.NEVER_MIN_ISR_WITHOUT: (Belief.ACKS_ALL_NEEDS_THE_ISR,),
     EvidenceKind.UNCLEAN_ELECTION: (Belief.CLEAN_LEADERS,),
     EvidenceKind.RECORDS_LOST: (Belief.ISR_IS_IN_THE_METADATA_LOG, Belief.HIGH_WATERMARK_WAS_COMMITTED),
+    EvidenceKind.DISK_REPLACED: (Belief.ISR_IS_IN_THE_METADATA_LOG,),
     EvidenceKind.STILL_WRITING: (Belief.FENCED_LEADER_GOES_ON,),
     EvidenceKind.LED_ALONE: (Belief.ISR_IS_IN_THE_METADATA_LOG,),
 }

@@ -27,6 +27,11 @@ def verdict_text(verdict: Verdict) -> str:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
     parts.extend(_records_lost(verdict))
     parts.extend(
+        f"the disk of broker {both(one.brokers)} was replaced, and the new one is EMPTY: keep and read the old one"
+        for one in verdict.evidence
+        if one.kind is EvidenceKind.DISK_REPLACED
+    )
+    parts.extend(
         f"broker {both(one.brokers)} may still take writes"
         for one in verdict.evidence
         if one.kind is EvidenceKind.STILL_WRITING

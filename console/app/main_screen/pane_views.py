@@ -201,7 +201,12 @@ def _eligible(session: Session, view: View) -> EligibleView:
     advised = ((survey, made_of.get(survey.tp)) for survey in surveys)
     disks = FailedDisks(view.log_dirs or {}, view.failed_before)
     rows = tuple(
-        EligibleRow(survey, rules, _disks(survey, disks), None if made is None else made[1].advice)
+        EligibleRow(
+            survey,
+            rules,
+            _disks(survey, _failed(view, survey, disks)),
+            None if made is None else made[1].advice,
+        )
         for survey, made in advised
     )
     return EligibleView(rows, known, doubt(session))
@@ -217,9 +222,14 @@ def rules_of(view: View) -> ControllerRules:
     return ControllerRules(elr=elr)
 
 
-def _disks(survey: Survey, disks: FailedDisks) -> Mapping[int, DiskWord]:
-    """What is known of the disk that each replica's broker would come back with."""
-    failed = disks.under(survey)
+def _failed(view: View, survey: Survey, disks: FailedDisks) -> frozenset[int]:
+    """As the verdict had it, which knows the metadata log too."""
+    judged = view.verdicts.get(survey.tp)
+    return disks.under(survey) if judged is None else judged.failed | disks.under(survey)
+
+
+def _disks(survey: Survey, failed: frozenset[int]) -> Mapping[int, DiskWord]:
+    """What is known of the disk that each replica's broker would come back with; ``failed``: whose failed."""
     return {replica.broker: _disk(survey, replica.broker, failed) for replica in survey.replicas}
 
 

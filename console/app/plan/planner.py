@@ -380,7 +380,7 @@ def chosen_text(plan: Plan) -> tuple[str, Tone]:
         if judged := str(acknowledged):
             text += f"; acknowledged records lost: {judged}"
     proved = acknowledged.is_none(len(plan.rows)) or not str(acknowledged)
-    lossless = proved and all(row.loss.none for row in plan.rows)
+    lossless = proved and all(row.lossless for row in plan.rows)
     return f"{text}. 6 opens the plan", Tone.GOOD if lossless else Tone.WARN
 
 

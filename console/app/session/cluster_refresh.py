@@ -183,7 +183,7 @@ class ClusterRefresh:
         history, copied = self._metadata_log()
         files = backend.file_answers()
         log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
-        disks = FailedDisks(view.log_dirs or {}, view.failed_before)
+        disks = FailedDisks(view.log_dirs or {}, view.failed_before, history)
         found: dict[TopicPartition, JudgedSurvey] = {}
         for number, state in enumerate(state for state in view.troubled if state.offline):
             survey, old = view.surveys.get(state.tp), view.verdicts.get(state.tp)
@@ -222,9 +222,7 @@ class ClusterRefresh:
         def min_isr(state: PartitionState) -> int | Unknown:
             return min_isr_from_config(state, view.configs.get(state.topic, no_config))
 
-        why = self.offline_times.source.unread
-        log_or_why = why if isinstance(history, Unknown) and why is not None else history
-        reported = await disks_to_read(states, min_isr, log_or_why, copied=copied)
+        reported = await disks_to_read(states, min_isr, history, copied=copied)
         unread = without_read(reported, () if view.journal is None else view.journal.read)
         steps = first_steps(read_first(unread, before_start(view.unread_disks)))
         return replace(

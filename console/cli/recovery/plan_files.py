@@ -154,7 +154,7 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
     else:
         run.screen.out(verified_lines(states, rows))
         run.screen.out(unread_disk_lines(disk_states, disk_states))
-        loses = isinstance(plan, BarePlan) or any(not row.loss.none for row in plan.rows)
+        loses = isinstance(plan, BarePlan) or any(not row.lossless for row in plan.rows)
         run.screen.out(aftermath_lines(aftermath, rows, loses=loses))
     _next_of_states(run, verified, path)
     if aftermath.affected and not any(state.leading is Leading.OFFLINE for state in states):

@@ -44,7 +44,7 @@ class LossConsent(NamedTuple):
 
 def consent_to(plan: Plan) -> LossConsent:
     """What has to be typed for the elections of this plan."""
-    losing = [row for row in plan.rows if not row.loss.none]
+    losing = [row for row in plan.rows if not row.lossless]
     if len(losing) == 1:
         topic = losing[0].tp.topic
         return LossConsent(topic, "the name of the topic that may lose something", True, topic)

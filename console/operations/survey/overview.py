@@ -184,9 +184,8 @@ async def _unread_disks(surveys: Sequence[Survey], source: MetadataLogSource) ->
         state.tp: known for state, known in zip(columns.states, columns.min_isr, strict=True) if away(state)
     }
     states = [state for state in columns.states if state.tp in min_isr]
-    history = source.unread if isinstance(source.history, Unknown) and source.unread else source.history
     copied = source.unread is not None
-    return await disks_to_read(states, lambda state: min_isr[state.tp], history, copied=copied)
+    return await disks_to_read(states, lambda state: min_isr[state.tp], source.history, copied=copied)
 
 
 async def _survey(

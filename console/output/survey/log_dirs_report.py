@@ -265,9 +265,10 @@ def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str])
         yield from _some(lines, limit)
     gone = [d for d in found.dangers if not d.others]
     if gone:
+        start = "could start" if found.unplaced else "would start"
         yield ""
         yield (
-            f"NO OTHER COPY: {counted(len(gone), 'partition')} would start empty; keep the old disk, its records"
+            f"NO OTHER COPY: {counted(len(gone), 'partition')} {start} empty; keep the old disk, its records"
             " may be readable"
         )
         yield from _some([f"  {d.tp}: {d.why}" for d in gone], limit)

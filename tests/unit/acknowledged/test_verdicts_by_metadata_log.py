@@ -13,9 +13,11 @@ from recovery.acknowledged.metadata_log_proofs import proofs_from_history
 from recovery.acknowledged.verdict import (
     Condition,
     ConditionKind,
+    Decider,
     DeciderKind,
     EvidenceKind,
     VerdictKind,
+    VerdictValue,
 )
 from recovery.controller.registration import PartitionChange
 from recovery.metadata_log.records import ConfigRecord, ResourceType
@@ -97,6 +99,33 @@ def test_a_replaced_disk_holds_nothing_of_what_was_acknowledged() -> None:
     told.isr(1)
     told.isr(1, leader=-1)
     assert told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT}).kind is VerdictKind.OPEN
+
+
+def swapped(*, new_disk: bool) -> ControllerLog:
+    """2 led alone when its disk failed; it is back, on a new disk or on the old one."""
+    told = ControllerLog(min_isr=1)
+    told.starts(2, ("a", "b"))
+    told.changes(PartitionChange(directories=("x", "a", "y")))
+    told.isr(2, leader=2)
+    told.isr(2, leader=-1)
+    told.starts(2, ("b", "new") if new_disk else ("a", "b"))
+    return told
+
+
+def test_an_empty_log_on_a_replaced_disk_is_no_answer_of_what_the_old_disk_held() -> None:
+    """Nobody else has the records: that every replica answered proves nothing, for no candidate."""
+    logs: dict[int, ReplicaLog | Unknown] = {1: log((0, 0, 100)), 2: log(), 3: log((0, 0, 100))}
+    told = swapped(new_disk=True)
+    for candidate in (1, 2, 3):
+        verdict = told.verdict(candidate, logs)
+        assert verdict.value not in (VerdictValue.NONE, VerdictValue.UNCHECKED, VerdictValue.IN_DOUBT)
+        assert Decider(DeciderKind.BROKER_DISK, (2,), every=True) in verdict.decided_by
+        assert "the disk of broker 2 was replaced" in verdict_text(verdict)
+
+
+def test_an_empty_log_on_the_same_disk_is_only_in_doubt() -> None:
+    logs: dict[int, ReplicaLog | Unknown] = {1: log(), 2: log(), 3: log()}
+    assert swapped(new_disk=False).verdict(2, logs).value is VerdictValue.IN_DOUBT
 
 
 def test_a_lower_min_isr_in_between_counts() -> None:

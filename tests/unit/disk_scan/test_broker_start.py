@@ -213,6 +213,31 @@ def test_after_a_clean_stop_the_broker_does_not_look_for_damaged_places(tmp_path
     assert scan(path).at_start == ()
 
 
+@pytest.mark.parametrize(
+    ("behind", "ends"), [(bytes(4096), True), (bytes(12), False), (batch(100, 50)[:-1], False)]
+)
+def test_zeros_behind_the_last_batch_end_a_broker_that_was_stopped_cleanly(
+    tmp_path: Path, behind: bytes, *, ends: bool
+) -> None:
+    """A batch that is cut short is passed over, as are fewer bytes than the head of a batch."""
+    path = data(tmp_path / "data")
+    (path / ".kafka_cleanshutdown").write_text("")
+    file = path / "orders-0" / f"{0:020}.log"
+    whole = batch(0, 100)
+    file.write_bytes(whole + behind)
+    effects = [one for one in scan(path).at_start if one.effect == ENDS]
+    assert bool(effects) is ends
+    if ends:
+        assert effects[0].repair.endswith(f"truncate -s {len(whole)} {file}")
+
+
+def test_the_empty_place_of_a_disk_that_is_not_mounted_ends_the_broker(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (effect,) = scan(data(tmp_path / "data"), tmp_path / "empty").at_start
+    assert (effect.effect, effect.where) == (ENDS, str(tmp_path / "empty"))
+    assert "mount the disk" in effect.repair
+
+
 def test_two_dirs_with_a_metadata_log_end_the_broker(tmp_path: Path) -> None:
     first, second = data(tmp_path / "a"), log_dir(tmp_path / "b")
     for number, path in enumerate((first, second)):

@@ -331,7 +331,8 @@ def test_the_script_gives_the_same_json_under_an_isolated_interpreter(tmp_path: 
         timeout=60,
         check=False,
     )
-    cut, repair, bad = result.stderr.splitlines()
+    ends, mount, cut, repair, bad = result.stderr.splitlines()
+    assert ends.startswith("THE BROKER ENDS: ") and mount.startswith("  repair: mount the disk")
     assert cut.startswith("THE LOG IS CUT OFF: ") and repair.startswith("  repair: copy the folder")
     assert bad == f"{tmp_path}/nothing: cannot be listed: No such file or directory"
     assert result.returncode == 1
