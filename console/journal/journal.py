@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +30,10 @@ from recovery.model import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class JournalRun:
-    """The operator, command and reason of a run; ``reason`` is empty if none was asked for."""
+    """The operator, command and reason of a run; ``reason`` is empty if none was asked for. ``directories`` are the
+    directory ids of the cluster's nodes, empty where they were not told: the cluster id alone may be another
+    cluster's too.
+    """
 
     run_id: str
     command: Sequence[str]
@@ -39,6 +42,7 @@ class JournalRun:
     pid: int
     reason: str
     tool_version: str
+    directories: Collection[str] = ()
 
 
 LOCK = "lock"
@@ -100,7 +104,8 @@ class Journal:
         try:
             file = _LineFile(_next_file(directory, run.run_id), access)
             journal = cls(run, clock, file, lock)
-            file.append(encode("run", clock(), about))
+            directories = {"directories": sorted(run.directories)} if run.directories else {}
+            file.append(encode("run", clock(), {**about, **directories}))
         except BaseException:
             lock.release()
             raise

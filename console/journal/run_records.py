@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from backends.base.answers import Partitions
 from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory
 from console.journal.journal_lines import FORMAT_VERSION, ROW_LISTS, written_order
 from console.journal.state_access import records_access
 from recovery.assignment_order import WrittenOrder
+from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
 
 
@@ -90,6 +92,11 @@ class RunRecord:
                 found.update(row.topic_id for row in event.rows)
                 found.update(_topic_ids(event.detail))
         return frozenset(found - {""})
+
+    @property
+    def directories(self) -> frozenset[str]:
+        """The directory ids of the cluster's nodes when it began; empty where they were not told."""
+        return frozenset(map(str, self.header.get("directories", ())))
 
     @property
     def run_id(self) -> str:
@@ -249,21 +256,87 @@ _EVENTS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
 }
 
 
-def of_other_topics(
-    runs: Sequence[RunRecord], topic_ids: Collection[str]
-) -> tuple[tuple[RunRecord, ...], tuple[RunRecord, ...]]:
-    """The runs that may be of the cluster with these topics, and those that name topics by id of which it has none:
-    the topics were deleted since, or the run was on another cluster with the same cluster id, as two clusters have
-    that were formatted with the default of an image.
+class ClusterMarks(NamedTuple):
+    """What tells a cluster from another one with the same cluster id, as two have that were formatted with the
+    default of an image.
+
+    ``topic_ids`` are those of all its topics, None where they are not known, or not all of them. ``directories``
+    are the directory ids of its nodes (DescribeQuorum); empty where they are not known.
     """
-    others = [run for run in runs if run.topic_ids and run.topic_ids.isdisjoint(topic_ids)]
-    return tuple(run for run in runs if run not in others), tuple(others)
+
+    topic_ids: frozenset[str] | None = None
+    directories: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, partitions: Partitions | None, quorum: object) -> ClusterMarks:
+        """Those of a list of all partitions and of a description of the quorum, as far as they were read."""
+        directories = quorum.directories if isinstance(quorum, Quorum) else frozenset()
+        return cls(None if partitions is None else partitions.topic_ids, directories)
 
 
-def other_topics_text(count: int, cluster_id: str) -> str:
-    """Words for runs that name topics of which the cluster has none."""
-    name = "1 run in the journal of {} names" if count == 1 else f"{count:,} runs in the journal of {{}} name"
-    return (
-        f"{name.format(cluster_id)} only topics that this cluster does not have: they were deleted since, or it is"
-        f" another cluster with the same id (ktriage journal --cluster-id {cluster_id} shows all)"
-    )
+NO_MARKS = ClusterMarks()
+"""Nothing was read of the cluster: every run in the journal may have been on it."""
+
+
+class OtherRuns(NamedTuple):
+    """Runs in a cluster's journal that have none of its marks.
+
+    ``elsewhere`` were on another cluster. ``unsure`` name only topics that the cluster does not have, and no
+    directory of a node can be compared: the topics were deleted since, or it was another cluster.
+    """
+
+    elsewhere: tuple[RunRecord, ...] = ()
+    unsure: tuple[RunRecord, ...] = ()
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        return (*self.elsewhere, *self.unsure)
+
+
+NO_OTHERS = OtherRuns()
+
+
+def of_other_clusters(
+    runs: Sequence[RunRecord], marks: ClusterMarks
+) -> tuple[tuple[RunRecord, ...], OtherRuns]:
+    """The runs that may be of the cluster with these marks, and the others. One topic or one directory in common
+    makes a run the cluster's: topics are deleted, and disks are replaced.
+    """
+    own: list[RunRecord] = []
+    elsewhere: list[RunRecord] = []
+    unsure: list[RunRecord] = []
+    for run in runs:
+        if not _of_other_cluster(run, marks):
+            own.append(run)
+        else:
+            (elsewhere if run.directories and marks.directories else unsure).append(run)
+    return tuple(own), OtherRuns(tuple(elsewhere), tuple(unsure))
+
+
+def _of_other_cluster(run: RunRecord, marks: ClusterMarks) -> bool:
+    if run.directories & marks.directories:
+        return False
+    if run.topic_ids:
+        return marks.topic_ids is not None and run.topic_ids.isdisjoint(marks.topic_ids)
+    return bool(run.directories and marks.directories)
+
+
+def other_runs_lines(others: OtherRuns) -> Iterator[str]:
+    """Words for runs that have none of the marks of the cluster."""
+    for runs, sure in ((others.elsewhere, True), (others.unsure, False)):
+        if not runs:
+            continue
+        cluster_id = runs[0].header.get("clusterId", "")
+        count = f"{len(runs):,} runs" if runs[1:] else "1 run"
+        verb = ("were" if sure else "name") if runs[1:] else ("was" if sure else "names")
+        what = (
+            "on another cluster with the same id: this cluster has none of the topics that are named there, and"
+            " none of the directories that its nodes had"
+            if sure
+            else "only topics that this cluster does not have: they were deleted since, or it is another cluster"
+            " with the same id"
+        )
+        yield (
+            f"left out: {count} in the journal of {cluster_id} {verb} {what}"
+            f" (ktriage journal --cluster-id {cluster_id} shows all)"
+        )

@@ -15,11 +15,15 @@ from backends.garbage_collection import without_collection
 from console.journal.journal_lines import ELECT, FOUND_ORDER, REORDER, RESTORE, KafkaElectionKind
 from console.journal.planned_elections import PLANNED, led_afterwards
 from console.journal.run_records import (
+    NO_MARKS,
+    NO_OTHERS,
+    ClusterMarks,
     EntriesSettled,
     EntryBegun,
     EntryEnded,
+    OtherRuns,
     RunRecord,
-    of_other_topics,
+    of_other_clusters,
     read_unsettled_runs,
 )
 from console.journal.unread_disks import DISK_READ, DISK_WAIVED, DiskBook
@@ -173,8 +177,8 @@ class Unfinished:
     ``elections`` need no undoing, so they hold up no other change; until they are dead their result is not known.
     ``operators`` are the person and the host of each run, by its id. ``unread_disks`` hold up nothing either: they
     are to be read before their brokers start (:mod:`recovery.unread_disks` says what became of them);
-    ``read_disks`` were. ``elsewhere`` are runs that left something and name only topics that this cluster does not
-    have (:func:`console.journal.run_records.of_other_topics`): nothing of them is here.
+    ``read_disks`` were. ``others`` are runs that left something and have none of the cluster's marks: nothing of
+    them is here.
     """
 
     orders: tuple[OpenOrder, ...]
@@ -189,7 +193,7 @@ class Unfinished:
     unread_disks: tuple[UnreadDisk, ...] = ()
     keeps: tuple[OpenEntry, ...] = ()
     read_disks: tuple[ReadDisk, ...] = ()
-    elsewhere: int = 0
+    others: OtherRuns = NO_OTHERS
 
     @property
     def nothing(self) -> bool:
@@ -228,19 +232,14 @@ class Unfinished:
         )
 
 
-def unfinished(
-    cluster_id: str, root: Path | None = None, topic_ids: Collection[str] | None = None
-) -> Unfinished:
-    """What the runs in the cluster's journal left open; with ``topic_ids``, all of the cluster, those that may have
-    run on it. Raises JournalError.
+def unfinished(cluster_id: str, root: Path | None = None, marks: ClusterMarks = NO_MARKS) -> Unfinished:
+    """What the runs in the cluster's journal left open: with ``marks``, those that may have run on the cluster with
+    them. Raises JournalError.
     """
     with without_collection():
-        runs = read_unsettled_runs(cluster_id, root)
-        if topic_ids is None:
-            return left_open(runs)
-        own, others = of_other_topics(runs, topic_ids)
-        left = [run for run in others if not left_open([run]).nothing]
-        return replace(left_open(own), elsewhere=len(left))
+        own, others = of_other_clusters(read_unsettled_runs(cluster_id, root), marks)
+        left = OtherRuns(*(tuple(run for run in runs if not left_open([run]).nothing) for runs in others))
+        return replace(left_open(own), others=left)
 
 
 def left_open(runs: Iterable[RunRecord]) -> Unfinished:

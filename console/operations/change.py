@@ -8,7 +8,7 @@ import os
 import platform
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
@@ -214,7 +214,8 @@ async def run_change(
     if nothing_to_do is not None:
         return nothing_to_do
     recorded = _recorded(change, change.reason)
-    with open_journal(invocation, cluster_id, recorded, operator.unrecorded) as journal:
+    directories = await access.directories()
+    with open_journal(invocation, cluster_id, recorded, operator.unrecorded, directories) as journal:
         run = ChangeRun(cluster_id, journal, operator, stop, resume_command)
         invocation.resume = resume_command
         await change.settle(access, run)
@@ -261,14 +262,19 @@ async def settle_orders(access: Access[Backend], run: ChangeRun[P]) -> None:
 
 @contextmanager
 def open_journal(
-    invocation: Invocation, cluster_id: str, reason: str, incomplete: Callable[[str], None] | None = None
+    invocation: Invocation,
+    cluster_id: str,
+    reason: str,
+    incomplete: Callable[[str], None] | None = None,
+    directories: Collection[str] = (),
 ) -> Iterator[Journal]:
-    """Opens the cluster's journal on this host and takes its lock. Raises JournalError, JournalLocked.
+    """Opens the cluster's journal on this host and takes its lock; ``directories`` are those of the cluster's
+    nodes, where they are known. Raises JournalError, JournalLocked.
 
     If the work ended well but its last lines cannot be written, ``incomplete`` is called, if given, and the
     result of the work is still returned.
     """
-    journal = _opened(invocation, cluster_id, reason)
+    journal = _opened(invocation, cluster_id, reason, directories)
     try:
         yield journal
     except BaseException as error:
@@ -289,7 +295,7 @@ def _signalled(invocation: Invocation) -> int | None:
     return None if signum is None else status_of_signal(signum)
 
 
-def _opened(invocation: Invocation, cluster_id: str, reason: str) -> Journal:
+def _opened(invocation: Invocation, cluster_id: str, reason: str, directories: Collection[str]) -> Journal:
     run = JournalRun(
         run_id=str(uuid.uuid4()),
         command=invocation.argv,
@@ -298,6 +304,7 @@ def _opened(invocation: Invocation, cluster_id: str, reason: str) -> Journal:
         pid=os.getpid(),
         reason=reason,
         tool_version=version(),
+        directories=directories,
     )
     try:
         return Journal.open(cluster_id, run, now)

@@ -10,6 +10,7 @@ from console.errors import InputError
 from console.journal.cluster_lock import LockHolder
 from console.journal.errors import JournalError
 from console.journal.recorded_keeps import keep_moves
+from console.journal.run_records import other_runs_lines
 from console.journal.unfinished_entries import OpenOrder, Unfinished
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.output.json_document import document
@@ -43,12 +44,7 @@ def open_lines(found: Unfinished, running: LockHolder | None, now: datetime) -> 
 
 def unfinished_lines(found: Unfinished, now: datetime) -> Iterator[str]:
     """What an earlier run left, in a few lines, as it stands ``now``."""
-    if found.elsewhere:
-        left = counted(found.elsewhere, "other run")
-        yield (
-            f"{left} in this journal left something, on topics that this cluster does not have: they were deleted"
-            " since, or it is another cluster with the same id; nothing is done about it here"
-        )
+    yield from map(printable, other_runs_lines(found.others))
     if found.orders:
         # A partition whose order was written twice, and once without an answer, is one assignment.
         assignments = list(dict.fromkeys(order.written.tp for order in found.orders))

@@ -77,6 +77,14 @@ class Quorum:
         )
 
     @property
+    def directories(self) -> frozenset[str]:
+        """The directory ids of all nodes, brokers too, as far as the leader reports them. Each is made when a disk
+        is formatted, so no other cluster has it.
+        """
+        keys = (*self.voters.keys, self.leader, *(replica.key for replica in self.progress))
+        return frozenset(key.directory_id for key in keys if key.directory_id)
+
+    @property
     def led_by_non_voter(self) -> bool:
         """Whether the leader is no voter. While its own removal is being committed that is normal.
 

@@ -14,12 +14,15 @@ from widgets.dialogs.confirmation import Confirmation
 PAYMENTS = TopicPartition("payments", 0)
 
 
-def leaves_an_order(robot: Robot) -> None:
+def leaves_an_order(robot: Robot, topic_id: str = "") -> None:
     """Its journal as it stands then: the order was written, and nothing says that it was restored."""
     row = robot.session.draft.row(PAYMENTS)
     assert row is not None
+    written = row.written_order
+    if topic_id:
+        written = written._replace(topic_id=topic_id)
     with open_journal(program(), robot.session.view.cluster_id, "killed") as journal:
-        journal.after(journal.before(REORDER, {"rows": (row.written_order,)}), {"applied": [PAYMENTS]})
+        journal.after(journal.before(REORDER, {"rows": (written,)}), {"applied": [PAYMENTS]})
 
 
 async def applies_up_to_the_question(robot: Robot) -> None:
@@ -96,4 +99,21 @@ async def test_a_console_that_is_opened_after_a_kill_says_so_with_the_command_th
         await robot.hears("an earlier run is unfinished: J shows what it left. To finish it: ktriage resume")
         await robot.press("J")
         await robot.sees("may have left 1 assignment in the order of an election: payments-0")
+    assert len(records(home)) == 1
+
+
+async def test_what_was_left_on_another_cluster_with_the_same_id_is_no_reminder_of_the_console(
+    home: Path,
+) -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.plans(1)
+        leaves_an_order(robot, "a-topic-of-another-one")
+    async with console("last-replica-standing", size=(200, 30)) as robot:
+        await robot.idle()
+        assert "an earlier run is unfinished" not in robot.screen
+        await robot.press("J")
+        await robot.sees(
+            "left out: 1 run in the journal of", "nothing was sent to this cluster from this host"
+        )
+        assert "may have left" not in robot.screen
     assert len(records(home)) == 1

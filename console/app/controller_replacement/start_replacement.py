@@ -51,7 +51,9 @@ class StartReplacement:
     async def replace(self) -> None:
         """Continues a replacement that is half done, or plans one."""
         session = self._session
-        planned = await asyncio.to_thread(wizard.half_done, session.view.cluster_id)
+        planned = await asyncio.to_thread(
+            wizard.half_done, session.view.cluster_id, session.view.cluster_marks
+        )
         made = self._unbegun(session.view.cluster_id)
         if planned is None and made is not None and made.waits_for_arming:
             planned = made.planned

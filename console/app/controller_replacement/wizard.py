@@ -14,6 +14,7 @@ from backends.base.protocol import Backend
 from console.app.plan.confirmed_change import Confirmed
 from console.errors import NotDone
 from console.journal.open_replacement import open_replacement
+from console.journal.run_records import ClusterMarks
 from console.journal.unfinished_entries import unfinished
 from console.operations.access import Access, membership_access
 from console.operations.change import run_change
@@ -172,9 +173,9 @@ async def stands(backend: Backend, wanted: LoadedReplacement) -> ReplacementProg
     return ReplacementProgress(step, None if step is None else situation(plan, step, picture))
 
 
-def half_done(cluster_id: str) -> LoadedReplacement | None:
+def half_done(cluster_id: str, marks: ClusterMarks) -> LoadedReplacement | None:
     """The replacement that an earlier run left half done. Raises InputError and JournalError."""
-    found = open_replacement(unfinished(cluster_id))
+    found = open_replacement(unfinished(cluster_id, marks=marks))
     if found is None:
         return None
     plan = read_replacement(found.file)

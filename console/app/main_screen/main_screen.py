@@ -22,7 +22,7 @@ from console.app.main_screen.table_actions import OpenTable, TableActions, row_g
 from console.app.plan.progress import TaskProgress
 from console.app.screen_calls import Handlers, Owner
 from console.app.session.session import Opening, Session
-from console.app.session.view import Link
+from console.app.session.view import Link, View
 from console.operations.registry import (
     BROKERS,
     ELIGIBLE,
@@ -127,19 +127,21 @@ class MainScreen(PanesScreen):
         )
 
     def _warnings(self) -> list[str]:
-        """Those from opening the cluster, once. Once its id is known the journal is read, on a thread."""
-        cluster_id = self.session.view.cluster_id
-        if cluster_id and not self._journal_read:
+        """Those from opening the cluster, once. The journal is read, on a thread, once topics and quorum were asked
+        for: they tell whose runs it has.
+        """
+        view = self.session.view
+        if view.cluster_id and view.partitions and view.quorum and not self._journal_read:
             self._journal_read = True
-            self.run_worker(self._say_unfinished(cluster_id), name="unfinished")
+            self.run_worker(self._say_unfinished(view), name="unfinished")
         return self.owner.take_warnings()
 
-    async def _say_unfinished(self, cluster_id: str) -> None:
+    async def _say_unfinished(self, view: View) -> None:
         from console.app.plan.journal import unfinished_text  # noqa: PLC0415  # after the first frame
         from console.app.plan.sources import daemon_call  # noqa: PLC0415
 
         resume = self.session.target.command("resume")
-        text = await daemon_call(partial(unfinished_text, cluster_id, resume))
+        text = await daemon_call(partial(unfinished_text, view.cluster_id, view.cluster_marks, resume))
         if text:
             self.say(text, Tone.WARN)
 

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from console.errors import InputError
 from console.journal.errors import JournalError
 from console.journal.journal import running
-from console.journal.run_records import read_runs
+from console.journal.run_records import ClusterMarks, of_other_clusters, other_runs_lines, read_runs
 from console.journal.unfinished_entries import left_open, unfinished
 from console.output.journal_report import ClusterJournal, journal_lines
 from console.output.resume_report import open_lines, unknown_line
@@ -27,22 +27,27 @@ from widgets.text_lines import Lines
 SHOWN_RUNS = 50
 
 
-def lines(cluster_id: str) -> tuple[str, ...]:
-    """The newest runs, and everything that any run left unfinished. Raises JournalError."""
-    runs = read_runs(cluster_id)
+def lines(cluster_id: str, marks: ClusterMarks) -> tuple[str, ...]:
+    """The newest runs on the cluster with these marks, and everything that any of them left unfinished. Raises
+    JournalError.
+    """
+    runs, others = of_other_clusters(read_runs(cluster_id), marks)
+    left_out = tuple(other_runs_lines(others))
     if not runs:
-        return ("nothing was sent to this cluster from this host",)
+        return (*left_out, "nothing was sent to this cluster from this host")
     open_ends, going_on = left_open(runs), running(cluster_id)
     mine = "" if going_on is None else going_on.run_id
     journal = ClusterJournal(cluster_id, runs[-SHOWN_RUNS:], len(runs), mine)
     left = () if open_ends.nothing else open_lines(open_ends, going_on, now())
-    return (*left, *unread_disk_lines(open_ends.unread_disks), *journal_lines([journal]))
+    return (*left_out, *left, *unread_disk_lines(open_ends.unread_disks), *journal_lines([journal]))
 
 
-def unfinished_text(cluster_id: str, resume: str) -> str:
-    """That an earlier run left something, in one line with the command ``resume``; "" if none did."""
+def unfinished_text(cluster_id: str, marks: ClusterMarks, resume: str) -> str:
+    """That an earlier run on the cluster with these marks left something, in one line with the command ``resume``;
+    "" if none did.
+    """
     try:
-        found, going_on = unfinished(cluster_id), running(cluster_id)
+        found, going_on = unfinished(cluster_id, marks=marks), running(cluster_id)
     except (JournalError, InputError) as error:
         return unknown_line(error)
     if going_on is not None:

@@ -341,7 +341,8 @@ class Planner:
             await self._session.choose_by(replace(self._session.choosing, strategy=Strategy(answer)))
 
     async def _journal(self) -> None:
-        lines = await asyncio.to_thread(journal.lines, self._session.view.cluster_id)
+        view = self._session.view
+        lines = await asyncio.to_thread(journal.lines, view.cluster_id, view.cluster_marks)
         await self._open_screen(journal.RecordScreen("Journal", lines))
 
     async def _handover(self) -> None:

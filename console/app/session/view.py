@@ -29,6 +29,7 @@ from recovery.strategy import Strategy
 from recovery.unread_disks import UnreadDisk, UnreadDiskState
 
 if TYPE_CHECKING:
+    from console.journal.run_records import ClusterMarks
     from console.operations.rescue.unread_disks import OpenDisks
 
 
@@ -135,6 +136,13 @@ class View:
     @property
     def cluster_id(self) -> str:
         return "" if self.cluster is None else self.cluster.cluster_id
+
+    @property
+    def cluster_marks(self) -> ClusterMarks:
+        """What tells the cluster from another one with the same id, as far as it was read."""
+        from console.journal.run_records import ClusterMarks  # noqa: PLC0415  # after the first frame
+
+        return ClusterMarks.of(self.partitions, self.quorum)
 
     @property
     def brokers(self) -> Mapping[int, Broker]:

@@ -15,6 +15,7 @@ from console.provenance import now
 
 if TYPE_CHECKING:
     from backends.base.answers import ClusterInfo
+    from console.journal.run_records import ClusterMarks
     from console.operations.rescue.unread_disks import DiskStates
     from recovery.model import PartitionState
     from recovery.unread_disks import UnreadDisk
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 class PresentCluster(NamedTuple):
     """The cluster as the command read it, to tell what became of disks that an election left unread. ``reported``:
     the disks of the journal that the command told of already; ``disks``: what became of them, where it looked
-    further. ``topic_ids`` are those of all its topics, None where they are not known.
+    further. ``marks`` tell it from another cluster with the same id.
     """
 
     cluster: ClusterInfo
     states: Sequence[PartitionState]
+    marks: ClusterMarks
     reported: Sequence[UnreadDisk] = ()
     disks: DiskStates | None = None
-    topic_ids: frozenset[str] | None = None
 
 
-def remind(run: Run, cluster_id: str, present: PresentCluster | None = None) -> bool:
+def remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -> bool:
     """Prints what this host's journal shows as unfinished, and the command that finishes it; True if that comes
     before everything else, as all but a restore of rescued records does. Then the disks that are to be read before
     their brokers start, as far as ``present`` tells.
@@ -50,7 +51,7 @@ def remind(run: Run, cluster_id: str, present: PresentCluster | None = None) -> 
         return False
 
 
-def resumes_first(cluster_id: str, topic_ids: frozenset[str] | None) -> bool:
+def resumes_first(cluster_id: str, marks: ClusterMarks) -> bool:
     """Whether :func:`remind` will say that an earlier run is to be finished before everything else."""
     from console.journal.journal import running  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
@@ -58,7 +59,7 @@ def resumes_first(cluster_id: str, topic_ids: frozenset[str] | None) -> bool:
     try:
         if not _has_runs(cluster_id) or running(cluster_id) is not None:
             return False
-        return not replace(unfinished(cluster_id, topic_ids=topic_ids), entries=(), restores=()).nothing
+        return not replace(unfinished(cluster_id, marks=marks), entries=(), restores=()).nothing
     except (InputError, JournalError):
         return False
 
@@ -75,18 +76,18 @@ def _has_runs(cluster_id: str) -> bool:
         raise JournalError(f"{directory}: cannot be read: {error.strerror}") from None
 
 
-def _remind(run: Run, cluster_id: str, present: PresentCluster | None) -> bool:
+def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -> bool:
     from console.journal.journal import running  # noqa: PLC0415
-    from console.journal.run_records import other_topics_text  # noqa: PLC0415
+    from console.journal.run_records import other_runs_lines  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
     from console.output.resume_report import open_lines  # noqa: PLC0415
 
-    found = unfinished(cluster_id, topic_ids=None if present is None else present.topic_ids)
+    cluster = present if isinstance(present, PresentCluster) else None
+    found = unfinished(cluster_id, marks=present.marks if isinstance(present, PresentCluster) else present)
     found = replace(found, entries=())
-    if found.elsewhere:
-        run.screen.say(f"left out: {other_topics_text(found.elsewhere, cluster_id)}")
+    run.screen.say(*other_runs_lines(found.others))
     if found.unread_disks:
-        _say_disks(run, found.unread_disks, present)
+        _say_disks(run, found.unread_disks, cluster)
     if found.nothing:
         return False
     going_on = running(cluster_id)

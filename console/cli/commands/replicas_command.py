@@ -101,9 +101,8 @@ def replicas(
     limit = (0 if chosen.named else 20) if rows is None else rows
     lines = picture_lines(picture, limit, run.target.importance, explain=explain)
     run.screen.out(picture_document(picture, explain=explain) if run.json else lines)
-    present = PresentCluster(
-        picture.cluster, [survey.state for survey in picture.surveys], topic_ids=picture.topic_ids
-    )
+    states = [survey.state for survey in picture.surveys]
+    present = PresentCluster(picture.cluster, states, picture.cluster_marks)
     if not remind(run, picture.cluster.cluster_id, present) and any(s.state.offline for s in picture.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
     for tp, why in picture.missing.items():

@@ -41,7 +41,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
     view = run.read(job)
     # A reading may take half a minute; a simulation's time stands still meanwhile.
     until = now if run.target.kind == "simulated" else time.time()
-    resumes = resumes_first(view.cluster.cluster_id, view.partitions.topic_ids)
+    resumes = resumes_first(view.cluster.cluster_id, view.marks)
     lines = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
     run.screen.out(overview_document(view) if run.json else lines)
     missing = not_asked(view)
@@ -50,9 +50,7 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
     health = view.health
     quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
     in_steps = before_start(view.disks) if view.health.current else ()
-    present = PresentCluster(
-        view.cluster, view.partitions.states, in_steps, view.disks, view.partitions.topic_ids
-    )
+    present = PresentCluster(view.cluster, view.partitions.states, view.marks, in_steps, view.disks)
     to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
     if not remind(run, view.cluster.cluster_id, present):
         if health.quorum.state in quorum_first:

@@ -12,6 +12,7 @@ from backends.base.errors import NoLeader
 from backends.base.read_only import ReadOnlyMembership
 from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, NotDone, Status
+from console.journal.run_records import ClusterMarks
 from console.operations.voters.quorum_state import read_elsewhere
 from console.operations.voters.remembered_voters import leaderless, reading_or_lost
 from console.output.quorum.quorum_report import (
@@ -53,7 +54,7 @@ def show(run: Run, *, everything: bool) -> int:
         return Status.PARTLY
     lines = replication_lines if everything else status_lines
     run.screen.out(status_document(found, command) if run.json else lines(found))
-    remind(run, found.cluster_id)
+    remind(run, found.cluster_id, ClusterMarks(directories=found.quorum.directories))
     return Status.DONE if (everything or found.health.well) and not found.elsewhere else Status.PARTLY
 
 

@@ -10,9 +10,11 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import Status
 from console.journal.journal import running
-from console.journal.run_records import of_other_topics, other_topics_text, read_runs
+from console.journal.run_records import ClusterMarks, of_other_clusters, other_runs_lines, read_runs
 from console.journal.state_access import records_access
 from console.journal.unfinished_entries import left_open
+from console.operations.access import quorum_directories
+from console.operations.elections.unfinished_orders import marks_of
 from console.output.journal_report import ClusterJournal, journal_document, journal_lines
 from console.output.resume_report import open_lines
 from console.paths import records_dir
@@ -23,20 +25,18 @@ from recovery.wording.unread_disk_text import unread_disk_lines
 
 def show(run: Run, cluster_id: str | None, last: int) -> int:
     """Prints the journal; returns the exit status."""
-    topic_ids: frozenset[str] | None = None
+    marks = ClusterMarks()
     if cluster_id is None and run.named is not None:
         if run.named.kind == "controllers":
-            cluster_id = _through_controllers(run)
+            cluster_id, marks = _through_controllers(run)
         else:
-            cluster_id, topic_ids = run.read(_identity)
+            cluster_id, marks = run.read(_identity)
     ids = [cluster_id] if cluster_id is not None else _recorded()
     journals = []
     for known in ids:
         runs = tuple(read_runs(known))
-        if topic_ids is not None:
-            runs, others = of_other_topics(runs, topic_ids)
-            if others:
-                run.screen.say(f"left out: {other_topics_text(len(others), known)}")
+        runs, others = of_other_clusters(runs, marks)
+        run.screen.say(*other_runs_lines(others))
         going_on = running(known)
         journals.append(
             ClusterJournal(known, runs[-last:], len(runs), "" if going_on is None else going_on.run_id)
@@ -52,22 +52,23 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
     return Status.DONE
 
 
-def _through_controllers(run: Run) -> str:
+def _through_controllers(run: Run) -> tuple[str, ClusterMarks]:
     from console.cli.quorum.quorum_run import read_quorum  # noqa: PLC0415  # for such a target only
 
-    async def opened(membership: Membership, _stop: StopRequest) -> str:
-        return await membership.open()
+    async def opened(membership: Membership, _stop: StopRequest) -> tuple[str, ClusterMarks]:
+        cluster_id = await membership.open()
+        return cluster_id, ClusterMarks(directories=await quorum_directories(membership))
 
     return read_quorum(run, opened)
 
 
-async def _identity(backend: Backend, _stop: StopRequest) -> tuple[str, frozenset[str] | None]:
-    """The cluster's id and the ids of its topics; None where they are not known, or not all of them."""
+async def _identity(backend: Backend, _stop: StopRequest) -> tuple[str, ClusterMarks]:
+    """The cluster's id, and what tells it from another one with that id."""
     cluster_id = (await backend.open()).cluster_id
     try:
-        return cluster_id, (await backend.partitions()).topic_ids
+        return cluster_id, await marks_of(backend)
     except BackendError:
-        return cluster_id, None
+        return cluster_id, ClusterMarks()
 
 
 def _recorded() -> list[str]:

@@ -128,7 +128,7 @@ def choose_leaders(
         run.screen.say(f"{file} was not written: {why}")
     shown_before = () if picture.stale else choices.recorded
     states = [survey.state for survey in picture.surveys]
-    present = PresentCluster(picture.cluster, states, shown_before, topic_ids=picture.topic_ids)
+    present = PresentCluster(picture.cluster, states, picture.cluster_marks, shown_before)
     if not remind(run, picture.cluster.cluster_id, present):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE

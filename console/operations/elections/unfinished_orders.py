@@ -9,12 +9,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from backends.base.answers import ELECTION_ALIVE_FOR, Election, Partitions, Reassignment
+from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.errors import NotDone
 from console.journal.journal import Journal
 from console.journal.journal_lines import KafkaElectionKind
-from console.journal.run_records import remember_settled
+from console.journal.run_records import ClusterMarks, remember_settled
 from console.journal.unfinished_entries import OpenElection, OpenOrder, OpenRestore, Unfinished, unfinished
+from console.operations.access import node_directories, quorum_directories
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -151,7 +153,26 @@ async def unfinished_here(cluster: Backend, cluster_id: str) -> Unfinished:
     found = unfinished(cluster_id)
     if found.nothing and not found.unread_disks:
         return found
-    return unfinished(cluster_id, topic_ids=(await cluster.partitions()).topic_ids)
+    return unfinished(cluster_id, marks=await marks_of(cluster))
+
+
+async def marks_of(cluster: Backend, topic_ids: frozenset[str] | None = None) -> ClusterMarks:
+    """The marks of an open cluster; ``topic_ids`` are those of all its topics, where they were read. Raises
+    BackendError.
+    """
+    if topic_ids is None:
+        topic_ids = (await cluster.partitions()).topic_ids
+    return ClusterMarks(topic_ids, await node_directories(cluster))
+
+
+async def unfinished_quorum(membership: Membership, cluster_id: str) -> Unfinished:
+    """As :func:`unfinished_here`, of a cluster that is reached through its controllers: runs that name topics are
+    not told apart, because those are not known there. Raises JournalError.
+    """
+    found = unfinished(cluster_id)
+    if found.nothing:
+        return found
+    return unfinished(cluster_id, marks=ClusterMarks(directories=await quorum_directories(membership)))
 
 
 async def settle_first(
@@ -165,7 +186,7 @@ async def settle_first(
     see :func:`refuse_open`.
     """
     if found.nothing:
-        if not (found.unread_disks or found.read_disks or found.elsewhere):
+        if not (found.unread_disks or found.read_disks or found.others.runs):
             remember_settled(journal.path)
         return SettledOrders()
     # Nothing of these can be undone; what they did is seen in the state of the partitions.

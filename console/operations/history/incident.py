@@ -19,8 +19,8 @@ from console.journal.run_records import (
     EntryBegun,
     EntryEnded,
     RunRecord,
-    of_other_topics,
-    other_topics_text,
+    of_other_clusters,
+    other_runs_lines,
     read_runs,
 )
 from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinished, left_open
@@ -151,7 +151,7 @@ def collect(sources: IncidentSources) -> Incident:
     """Reads the journal and the files that it names. Raises JournalError, and InputError for a named file or the
     state directory.
     """
-    return _collected(sources, read_runs(sources.cluster_id))
+    return _collected(*_of_this_cluster(sources, read_runs(sources.cluster_id)))
 
 
 def collect_for_handover(sources: IncidentSources) -> Incident:
@@ -163,14 +163,20 @@ def collect_for_handover(sources: IncidentSources) -> Incident:
     except (InputError, JournalError) as error:
         gaps = (*sources.gaps, f"The journal was not read: {error}")
         return replace(_collected(replace(sources, gaps=gaps), ()), recorded=False)
-    topic_ids = None if sources.now is None else sources.now.partitions.topic_ids
-    if topic_ids is None:
-        return _collected(sources, recorded)
-    own, others = of_other_topics(recorded, topic_ids)
-    if others:
-        left_out = f"Left out: {other_topics_text(len(others), sources.cluster_id)}."
-        sources = replace(sources, gaps=(*sources.gaps, left_out))
-    return _collected(sources, own)
+    return _collected(*_of_this_cluster(sources, recorded))
+
+
+def _of_this_cluster(
+    sources: IncidentSources, recorded: Sequence[RunRecord]
+) -> tuple[IncidentSources, tuple[RunRecord, ...]]:
+    """The runs that may have been on the cluster as it is now, and a gap for the others; all where it was not
+    read.
+    """
+    if sources.now is None:
+        return sources, tuple(recorded)
+    own, others = of_other_clusters(recorded, sources.now.marks)
+    gaps = (f"{line[:1].upper()}{line[1:]}." for line in other_runs_lines(others))
+    return replace(sources, gaps=(*sources.gaps, *gaps)), own
 
 
 def _collected(sources: IncidentSources, recorded: Sequence[RunRecord]) -> Incident:

@@ -23,6 +23,7 @@ from backends.base.disks_to_read import disks_to_read
 from backends.base.failed_disks import LogDirs, brokers_not_listed
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
+from console.journal.run_records import ClusterMarks
 from console.operations.rescue.unread_disks import DiskStates, open_disks, states_of
 from console.operations.survey.cluster_health import (
     Configs,
@@ -110,6 +111,11 @@ class Overview:
                 failed_before=self.failed_before,
             )
         )
+
+    @property
+    def marks(self) -> ClusterMarks:
+        """What tells the cluster from another one with the same id."""
+        return ClusterMarks.of(self.partitions, self.quorum)
 
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every listed broker, by id."""

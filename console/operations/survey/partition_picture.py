@@ -11,6 +11,7 @@ from backends.base.answers import ClusterInfo, Contact, Depth, LogDir, Partition
 from backends.base.failed_disks import LogDirs
 from backends.base.judged_partitions import CopyUse
 from backends.base.protocol import Backend, Progress
+from console.journal.run_records import NO_MARKS, ClusterMarks
 from console.operations.elections.partition_selection import Selected, Selection, Which, select
 from console.operations.survey.cluster_health import (
     Configs,
@@ -59,7 +60,7 @@ class Picture:
     are all partitions of the cluster with a leader and with replicas that are away, empty where ``health`` was not
     asked; ``unread`` is whose disks may hold what their leaders lack, empty where nobody judged. ``failed_before``
     are log dirs that had failed, of brokers that list none now. ``missing`` as in :class:`Selected`.
-    ``topic_ids`` are those of all topics of the cluster, None where they are not known.
+    ``cluster_marks`` tell the cluster from another one with the same id.
     """
 
     cluster: ClusterInfo
@@ -82,7 +83,7 @@ class Picture:
     unread: DisksToRead = field(default_factory=DisksToRead)
     failed_before: tuple[LogDir, ...] = ()
     missing: Mapping[TopicPartition, str] = field(default_factory=dict)
-    topic_ids: frozenset[str] | None = None
+    cluster_marks: ClusterMarks = NO_MARKS
 
     @property
     def may_hide_partitions(self) -> bool:
@@ -165,7 +166,9 @@ async def examine(
         else (),
         failed_before=before,
         missing=selected.missing,
-        topic_ids=whole_asked.result()[0].topic_ids if whole_asked else None,
+        cluster_marks=ClusterMarks.of(
+            whole_asked.result()[0] if whole_asked else None, quorum.quorum if quorum else None
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.operations.elections.unfinished_orders import OrderOutcome, Row, SettledOrders
+from console.operations.elections.unfinished_orders import OrderOutcome, Row, SettledOrders, unfinished_quorum
 from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
 from console.operations.voters.prepared_change import PreparedChange, RequestedVoter, VoterChange
 from console.operations.voters.remembered_voters import remember_new_voters
@@ -35,7 +35,7 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
     title: str
 
     async def settle(self, access: Access[Membership], run: ChangeRun[PreparedChange]) -> None:
-        tell_half_done_replacement(run)
+        await tell_half_done_replacement(access.reading, run)
 
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[PreparedChange]
@@ -88,7 +88,7 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
     reason: str
 
     async def settle(self, access: Access[Membership], run: ChangeRun[UpgradeCheck]) -> None:
-        tell_half_done_replacement(run)
+        await tell_half_done_replacement(access.reading, run)
 
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[UpgradeCheck]
@@ -142,7 +142,7 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[Unfinished]
     ) -> Unfinished:
-        return unfinished(cluster_id)
+        return await unfinished_quorum(cluster, cluster_id)
 
     def unsent(self, prepared: Unfinished) -> SettledVoters | None:
         return None
@@ -166,8 +166,8 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
         return Conclusion(Status.DONE if done else Status.PARTLY, unfinished=not done)
 
 
-def tell_half_done_replacement(run: ChangeRun[P]) -> None:
+async def tell_half_done_replacement(membership: Membership, run: ChangeRun[P]) -> None:
     """Says that an unfinished controller replacement can be continued from the current voter set."""
-    half_done = open_replacement(unfinished(run.cluster_id))
+    half_done = open_replacement(await unfinished_quorum(membership, run.cluster_id))
     if half_done is not None:
         run.operator.says(f"a controller replacement is half done: {half_done.file}")

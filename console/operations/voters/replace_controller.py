@@ -16,6 +16,7 @@ from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.operations.elections.unfinished_orders import unfinished_quorum
 from console.operations.voters.change_voters import BROKERS
 from console.operations.voters.replacement_plan import ReplacementChoice
 from console.operations.voters.replacement_run import (
@@ -72,7 +73,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
             refuse_unconfirmable(self.source, self.confirmed)
 
     async def settle(self, access: Access[Membership], run: ChangeRun[ReplacementStanding]) -> None:
-        half_done = open_replacement(unfinished(run.cluster_id))
+        half_done = open_replacement(await unfinished_quorum(access.reading, run.cluster_id))
         made = isinstance(self.source, ReplacementPlan)
         mine = self.file.resolve() if made and self.file is not None else None
         if half_done is not None and half_done.file != mine:
@@ -178,7 +179,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[HalfDoneReplacement]
     ) -> HalfDoneReplacement:
-        found = unfinished(cluster_id)
+        found = await unfinished_quorum(cluster, cluster_id)
         half_done = open_replacement(found)
         path = self.file or (half_done.file if half_done is not None else None)
         if path is None or self.forget:
@@ -265,7 +266,8 @@ async def replacement_standing(membership: Membership, planned: LoadedReplacemen
     BackendError.
     """
     plan = planned.plan
-    confirmed = unfinished(planned.cluster_id).confirmed.get(plan.header.plan_id, frozenset())
+    found = await unfinished_quorum(membership, planned.cluster_id)
+    confirmed = found.confirmed.get(plan.header.plan_id, frozenset())
     picture, step = await standing(membership, plan, planned.confirmed | confirmed)
     return ReplacementStanding(planned, picture.quorum, step)
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from backends.base.membership import Membership
 from console.errors import InputError
 from console.journal.journal import Journal
-from console.journal.unfinished_entries import REPLACE, unfinished
+from console.journal.unfinished_entries import REPLACE
 from console.new_files import write_new
+from console.operations.elections.unfinished_orders import unfinished_quorum
 from console.operations.voters.confirmed_steps import ConfirmedStepRecorder
 from console.operations.voters.remembered_voters import remember_voters
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
@@ -90,7 +91,7 @@ async def run_replacement(
 ) -> ReplacementResult:
     """Carries out the plan; journal entries of earlier runs for it are closed when it is done."""
     plan = planned.plan
-    found = unfinished(planned.cluster_id)
+    found = await unfinished_quorum(membership, planned.cluster_id)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
     confirmed = found.confirmed.get(plan.header.plan_id, frozenset())
     keeping = ConfirmedStepRecorder(watcher, plan.header.plan_id, journal, confirmed)

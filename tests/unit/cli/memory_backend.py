@@ -97,6 +97,7 @@ class MemoryBackend:
     designated: list[tuple[PlanRow, ...]] = field(default_factory=list)
     restored: list[WrittenOrder] = field(default_factory=list)
     closed: int = 0
+    described: Quorum | Unknown = Unknown(Why.NOT_OFFERED, "")  # noqa: RUF009  # a value
 
     title = "in memory"
     simulated = False
@@ -168,7 +169,7 @@ class MemoryBackend:
         return {}
 
     async def quorum(self) -> Quorum | Unknown:
-        return Unknown(Why.NOT_OFFERED, "")
+        return self.described
 
     async def reassignments(
         self, partitions: Sequence[TopicPartition] | None = None

@@ -17,6 +17,8 @@ from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import KEEP_LOG, unfinished
 from console.operations.replication import keep_logs
 from recovery.assignment_order import WrittenOrder
+from recovery.membership.quorum import Quorum, QuorumReplica
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Unknown, Why
 from tests.unit.cli.command_process import Caller, typing
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, offline
@@ -28,9 +30,10 @@ def interrupted(
     plan: str = "",
     name: str = "killed",
     keeps: Sequence[dict[str, object]] = (),
+    directories: Sequence[str] = (),
 ) -> None:
     """What a run that was killed between reorder and restore leaves in the journal."""
-    run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1")
+    run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1", directories)
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
         if keeps:
             journal.before(KEEP_LOG, {"planId": "", "moves": keeps})
@@ -235,25 +238,67 @@ def test_a_run_in_progress_keeps_others_out(call: Caller) -> None:
     assert len(ended.err.splitlines()) == 1
 
 
+DELETED = reordered(0)._replace(topic_id="a-topic-that-is-not-here")
+
+
+def quorum_of(*directories: str) -> Quorum:
+    """Nodes with those directories, as DescribeQuorum lists them; the last is a broker."""
+    keys = [ReplicaKey(100 + number, directory) for number, directory in enumerate(directories)]
+    voters = VoterSet(tuple(Voter(key, ()) for key in keys[:-1]))
+    progress = tuple(QuorumReplica(key, 10, 1, 1) for key in keys)
+    return Quorum(CLUSTER_ID, keys[0], 1, voters, 10, 10, 1, progress)
+
+
 def test_what_was_left_on_another_cluster_with_the_same_id_is_left_to_it(call: Caller) -> None:
     """Two clusters with the default id of an image: this one has none of the topics, so nothing of it is here."""
     backend = cluster_of(1)
-    elsewhere = reordered(0)._replace(topic_id="topic-of-the-other-cluster")
-    interrupted((elsewhere,))
+    interrupted((DELETED,))
     told = call.on(backend)("ktriage", "status", *ANY)
     assert "left out: 1 run in the journal of memory-cluster names only topics" in told.err, told
     assert "next: ktriage resume" not in told.err and "may have left" not in told.err, told
     resumed = call.on(backend)("ktriage", "resume", *ANY)
     assert resumed.status == 0 and sent(backend) == 0, resumed
-    assert (
-        "1 other run in this journal left something, on topics that this cluster does not have" in resumed.out
-    )
+    assert "names only topics that this cluster does not have" in resumed.out, resumed
     recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
     elected = call.on(backend)(*recover)
     assert "finish" not in elected.err and sent(backend) > 0, elected
-    assert [order.written.topic_id for order in unfinished(CLUSTER_ID).orders] == [elsewhere.topic_id], (
+    assert [order.written.topic_id for order in unfinished(CLUSTER_ID).orders] == [DELETED.topic_id], (
         "still open where it was left"
     )
+
+
+def test_a_run_on_nodes_of_this_cluster_is_finished_although_its_topics_were_deleted_since(
+    call: Caller,
+) -> None:
+    """One node is enough: the others were replaced since."""
+    backend = cluster_of(1)
+    backend.described = quorum_of("controller-disk", "a new disk", "a new broker")
+    interrupted((DELETED,), directories=("controller-disk", "another-disk"))
+    told = call.on(backend)("ktriage", "status", *ANY)
+    assert "next: ktriage resume" in told.err and "left out" not in told.err, told
+    resumed = call.on(backend)("ktriage", "resume", *ANY)
+    assert "the topic was deleted and created again" in resumed.err, resumed
+    assert unfinished(CLUSTER_ID).nothing
+    assert "resume" not in call.on(backend)("ktriage", "status", *ANY).err
+
+
+def test_a_run_on_nodes_that_this_cluster_does_not_have_was_on_another_one(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.described = quorum_of("controller-disk", "broker-disk")
+    interrupted((DELETED,), directories=("another-disk",))
+    for command in ("status", "resume", "replicas", "journal", "handover"):
+        told = call.on(backend)("ktriage", command, *ANY)
+        assert "1 run in the journal of memory-cluster was on another cluster" in told.out + told.err, told
+        assert "deleted since" not in told.err and "next: ktriage resume" not in told.err, told
+    assert not unfinished(CLUSTER_ID).nothing, "still open where it was left"
+
+
+def test_a_change_records_the_directories_of_the_nodes(call: Caller) -> None:
+    backend = cluster_of(1)
+    backend.described = quorum_of("controller-disk", "broker-disk")
+    recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
+    assert call.on(backend)(*recover).status == 0
+    assert read_runs(CLUSTER_ID)[-1].directories == {"controller-disk", "broker-disk"}
 
 
 def test_a_run_on_these_topics_is_still_to_be_finished(call: Caller) -> None:
