@@ -64,8 +64,10 @@ BAD_CHECKPOINTS = {
 """
 
 
-def partition_metadata(folder: Path) -> tuple[str, StartEffect | None]:
+def partition_metadata(folder: Path, *, future: bool = False) -> tuple[str, StartEffect | None]:
     """The topic id in partition.metadata ("": none) and what the broker does with a folder whose file is not right.
+    ``future``: it is a copy for a move between log dirs, which becomes a stray as a replica does
+    (LogManager.loadLog, isStrayKraftReplica), with no new log in its place.
 
     Kafka reads ``version: 0`` and ``topic_id: ID``, each two words on a line of its own.
     """
@@ -80,6 +82,15 @@ def partition_metadata(folder: Path) -> tuple[str, StartEffect | None]:
         return "", StartEffect(DIR_OFFLINE, str(path), str(error), "make the file readable for the broker")
     if text is None:
         why = "it has no partition.metadata: the broker begins an empty log in its place"
+        if future:
+            why = (
+                "it has no partition.metadata: the broker does not go on with this move between log dirs, and"
+                " keeps what was copied as a stray"
+            )
+            repair = (
+                f"{repair}; or let it become a stray, if the log in the other log dir is whole, and ask for the"
+                " move again"
+            )
         return "", StartEffect(RENAMED_TO_STRAY, str(folder), why, repair)
     lines = text.splitlines()[:2]
     effect, why = _bad_metadata([_field(line) for line in lines])

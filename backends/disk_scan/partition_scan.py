@@ -269,11 +269,14 @@ class _FolderScan:
         ]
 
     def _topic_id(self) -> str:
-        """Kafka reads the file of every folder, but only a replica without one is no replica any more."""
-        topic_id, effect = partition_metadata(self._path)
+        """Kafka reads the file of every folder, but only a replica without one, and the copy of one for a move, is
+        no replica any more.
+        """
+        kind = self._folder.kind
+        topic_id, effect = partition_metadata(self._path, future=kind == FUTURE)
         if self._folder.topic == METADATA_TOPIC:
             self._at_start += filter(None, [quorum_state_effect(self._path)])
-        elif effect is not None and (self._folder.kind == LIVE or effect.effect in (ENDS, DIR_OFFLINE)):
+        elif effect is not None and (kind in (LIVE, FUTURE) or effect.effect in (ENDS, DIR_OFFLINE)):
             self._at_start.append(effect)
         return topic_id
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from backends.disk_scan.log_dir_scan import scan_log_dirs
-from backends.disk_scan.scan_values import RENAMED_TO_STRAY, StartEffect
+from backends.disk_scan.scan_values import ENDS, RENAMED_TO_STRAY, StartEffect
 from testbed.kafka import KafkaCluster, wait_until
 from testbed.kafka.incidents import elect_unclean
 from testbed.kafka.log_files import replica_directory
@@ -79,6 +79,33 @@ def test_a_folder_becomes_a_stray_where_the_scan_says_so(cluster: KafkaCluster, 
     assert sum(path.stat().st_size for path in stray.glob("*.log")) == size, "nothing of it is lost"
     partition = int(replica.name.rpartition("-")[2])
     wait_until(lambda: replica_directory(node, TOPIC, partition).is_dir(), "a new log in its place", 60.0)
+
+
+def test_a_copy_for_a_move_becomes_a_stray_and_the_replica_is_as_it_was(
+    cluster: KafkaCluster, node: Node
+) -> None:
+    replica = replica_in(node.log_dirs[1])
+    moved = node.log_dirs[0] / f"{replica.name}.{'0' * 32}-future"
+    shutil.copytree(replica, moved)
+    (moved / "partition.metadata").unlink()
+    assert [(one.effect, one.where) for one in effects(node)] == [(RENAMED_TO_STRAY, str(moved))]
+    node.start()
+    cluster.metadata.wait_live([BROKER])
+    (stray,) = node.log_dirs[0].glob(f"{replica.name}.*-stray")
+    assert any(path.stat().st_size for path in stray.glob("*.log")), "nothing of it is lost"
+    assert replica.is_dir() and not (node.log_dirs[0] / replica.name).exists(), "no empty log begins there"
+
+
+def test_a_transaction_index_of_another_version_is_loaded_before_4_4(
+    cluster: KafkaCluster, node: Node
+) -> None:
+    """The two bytes of its version are 0 and 1; brokers of 4.4 end at it (test_start_effects.py)."""
+    index = replica_in(node.log_dirs[1]) / f"{0:020}.txnindex"
+    index.write_bytes(b"\0\1" + bytes(32))
+    (effect,) = effects(node)
+    assert effect.effect == ENDS and "that Kafka 4.4 and later does not know" in effect.why
+    node.start()
+    cluster.metadata.wait_live([BROKER])
 
 
 def test_checkpoints_of_0_bytes_are_no_remark_and_the_broker_starts(

@@ -27,7 +27,7 @@ from tests.repetitions import soaking
 from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = started_cluster.TWO_DISKS
-SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "kill-late", "dead")
+SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "kill-late", "kill-deleted", "dead")
 ROWS_TOGETHER = PART if soaking() else 40
 """A topic of five full parts has 2,500 partitions, and most of this module's time is theirs."""
 MANY, MANY_PARTITIONS = "many", (PARTS_AT_ONCE + 2) * ROWS_TOGETHER
@@ -189,6 +189,22 @@ def test_what_somebody_else_has_changed_since_is_left_alone(
     assert "kill-changed-0" in resumed.out + resumed.err
     assert order(disaster, "kill-changed") == before
     assert console("resume").status == 0, "theirs now: it holds nothing else up"
+
+
+def test_what_a_run_left_on_a_topic_that_was_deleted_since_is_finished(
+    disaster: KafkaCluster, console: CommandRunner
+) -> None:
+    """The cluster has none of the run's topics, and still the nodes that the run was on."""
+    killed(console, "elect", *apply_words(plan(console, "kill-deleted")))
+    disaster.tools("kafka-topics", "--delete", "--topic", "kill-deleted", check=True)
+    wait_until(
+        lambda: not disaster.metadata.wait_caught_up().partitions("kill-deleted"), "the topic to be deleted"
+    )
+    told = console("status").err
+    assert "next: ktriage resume" in told and "left out" not in told, told
+    resumed = console("resume")
+    assert "the partition does not exist any more" in resumed.out + resumed.err, resumed
+    assert "resume" not in console("status").err
 
 
 def test_from_another_host_the_plan_tells_what_was_written(

@@ -226,9 +226,14 @@ def test_what_the_broker_deletes_cuts_and_sets_aside(cluster: KafkaCluster, node
     (deleted / swept_segment.name).unlink()
     renamed = node.log_dirs[1] / f"gone-8.{LOST}-stray"
     shutil.copytree(deleted, renamed)
+    moved = node.log_dirs[0] / f"{swept.name}.{LOST}-future"
+    shutil.copytree(swept, moved)
+    (moved / swept_segment.name).unlink()
+    (moved / "partition.metadata").unlink()
     told = {(one.effect, Path(one.where).name) for one in effects(node)}
     assert told == {
         (RENAMED_TO_STRAY, stray.name),
+        (RENAMED_TO_STRAY, moved.name),
         (CUT_OFF, cut.name),
         (CUT_OFF, behind.name),
         (DELETES, swept_segment.name),
@@ -242,6 +247,9 @@ def test_what_the_broker_deletes_cuts_and_sets_aside(cluster: KafkaCluster, node
     assert not swept_segment.exists()
     assert (renamed / segment.name).exists()
     assert len([*node.log_dirs[1].glob(f"{stray.name}.*-stray")]) == 1
+    (set_aside,) = node.log_dirs[0].glob(f"{swept.name}.*-stray")
+    assert (set_aside / segment.name).read_bytes() == (swept / segment.name).read_bytes() != b""
+    assert not moved.exists() and not (node.log_dirs[0] / swept.name).exists(), "no empty log begins there"
     assert segment.read_bytes() == whole
     wait_until(lambda: not later.exists(), "the segment behind the damaged place to be deleted", 60.0)
     wait_until(

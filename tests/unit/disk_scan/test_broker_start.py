@@ -272,6 +272,18 @@ def test_folders_are_named_as_kafka_reads_names(tmp_path: Path) -> None:
     assert effect.effect == ENDS and "no partition's folder" in effect.why
 
 
+def test_a_copy_for_a_move_without_partition_metadata_becomes_a_stray_and_no_empty_log_begins(
+    tmp_path: Path,
+) -> None:
+    path = data(tmp_path / "data")
+    copied = add_partition(path, f"orders-0.{'0' * 32}-future", {0: batch(0, 10)})
+    (copied / "partition.metadata").unlink()
+    (effect,) = scan(path).at_start
+    assert (effect.effect, effect.where) == (RENAMED_TO_STRAY, str(copied))
+    assert "does not go on with this move" in effect.why and "empty log" not in effect.why
+    assert "ask for the move again" in effect.repair
+
+
 def test_two_copies_for_a_move_of_one_partition_end_the_broker(tmp_path: Path) -> None:
     path = data(tmp_path / "data")
     for number in (1, 2):
