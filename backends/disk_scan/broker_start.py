@@ -1,11 +1,12 @@
 """What a broker does with its log dirs when it starts: Kafka's own checks, in one list.
 
-Sources (read in 3.9, and compared with the classes of 4.3 and 4.4; what differs is said): MetaProperties,
+Sources (read in 3.9; in trunk of October 2024, before 4.0 was cut, LogLoader is Java and these classes check the
+same; compared with the classes of 4.3 and 4.4, and what differs is said): MetaProperties,
 MetaPropertiesEnsemble.verify and KafkaRaftServer.initializeLogDirs for meta.properties; LogManager.loadLogs for
 folders and checkpoints; UnifiedLog.parseTopicPartitionName for names of folders; LogLoader, TransactionIndex,
 PartitionMetadataReadBuffer, CheckpointFile.CheckpointReadBuffer and LeaderEpochCheckpointFile for the files of a
-partition; FileQuorumStateStore for the metadata log. An IOException takes the log dir offline, any other exception
-ends the broker.
+partition; FileQuorumStateStore for the metadata log. An IOException takes the log dir offline, any other
+exception ends the broker.
 """
 
 from __future__ import annotations

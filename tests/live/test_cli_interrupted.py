@@ -27,7 +27,16 @@ from tests.repetitions import soaking
 from tests.unit.cli.command_process import command_line, environment
 
 CLUSTER = started_cluster.TWO_DISKS
-SMALL = ("released", "kill-elect", "kill-restore", "kill-changed", "kill-plan", "kill-late", "kill-deleted", "dead")
+SMALL = (
+    "released",
+    "kill-elect",
+    "kill-restore",
+    "kill-changed",
+    "kill-plan",
+    "kill-late",
+    "kill-deleted",
+    "dead",
+)
 ROWS_TOGETHER = PART if soaking() else 40
 """A topic of five full parts has 2,500 partitions, and most of this module's time is theirs."""
 MANY, MANY_PARTITIONS = "many", (PARTS_AT_ONCE + 2) * ROWS_TOGETHER
