@@ -11,7 +11,7 @@ from console.provenance import made_by, user, version
 
 _MOST_LINES = 90
 _HEAD, _TAIL = 60, 10
-_NOW = re.compile(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
+_NOW = re.compile(r"20\d\d-\d\d-\d\d[T\s]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 _EPOCH_MS = re.compile(r"\b1[789]\d{11}\b")
