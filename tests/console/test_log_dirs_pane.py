@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.app.main_screen.log_dirs_pane import row_key
 from tests.console.faults import happens, passes
 from tests.console.robot import console
 
@@ -28,8 +29,8 @@ async def test_the_disk_of_the_best_surviving_log_is_never_called_a_small_loss()
     async with console("last-replica-standing", size=(160, 40)) as robot:
         await robot.opens("5")
         await robot.until(lambda: robot.desk.table.counts.rows, "log dirs")
-        mine = next(row for row in robot.desk.table.shown_rows if row.broker == 1)
-        await robot.puts_the_cursor_on(mine.key)
+        mine = next(row for row in robot.desk.table.shown_rows if row[0] == 1)
+        await robot.puts_the_cursor_on(row_key(mine))
         await robot.sees("a surviving copy lost: 1", "the best one", "left")
         assert "one replica fewer" not in robot.screen
 

@@ -141,7 +141,7 @@ def test_no_replica_is_put_on_a_broker_whose_every_log_dir_is_cordoned(
         return [one["cordoned"] for one in console.json("log-dirs")[1]["dirs"] if one["broker"] == 5]
 
     wait_until(lambda: cordoned() == [True], "broker 5 to tell that its log dir is cordoned")
-    assert "online, cordoned" in console("log-dirs").out
+    assert "healthy, cordoned" in console("log-dirs").out
     ended = console("heal", *gone(3))
     assert (
         "broker 5 takes no replica: all its log dirs are cordoned (cordoned.log.dirs)"

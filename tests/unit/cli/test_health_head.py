@@ -80,4 +80,4 @@ def test_what_is_broken_is_the_first_row_of_its_table(tmp_path: Path) -> None:
     assert "DOWN" in first_row(told("two-of-three-voters-lost", "quorum", "status"), "  NODE")
     assert "KAFKA_STORAGE_ERROR" in first_row(told("disk-failure", "log-dirs"), "BROKER")
     silent = first_row(told("last-replica-standing", "log-dirs"), "BROKER")
-    assert silent.split()[:3] == ["2", "?", "unknown:"]
+    assert silent.split()[:3] == ["2", "?", "unknown"]

@@ -198,7 +198,7 @@ def test_a_voter_that_fetches_and_is_late_is_behind_and_a_quorum_that_cannot_com
 def test_a_failed_log_dir_is_named_with_its_broker() -> None:
     seen = text(view(ONLINE, log_dirs={2: dirs(2, "KAFKA_STORAGE_ERROR")}))
     assert "log dirs: 1 failed" in seen
-    assert "FAILED LOG DIRS" in seen and " 2  /data  KAFKA_STORAGE_ERROR" in seen
+    assert "FAILED LOG DIRS" in seen and " 2  /data    KAFKA_STORAGE_ERROR" in seen
 
 
 def test_json_holds_every_partition_with_every_log_and_all_else() -> None:
