@@ -102,8 +102,20 @@ def test_a_failed_disk_is_not_waited_for_until_it_returns_empty() -> None:
 
 
 def test_an_operator_who_waited_looks_again() -> None:
-    row = run(DrillCase(IncidentShape.FAILED_DISK.value, Arm.CAREFUL.value, 2, 1))
+    row = run(DrillCase(IncidentShape.LONG_TAIL.value, Arm.CAREFUL.value, 2, 6))
     assert (row.waits, row.decisions, row.offline_after) == (1, 2, 0)
+
+
+def test_a_replaced_disk_is_not_taken_for_a_replica_that_answered() -> None:
+    """The last leader's disk failed and was replaced. What it held may be on the old disk alone, which nobody reads
+    here: the careful operator waits, and an election would lose acknowledged records.
+    """
+    rows = {
+        arm: run(DrillCase(IncidentShape.FAILED_DISK.value, arm.value, 2, 2))
+        for arm in (Arm.CAREFUL, Arm.LAST_RECORD)
+    }
+    assert (rows[Arm.CAREFUL].offline_after, rows[Arm.CAREFUL].lost_acknowledged) == (1, 0)
+    assert rows[Arm.LAST_RECORD].lost_acknowledged > 0
 
 
 def test_a_scenario_of_the_tool_can_be_drilled() -> None:
