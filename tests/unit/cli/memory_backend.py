@@ -75,6 +75,9 @@ _OUTCOMES = {
 }
 
 
+NOT_DESCRIBED = Unknown(Why.NOT_OFFERED, "")
+
+
 async def nothing() -> None:
     """Happens at once."""
 
@@ -97,7 +100,7 @@ class MemoryBackend:
     designated: list[tuple[PlanRow, ...]] = field(default_factory=list)
     restored: list[WrittenOrder] = field(default_factory=list)
     closed: int = 0
-    described: Quorum | Unknown = Unknown(Why.NOT_OFFERED, "")  # noqa: RUF009  # a value
+    described: Quorum | Unknown = NOT_DESCRIBED
 
     title = "in memory"
     simulated = False

@@ -129,6 +129,19 @@ async def test_a_replica_that_was_on_another_dir_of_the_broker_does_not_belong_t
     assert "broker 1 does not list its log dirs now" in lines[2]
 
 
+async def test_a_swap_of_a_broker_that_nobody_has_listed_reckons_with_all_of_its_replicas() -> None:
+    """It stopped before anybody looked: an empty disk would be elected wherever it led last."""
+    down = ClusterInfo("c", (CLUSTER.brokers[0]._replace(fenced=True), *CLUSTER.brokers[1:]), 1, False)
+    led_last = state(0, leader=-1, isr=(1,), offline_replicas=(1,))
+    other = state(1, leader=2, isr=(2, 3), offline_replicas=(1,))
+    dirs = {1: Unknown(Why.NOT_ANSWERED, "down")}
+    found = Disks(down, Partitions((led_last, other)), dirs, {})
+    swap = await disk_swap(cast("Backend", NoConfigs()), found, LogDirPlace(1, B))
+    assert (swap.replicas, swap.unplaced) == ((), (tp(0), tp(1)))
+    assert [danger.tp for danger in swap.dangers] == [tp(0)]
+    assert any("RECOVER FIRST" in line for line in swap_lines(swap, found, 0, ()))
+
+
 async def test_a_replica_that_moved_for_good_belongs_to_the_dir_where_it_is() -> None:
     before: PartitionsByDir = {1: {A: frozenset({tp(0)}), B: frozenset({tp(1), tp(2)})}}
     behind = state(2, leader=2, isr=(2, 3))
