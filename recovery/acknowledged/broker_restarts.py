@@ -105,11 +105,8 @@ def lost_dirs(history: MetadataHistory, broker: int) -> frozenset[str]:
     """
     every: set[str] = set()
     online: tuple[str, ...] = ()
-    for row in history.of(BrokerSubject(broker)):
-        if isinstance(row.change, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
-            if row.change.directories is not None:
-                online = row.change.directories
-            every.update(online)
+    for online in history.online_dirs(broker):
+        every.update(online)
     return frozenset(every.difference(online))
 
 

@@ -27,6 +27,7 @@ from recovery.metadata_log.log_changes import (
     Subject,
     applied,
 )
+from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 
 
 class PartitionInterval(NamedTuple):
@@ -142,6 +143,18 @@ class MetadataHistory:
             yield HistoryRow(
                 self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at]
             )
+
+    def online_dirs(self, broker: int, until: int | None = None) -> Iterator[tuple[str, ...]]:
+        """The ids of the broker's online log dirs after each record that names them, the oldest first: up to the
+        offset ``until``, without it.
+        """
+        for row in self.of(BrokerSubject(broker)):
+            if until is not None and row.offset >= until:
+                return
+            if not isinstance(row.change, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
+                continue
+            if row.change.directories is not None:
+                yield row.change.directories
 
     def same_batch(self, row: HistoryRow) -> Iterator[HistoryRow]:
         """The changes in the record batch of ``row``, itself included. Not for a row of a snapshot."""

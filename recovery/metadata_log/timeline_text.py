@@ -7,7 +7,7 @@ from typing import Any
 
 from recovery.controller.registration import Registration
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import HistoryRow
+from recovery.metadata_log.log_changes import BrokerSubject, HistoryRow
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
@@ -154,28 +154,21 @@ def _cause_text(row: HistoryRow, history: MetadataHistory) -> str:
 
 def _log_dirs_before(row: HistoryRow, history: MetadataHistory) -> tuple[str, ...] | None:
     """The ids of the broker's log dirs that were online before this change; None: the log does not show it."""
-    found = None
-    for earlier in history.of(row.subject):
-        if earlier.offset >= row.offset:
-            break
-        if isinstance(earlier.change, RegisterBrokerRecord):
-            found = earlier.change.directories
-        elif isinstance(earlier.change, BrokerRegistrationChangeRecord):
-            found = found if earlier.change.directories is None else earlier.change.directories
-    return found
+    assert isinstance(row.subject, BrokerSubject)
+    return (None, *history.online_dirs(row.subject.broker, row.offset))[-1]
 
 
 def _new_log_dirs(row: HistoryRow, now: tuple[str, ...], history: MetadataHistory) -> int:
     """How many log dirs the broker has never had before, as far as the log shows it: one that failed and was
     repaired is not new. Read only as far as needed.
     """
+    assert isinstance(row.subject, BrokerSubject)
     unseen, before = set(now), False
-    for earlier in history.of(row.subject):
-        if not unseen or earlier.offset >= row.offset:
+    for online in history.online_dirs(row.subject.broker, row.offset):
+        if not unseen:
             break
-        if isinstance(earlier.change, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
-            before = before or bool(earlier.change.directories)
-            unseen.difference_update(earlier.change.directories or ())
+        before = before or bool(online)
+        unseen.difference_update(online)
     return len(unseen) if before else 0
 
 

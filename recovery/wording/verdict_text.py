@@ -25,17 +25,7 @@ def verdict_text(verdict: Verdict) -> str:
     parts = [reported]
     if verdict.appended:
         parts.append(f"{verdict.appended:,} offsets that were only appended are lost")
-    parts.extend(_records_lost(verdict))
-    parts.extend(
-        f"the disk of broker {both(one.brokers)} was replaced, and the new one is EMPTY: keep and read the old one"
-        for one in verdict.evidence
-        if one.kind is EvidenceKind.DISK_REPLACED
-    )
-    parts.extend(
-        f"broker {both(one.brokers)} may still take writes"
-        for one in verdict.evidence
-        if one.kind is EvidenceKind.STILL_WRITING
-    )
+    parts.extend(_warnings(verdict))
     if verdict.kind is not VerdictKind.SOME and verdict.decided_by:
         decides = "checked by" if verdict.none else "decided by"
         parts.append(f"{decides} {' or '.join(map(decider_text, verdict.decided_by))}")
@@ -48,11 +38,18 @@ def conditions_text(conditions: tuple[Condition, ...]) -> str:
     return f"if {both(tuple(dict.fromkeys(map(condition_text, conditions))))}"
 
 
-def _records_lost(verdict: Verdict) -> Iterator[str]:
+def _warnings(verdict: Verdict) -> Iterator[str]:
+    """The evidence that an operator must hear of whatever is chosen."""
     for one in verdict.evidence:
-        if one.kind is EvidenceKind.RECORDS_LOST:
-            lost = f"broker {both(one.brokers)} LOST records that it had: it was in sync up to {one.offset:,}"
-            yield f"{lost} (power loss, or a new disk)"
+        who = both(one.brokers)
+        match one.kind:
+            case EvidenceKind.RECORDS_LOST:
+                lost = f"broker {who} LOST records that it had: it was in sync up to {one.offset:,}"
+                yield f"{lost} (power loss, or a new disk)"
+            case EvidenceKind.DISK_REPLACED:
+                yield f"the disk of broker {who} was replaced, and the new one is EMPTY: keep and read the old one"
+            case EvidenceKind.STILL_WRITING:
+                yield f"broker {who} may still take writes"
 
 
 def short_verdict(verdict: Verdict | None) -> str:

@@ -10,7 +10,13 @@ from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import Status
 from console.journal.journal import running
-from console.journal.run_records import ClusterMarks, of_other_clusters, other_runs_lines, read_runs
+from console.journal.run_records import (
+    NO_MARKS,
+    ClusterMarks,
+    of_other_clusters,
+    other_runs_lines,
+    read_runs,
+)
 from console.journal.state_access import records_access
 from console.journal.unfinished_entries import left_open
 from console.operations.access import quorum_directories
@@ -25,7 +31,7 @@ from recovery.wording.unread_disk_text import unread_disk_lines
 
 def show(run: Run, cluster_id: str | None, last: int) -> int:
     """Prints the journal; returns the exit status."""
-    marks = ClusterMarks()
+    marks = NO_MARKS
     if cluster_id is None and run.named is not None:
         if run.named.kind == "controllers":
             cluster_id, marks = _through_controllers(run)
@@ -68,7 +74,7 @@ async def _identity(backend: Backend, _stop: StopRequest) -> tuple[str, ClusterM
     try:
         return cluster_id, await marks_of(backend)
     except BackendError:
-        return cluster_id, ClusterMarks()
+        return cluster_id, NO_MARKS
 
 
 def _recorded() -> list[str]:
