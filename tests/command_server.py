@@ -126,7 +126,10 @@ def serve(number: int, runs_directory: Path) -> None:
     kept_runs.keep(runs_directory)
     ours = socket.socket(fileno=number)
     with ours, ours.makefile("r") as lines:
+        child = 0
         for line in lines:
+            if child:
+                os.waitpid(child, 0)
             modules, theirs = os.pipe()
             child = os.fork()
             if not child:
@@ -134,9 +137,19 @@ def serve(number: int, runs_directory: Path) -> None:
                 _run(json.loads(line), ours)
             os.close(theirs)
             ours.sendall(json.dumps({"pid": child}).encode() + b"\n")
-            _, status = os.waitpid(child, 0)
-            ours.sendall(json.dumps({"status": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+            ours.sendall(json.dumps({"status": _status_of(child)}).encode() + b"\n")
             _load(modules)
+
+
+def _status_of(child: int) -> int:
+    """The status of ``child`` when it has ended, negative if a signal ended it.
+
+    The ended process is kept until the next run is asked for: on a busy machine a short run can end before its
+    asker has opened it by its id, and an id that is free again may be another process.
+    """
+    ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert ended
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
 def _run(asked: Mapping[str, Any], ours: socket.socket) -> NoReturn:
