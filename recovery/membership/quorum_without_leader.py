@@ -128,7 +128,14 @@ class QuorumWithoutLeader:
             f"{host.key.id} ({host.address})" if host.key.id >= 0 else host.address for host in self.down
         )
         lost = "a majority is lost" if self.proved else "no leader can be reached"
-        stuck = "No change can be committed, a change of the voters neither"
+        stuck = "no change can be committed, a change of the voters neither"
+        if self.proved:
+            stuck = f"{stuck[0].upper()}{stuck[1:]}"
+        else:
+            # A leader may be on the other side of a cut.
+            which = ", ".join(host.name for host in self.hosts if host.may_be_up)
+            well = f"If {which} run, the quorum may be well, and the brokers that answer cut off from it"
+            stuck = f"{well}: look there first. If they do not, {stuck}"
         if self.certain:
             yield f"{lost}: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed"
             yield stuck
@@ -142,11 +149,6 @@ class QuorumWithoutLeader:
         if empty := self.without_metadata:
             yield self._no_metadata
             yield f"With a new disk it does not count, and {len(empty)} more must come back"
-        if not self.proved:
-            # A leader may be on the other side of a cut.
-            which = ", ".join(host.name for host in self.hosts if host.may_be_up)
-            yield f"If {which} run, the quorum may be well, and the brokers that answer cut off from it"
-            yield "Look on those hosts first"
 
     @property
     def at_most(self) -> int:

@@ -57,7 +57,6 @@ def overview_counts(view: Overview) -> dict[str, int]:
         "answered": found.answered,
         "failedLogDirs": len(view.failed_dirs()),
         "logDirsNotListed": len(view.dirs_not_listed),
-        "hiddenTopics": len(view.partitions.hidden),
     }
 
 
@@ -233,7 +232,10 @@ def overview_document(view: Overview) -> Iterator[str]:
                 for tp, one in view.unread.partitions.items()
             ],
             "disksNotJudged": view.unread.not_judged,
-            "counts": overview_counts(view),
+            "counts": {
+                **overview_counts(view),
+                "hiddenTopics": len(view.partitions.hidden) if view.partitions.not_compared is None else None,
+            },
             "offlineSince": [
                 {"topic": tp.topic, "partition": tp.partition, "sinceMs": round(since * 1000)}
                 for tp, since in view.offline_times.since.items()

@@ -237,8 +237,10 @@ def hidden_lines(picture: Picture) -> Iterator[str]:
         yield f"{first}{more}: {leader_unknown_text(why)}"
 
 
-def survey_counts(picture: Picture) -> dict[str, int]:
-    """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1."""
+def survey_counts(picture: Picture) -> dict[str, int | None]:
+    """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1. ``hiddenTopics``
+    None: it is not known whether there are any.
+    """
     found = totals(picture.surveys)
     return {
         "partitions": found.partitions,
@@ -246,7 +248,7 @@ def survey_counts(picture: Picture) -> dict[str, int]:
         "underMinIsr": found.under_min_isr,
         "replicas": found.replicas,
         "answered": found.answered,
-        "hiddenTopics": len(picture.hidden),
+        "hiddenTopics": len(picture.hidden) if picture.not_compared is None else None,
     }
 
 
