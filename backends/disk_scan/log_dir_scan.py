@@ -161,6 +161,11 @@ def _properties(
         return {}
     if found is None:
         remarks.append(f"it has no {META}: which broker it belongs to is not known")
+    elif not found.get("directory.id"):
+        remarks.append(
+            "meta.properties has no directory.id: the broker writes a new one at its start, and tells the"
+            " controllers that each replica is on it"
+        )
     return found
 
 

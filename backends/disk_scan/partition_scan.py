@@ -223,7 +223,8 @@ class _FolderScan:
             segments=len(self._segments),
             may_be_tiered=0 <= self._checkpoints.log_start < first,
             defect=self._walk.defect,
-            lost_tail=self._lost_tail(start, epochs) or (None if self._segments else _NO_SEGMENT),
+            lost_tail=self._lost_tail(start, epochs, clean=clean)
+            or (None if self._segments else _NO_SEGMENT),
             remarks=tuple(self._remarks),
             at_start=tuple(self._at_start),
             old_messages=tally.old.messages,
@@ -304,7 +305,7 @@ class _FolderScan:
             ],
         )
 
-    def _lost_tail(self, start: int, epochs: list[tuple[int, int]] | None) -> str | None:
+    def _lost_tail(self, start: int, epochs: list[tuple[int, int]] | None, *, clean: bool) -> str | None:
         """Why records are known to be missing at the end; the most telling reason."""
         end = self._walk.tally.log_end
         if self._checkpoints.high_watermark > max(end, start):
@@ -313,7 +314,8 @@ class _FolderScan:
             return f"it ends at {end}, and was flushed up to {self._checkpoints.recovery_point}"
         if epochs and epochs[-1][1] > max(end, start):
             return f"it ends at {end}, and leader epoch {epochs[-1][0]} began at {epochs[-1][1]}"
-        if self._walk.defect is not None:
+        # A clean stop has written every record to disk: zeros behind them are none that are missing.
+        if self._walk.defect is not None and not (clean and self._walk.defect.kind == DefectKind.ZEROS.value):
             return self._walk.defect.text
         if end < start and self._segments:
             return f"it ends at {end}, below its log start {start}"

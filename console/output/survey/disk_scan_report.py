@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from backends.disk_scan.broker_start import METADATA_TOPIC
 from backends.disk_scan.scan_values import (
+    BEGINS_EMPTY,
     DELETED,
     ENDS,
     FUTURE,
@@ -206,7 +207,13 @@ def advice_lines(scan: DiskScan) -> Iterator[str]:
             f" ({counted(lost_then, 'place')} above)."
         )
     ends = sum(effect.effect == ENDS for effect in broken)
-    if broken:
+    if broken and all(effect.effect == BEGINS_EMPTY for effect in broken):
+        yield (
+            f"Before broker {node} is started, look whether {counted(len(broken), 'partition')} without a folder"
+            " (above) are still assigned to it: if so, it begins an empty log there. A partition that was deleted"
+            " or moved to another log dir needs nothing."
+        )
+    elif broken:
         what = "ends at its start" if ends else "does not serve all of it"
         yield (
             f"Do not start broker {node} with these dirs as they are: it {what}"

@@ -225,9 +225,11 @@ def test_zeros_behind_the_last_batch_end_a_broker_that_was_stopped_cleanly(
     file = path / "orders-0" / f"{0:020}.log"
     whole = batch(0, 100)
     file.write_bytes(whole + behind)
-    effects = [one for one in scan(path).at_start if one.effect == ENDS]
+    found = scan(path)
+    effects = [one for one in found.at_start if one.effect == ENDS]
     assert bool(effects) is ends
     if ends:
+        assert found.dirs[0].logs[0].lost_tail is None, "a clean stop has written every record"
         assert effects[0].repair.endswith(f"truncate -s {len(whole)} {file}")
 
 
