@@ -25,6 +25,7 @@ from backends.disk_scan.scan_values import (
     scan_lines,
 )
 from console.disk_evidence_files import read_disk_evidence
+from console.output.survey.disk_scan_report import advice_lines
 from console.output.survey.survey_report import disk_start_lines
 from recovery.model import Lineage, TopicPartition
 from tests.command_server import Ended
@@ -231,6 +232,22 @@ def test_zeros_behind_the_last_batch_end_a_broker_that_was_stopped_cleanly(
     if ends:
         assert found.dirs[0].logs[0].lost_tail is None, "a clean stop has written every record"
         assert effects[0].repair.endswith(f"truncate -s {len(whole)} {file}")
+
+
+def test_a_partition_without_a_folder_is_looked_at_and_does_not_forbid_the_start(tmp_path: Path) -> None:
+    """Its topic may have been deleted in the seconds before the stop, after the checkpoint was written."""
+    path = data(tmp_path / "data")
+    write_offsets(path, "replication-offset-checkpoint", {"orders 0": 100, "gone 3": 40})
+    advised = " ".join(advice_lines(scan(path)))
+    assert "look whether 1 partition without a folder" in advised
+    assert "Do not start" not in advised and "Try first" not in advised
+
+
+def test_a_dir_without_its_id_is_named(tmp_path: Path) -> None:
+    path = data(tmp_path / "data")
+    text = (path / "meta.properties").read_text()
+    (path / "meta.properties").write_text(text.replace(f"directory.id={DIRECTORY}\n", ""))
+    assert any("no directory.id" in remark for remark in scan(path).dirs[0].remarks)
 
 
 def test_the_empty_place_of_a_disk_that_is_not_mounted_ends_the_broker(tmp_path: Path) -> None:
