@@ -80,7 +80,8 @@ class Advice(NamedTuple):
     when it hears the controllers again. ``read_before``: those of ``brokers`` to start, or of ``start_if_whole``,
     whose start is not advised before their disks are read: this step or another one would lose by it.
     ``old_leaders``, of STOP_AND_READ alone. ``repair``: those of ``brokers`` to start, or of ``start_if_whole``,
-    that would not serve all of their disks as these were read, or would end.
+    that would not serve all of their disks as these were read, or would end; ``copy``: whose start would delete
+    something there.
     """
 
     kind: AdviceKind
@@ -102,6 +103,7 @@ class Advice(NamedTuple):
     read_before: tuple[int, ...] = ()
     old_leaders: tuple[OldLeader, ...] = ()
     repair: tuple[int, ...] = ()
+    copy: tuple[int, ...] = ()
 
     @property
     def starts(self) -> frozenset[int]:
@@ -177,7 +179,10 @@ def advice(decision: Decision) -> Advice | None:
     facts = None if decision.judged is None else decision.judged.facts
     replicas = () if facts is None else facts.survey.replicas
     repair = found.starts.intersection(one.broker for one in replicas if one.disk_to_repair)
-    return found.reading_before(found.holds_back)._replace(repair=tuple(sorted(repair)))
+    copy = found.starts.intersection(one.broker for one in replicas if one.disk_to_copy)
+    return found.reading_before(found.holds_back)._replace(
+        repair=tuple(sorted(repair)), copy=tuple(sorted(copy))
+    )
 
 
 def _advice(decision: Decision) -> Advice | None:
@@ -443,4 +448,5 @@ def _merged(group: list[Advice]) -> Advice:
         tuple(sorted({broker for one in group for broker in one.read_before})),
         tuple(dict.fromkeys(old for one in group for old in one.old_leaders)),
         tuple(sorted({broker for one in group for broker in one.repair})),
+        tuple(sorted({broker for one in group for broker in one.copy})),
     )

@@ -120,10 +120,14 @@ def with_disks(
     for reported in surveys:
         survey = reported
         for reading in readings:
-            disk = reading.logs.get(survey.tp)
-            if disk is None or reading.broker not in survey.state.replicas:
+            disk, registration = reading.logs.get(survey.tp), registrations.get(reading.broker)
+            if reading.broker not in survey.state.replicas:
                 continue
-            reason = _refusal(survey, reading, disk, registrations.get(reading.broker))
+            if reading.at_start:
+                survey = _with_start(survey, reading, registration)
+            if disk is None:
+                continue
+            reason = _refusal(survey, reading, disk, registration)
             if reason is None:
                 survey = _with_disk(survey, reading, disk)
             else:
@@ -139,7 +143,23 @@ def _with_disk(survey: Survey, reading: DiskReading, disk: DiskLog) -> Survey:
             log=disk.log,
             disk_read_ms=reading.read_ms,
             disk_stopped_cleanly=disk.stopped_cleanly,
-            disk_to_repair=any(one.to_repair for one in reading.at_start),
+        )
+        if replica.broker == reading.broker
+        else replica
+        for replica in survey.replicas
+    )
+    return survey._replace(replicas=replicas)
+
+
+def _with_start(survey: Survey, reading: DiskReading, registration: RegistrationFacts | None) -> Survey:
+    """What the broker's start does with its disk counts for each of its replicas, unless it ran since."""
+    if _running(survey, reading.broker) or (registration is not None and _came_back(reading, registration)):
+        return survey
+    repair = any(one.to_repair for one in reading.at_start)
+    copy = any(not one.to_repair for one in reading.at_start)
+    replicas = tuple(
+        replica._replace(
+            disk_to_repair=replica.disk_to_repair or repair, disk_to_copy=replica.disk_to_copy or copy
         )
         if replica.broker == reading.broker
         else replica

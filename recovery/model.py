@@ -142,7 +142,8 @@ class Replica(NamedTuple):
     ``disk_read_ms``: the broker did not answer, and ``log`` was read from its disk at that time (ms since 1970);
     None: it is the broker's answer. ``disk_stopped_cleanly``: the disk has the file of a clean stop
     (.kafka_cleanshutdown), which a broker writes when all its logs are on the disk. ``disk_to_repair``: the broker
-    does not serve all of that disk, or ends, if it is started with it as it is.
+    does not serve all of its disk, or ends, if it is started with it as it was read; ``disk_to_copy``: its start
+    deletes something there. Both are of the broker, also where this log was not on its disk or does not count.
     """
 
     broker: int
@@ -151,6 +152,7 @@ class Replica(NamedTuple):
     disk_read_ms: int | None = None
     disk_stopped_cleanly: bool = False
     disk_to_repair: bool = False
+    disk_to_copy: bool = False
 
     @property
     def electable(self) -> bool:

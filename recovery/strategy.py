@@ -113,6 +113,11 @@ def decide(
     under which no acknowledged record is lost.
     """
     decision = _decide(survey, ranking, strategy, judged, accept_unchecked=accept_unchecked)
+    repaired = [r.broker for r in survey.replicas if r.broker in decision.waits_for and r.disk_to_repair]
+    if repaired:
+        # As its disk was read, the broker would end, or would not serve all of it.
+        reason = f"{decision.reason}; repair the disk of {both(repaired)} before its start"
+        decision = decision._replace(reason=reason)
     return decision if judged is None else decision._replace(judged=judged)
 
 
@@ -421,9 +426,7 @@ def _better_but_fenced(
         return (), ""
     disks = {replica.broker for replica in survey.replicas if replica.disk_read_ms is not None}
     if disks.issuperset(better):
-        repaired = [r.broker for r in survey.replicas if r.broker in better and r.disk_to_repair]
-        first = f", after its log dirs were repaired ({both(repaired)} does not serve them as they are)"
-        start = f"start broker {both(better)} again with its disk{first if repaired else ''}"
+        start = f"start broker {both(better)} again with its disk"
         return better, f"the disk of {both(better)} holds a better log than {best.broker} has: {start}"
     return (
         better,

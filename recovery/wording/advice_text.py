@@ -10,6 +10,7 @@ from recovery.acknowledged.verdict import (
     EvidenceKind,
     SelfElection,
     SelfElectionKind,
+    VerdictKind,
 )
 from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.strategy import Decision, WhyNot
@@ -56,10 +57,11 @@ def advice_lines(advice: Advice) -> tuple[str, ...]:
 def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
     """An election cures what it is warned of; else a failed disk is the worst, and said before what to wait for."""
     action, warnings = _action(advice, count), tuple(_warnings(advice))
-    failed = (*_failed(advice), *_repair(advice))
+    failed = tuple(_failed(advice))
+    if advice.kind is AdviceKind.ELECT:
+        return (*_start_or_elect(advice, action), *failed, *warnings)
+    failed += tuple(f"{demand} ({why})." for demand, _, why in _before_start(advice))
     match advice.kind:
-        case AdviceKind.ELECT:
-            return (*_start_or_elect(advice, action), *failed, *warnings)
         case AdviceKind.CHOOSE:
             return (*failed, *warnings, action)
         case _:
@@ -175,12 +177,15 @@ def _start_or_elect(advice: Advice, elect: str) -> Iterator[str]:
     if first:
         one = len(first) == 1
         # Of several that led different partitions last, each may cut off what another one took.
+        disks = ", with its disk " if one else ", with their disks "
+        ready = " and ".join(f"{done} ({why})" for _, done, why in _before_start(advice))
         outcome = (
             "then nothing at all is lost"
-            if one and advice.keeps_all
+            if one and advice.keeps_all and not ready
             else f"{'its log' if one else 'their logs'} may hold more"
         )
-        yield f"If the host of broker {both(first)} kept power, start {'it' if one else 'them'} first: {outcome}."
+        start = f"start {'it' if one else 'them'} first{disks + ready if ready else ''}"
+        yield f"If the host of broker {both(first)} kept power, {start}: {outcome}."
         yield f"If not, or if nobody knows, {elect[0].lower()}{elect[1:]}"
     else:
         yield elect
@@ -358,14 +363,18 @@ def _failed(advice: Advice) -> Iterator[str]:
         yield f"{whose} FAILED: choose a leader before {it} {returns} with an empty disk."
 
 
-def _repair(advice: Advice) -> Iterator[str]:
+def _before_start(advice: Advice) -> Iterator[tuple[str, str, str]]:
+    """What is to be done with the disks, as they were read, before their brokers start: the demand, what is done
+    then, and why.
+    """
     if advice.repair:
         one = len(advice.repair) == 1
-        it, serves = ("it is", "the broker would") if one else ("they are", "the brokers would")
-        yield (
-            f"Repair {_disks(advice.repair)} before {it} started (ktriage disk scan says how): as read, {serves}"
-            " not serve all of it, or end."
-        )
+        why = f"as read, {'the broker' if one else 'the brokers'} would not serve all of it, or end"
+        demand = f"Repair {_disks(advice.repair)} before {_they_are(advice.repair)} started"
+        yield demand, "repaired", f"ktriage disk scan says how; {why}"
+    if advice.copy:
+        demand = f"Copy {_disks(advice.copy)} before {_they_are(advice.copy)} started"
+        yield demand, "copied", "as read, the start deletes what ktriage disk scan names"
 
 
 def not_to_start_first(advice: Advice) -> list[SelfElection]:
@@ -401,6 +410,12 @@ def _why(others: list[SelfElection]) -> str:
             "it led after an unclean election, and its return cuts off what broker"
             f" {both(cutting)} {'holds' if len(cutting) == 1 else 'hold'} from before"
         )
+    verdicts = [one.verdict for one in others if one.verdict is not None]
+    # Where the logs are known, whether a host lost power is no question any more.
+    if len(verdicts) == len(others):
+        if all(verdict.kind is VerdictKind.SOME for verdict in verdicts):
+            return "Kafka elects it at once, and its log, as it was read, lacks acknowledged records"
+        return "Kafka elects it at once, and its log, as it was read, may lack acknowledged records"
     kinds = {one.kind for one in others}
     if SelfElectionKind.UNCLEAN_TOPIC in kinds:
         return "with unclean.leader.election.enable Kafka elects whoever returns first, whatever it lacks"

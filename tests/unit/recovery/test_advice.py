@@ -12,8 +12,9 @@ import yaml
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
-from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
+from recovery.acknowledged.verdict import SelfElection, SelfElectionKind, Verdict, VerdictKind
 from recovery.advice import Advice, AdviceKind, FirstStep, advice, first_steps, stop_and_read
+from recovery.disk_evidence import DiskReading, DiskStartEffect, RegistrationFacts, with_disks
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
@@ -109,8 +110,66 @@ def test_a_disk_that_its_broker_does_not_serve_whole_is_repaired_before_the_brok
     told = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found))
     assert told is not None and 2 in told.starts
     merged = first_steps([(asked.tp, told)])[0]
-    said = "Repair the disk of broker 2 before it is started (ktriage disk scan says how)"
+    said = "Repair the disk of broker 2 before it is started (ktriage disk scan says how; as read, the broker would"
     assert (said in " ".join(step_lines(merged))) is to_repair
+
+
+@pytest.mark.parametrize(
+    ("to_repair", "said"),
+    [
+        (
+            True,
+            "start it first, with its disk repaired (ktriage disk scan says how; as read, the broker would",
+        ),
+        (
+            False,
+            "start it first, with its disk copied (as read, the start deletes what ktriage disk scan names)",
+        ),
+        (None, "start it first: then nothing at all is lost."),
+    ],
+    ids=["it ends", "it deletes", "it serves all of it"],
+)
+def test_what_a_broker_does_with_its_disk_counts_where_that_disk_is_no_evidence_for_the_partition(
+    *, to_repair: bool | None, said: str
+) -> None:
+    """The disk has another partition's log; broker 2 is to be started first, if its host kept power."""
+    asked = survey({1: log((0, 0, 940)), 2: SILENT}, isr=(2,), elr=None, standings={2: Standing.FENCED})
+    effect = DiskStartEffect("the broker ends", "/d/t-1", "it has 0 bytes", "write it", bool(to_repair))
+    effects = () if to_repair is None else (effect,)
+    reading = DiskReading("b2.json", 2, "cluster", "host", 0, None, {}, at_start=effects)
+    ((asked,), _) = with_disks([asked], [reading], {})
+    found = partition_verdicts(PartitionFacts(asked, elr_enabled=False, unclean_elections=False))
+    proved = {1: Verdict(VerdictKind.NONE)}
+    back = tuple(one._replace(keeps_acked=True, keeps_all=True) for one in found.self_elections)
+    judged = found._replace(candidates=proved, self_elections=back)
+    advised_now = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, judged))
+    assert advised_now is not None and advised_now.kind is AdviceKind.ELECT
+    assert said in " ".join(advice_lines(advised_now))
+    ran_since = {2: RegistrationFacts((9, 1), {})}
+    ((later,), _) = with_disks(
+        [survey({1: log((0, 0, 940)), 2: SILENT}, isr=(2,), standings={2: Standing.FENCED})],
+        [reading],
+        ran_since,
+    )
+    assert not any(one.disk_to_repair or one.disk_to_copy for one in later.replicas), "it ran since"
+
+
+def test_a_log_that_was_read_is_not_said_to_be_shorter_if_its_host_lost_power() -> None:
+    """ktriage has seen that it is."""
+    asked = survey({1: log((0, 0, 940), (1, 940, 1500)), 2: log((0, 0, 1000))}, isr=(2,), elr=None)
+    read = tuple(
+        one._replace(standing=Standing.FENCED, disk_read_ms=0) if one.broker == 2 else one
+        for one in asked.replicas
+    )
+    asked = asked._replace(replicas=read)
+    found = partition_verdicts(PartitionFacts(asked, elr_enabled=False, unclean_elections=False))
+    lacking = Verdict(VerdictKind.SOME, at_least=500, at_most=500)
+    back = tuple(one._replace(verdict=lacking) for one in found.self_elections)
+    judged = found._replace(candidates={1: Verdict(VerdictKind.NONE), 2: lacking}, self_elections=back)
+    advised_now = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, judged))
+    assert advised_now is not None and [one.broker for one in advised_now.keep_down] == [2]
+    said = " ".join(advice_lines(advised_now))
+    assert "its log, as it was read, lacks acknowledged records" in said and "lost power" not in said
 
 
 def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do_not_return_first() -> None:
