@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.disk_scan.broker_start import METADATA_TOPIC
-from backends.disk_scan.scan_values import LIVE, SCHEMA, STRAY, TO_REPAIR, DiskScan, ScannedDir, scan_lines
+from backends.disk_scan.scan_values import (
+    BEGINS_EMPTY,
+    LIVE,
+    SCHEMA,
+    STRAY,
+    TO_REPAIR,
+    DiskScan,
+    ScannedDir,
+    scan_lines,
+)
 from console.errors import InputError
 from recovery.disk_evidence import DiskLog, DiskReading, DiskStartEffect, StrayLog
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, TopicPartition
@@ -151,6 +160,7 @@ def _start_effect(fields: Object) -> DiskStartEffect:
         text(fields, "why"),
         text(fields, "repair"),
         to_repair=effect in TO_REPAIR,
+        if_assigned=effect == BEGINS_EMPTY,
     )
 
 

@@ -42,6 +42,7 @@ class StrayLog(NamedTuple):
 class DiskStartEffect(NamedTuple):
     """What a broker does at its start with the file or folder ``where``, why, and what is to be done before it.
     ``to_repair``: the broker does not serve all of its replicas then; else it does, and deletes something.
+    ``if_assigned``: only if one partition, which its disk does not hold, is still assigned to it.
     """
 
     effect: str
@@ -49,6 +50,7 @@ class DiskStartEffect(NamedTuple):
     why: str
     repair: str
     to_repair: bool = True
+    if_assigned: bool = False
 
 
 class DiskReading(NamedTuple):
@@ -155,8 +157,11 @@ def _with_start(survey: Survey, reading: DiskReading, registration: Registration
     """What the broker's start does with its disk counts for each of its replicas, unless it ran since."""
     if _running(survey, reading.broker) or (registration is not None and _came_back(reading, registration)):
         return survey
-    repair = any(one.to_repair for one in reading.at_start)
-    copy = any(not one.to_repair for one in reading.at_start)
+    # A stray of a partition that is assigned to the broker, without a log: it begins an empty one.
+    empty = survey.tp not in reading.logs and survey.tp in {stray.tp for stray in reading.strays}
+    certain = [one for one in reading.at_start if not one.if_assigned]
+    repair = empty or any(one.to_repair for one in certain)
+    copy = any(not one.to_repair for one in certain)
     replicas = tuple(
         replica._replace(
             disk_to_repair=replica.disk_to_repair or repair, disk_to_copy=replica.disk_to_copy or copy

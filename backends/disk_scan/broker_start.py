@@ -28,6 +28,7 @@ from backends.disk_scan.scan_values import (
     FUTURE,
     LIVE,
     RENAMED_TO_STRAY,
+    STRAY,
     LogDefect,
     ScannedDir,
     ScannedLog,
@@ -368,17 +369,34 @@ def _properties_effects(
 
 
 def missing_folders(
-    path: Path, checkpointed: Mapping[tuple[str, int], int], live: Collection[tuple[str, int]]
+    path: Path, checkpointed: Mapping[tuple[str, int], int], there: Collection[tuple[str, int]]
 ) -> Iterator[StartEffect]:
     """Of partitions that have a high watermark in the log dir's checkpoint, and no folder in it."""
     for (topic, partition), mark in sorted(checkpointed.items()):
-        if mark > 0 and (topic, partition) not in live:
+        if mark > 0 and (topic, partition) not in there:
             why = (
                 f"its folder is not there, and the checkpoint has its high watermark {mark}: the broker begins an"
                 " empty log, unless the partition was deleted or moved to another log dir"
             )
             repair = "bring the folder back, or look whether the partition is still assigned to this broker"
             yield StartEffect(BEGINS_EMPTY, str(path / f"{topic}-{partition}"), why, repair)
+
+
+def without_moved(dirs: Sequence[ScannedDir]) -> tuple[ScannedDir, ...]:
+    """The dirs without the partitions that were missed in one of them and lie in another one of the same node."""
+    live: dict[int, set[str]] = {}
+    for found in dirs:
+        live.setdefault(found.node_id, set()).update(log.folder for log in found.logs if log.kind == LIVE)
+    return tuple(
+        found._replace(
+            at_start=tuple(
+                effect
+                for effect in found.at_start
+                if effect.effect != BEGINS_EMPTY or Path(effect.where).name not in live[found.node_id]
+            )
+        )
+        for found in dirs
+    )
 
 
 def effects_together(dirs: Sequence[ScannedDir]) -> tuple[StartEffect, ...]:
@@ -407,11 +425,31 @@ def _of_one_node(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
             yield StartEffect(ENDS, ", ".join(paths), why, "give the broker only one of them")
     for places in _several(dirs, LIVE):
         yield _two_metadata_logs(places) if places[0][1].topic == METADATA_TOPIC else _twice(places)
+    yield from _lone_strays(dirs)
     for places in _several(dirs, FUTURE):
         copies = ", ".join(f"{path}/{log.folder}" for path, log in places)
         of = f"{places[0][1].topic}-{places[0][1].partition}"
         why = f"{len(places)} folders are copies of {of} for a move between log dirs"
         yield StartEffect(ENDS, copies, why, "move all but one out of the log dirs")
+
+
+def _lone_strays(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
+    """Of strays without a log of the same partition beside them (LogManager.getOrCreateLog makes one)."""
+    beside = {(log.topic, log.partition) for one in dirs for log in one.logs if log.kind in (LIVE, FUTURE)}
+    for one in dirs:
+        for log in one.logs:
+            if log.kind != STRAY or not log.size or (log.topic, log.partition) in beside:
+                continue
+            name = f"{log.topic}-{log.partition}"
+            why = (
+                f"it was set aside, and the broker has no other log of {name}: if the partition is still assigned"
+                " to it, it begins an empty one, and may lead it"
+            )
+            repair = (
+                f"if it is still assigned, rename the folder to {name}; it needs a partition.metadata with the"
+                " topic's id. If it is not, nothing is to be done: Kafka leaves the folder alone"
+            )
+            yield StartEffect(BEGINS_EMPTY, str(Path(one.path, log.folder)), why, repair)
 
 
 def same_batches_to(first: Path, second: Path) -> tuple[int | None, int]:

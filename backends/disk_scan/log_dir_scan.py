@@ -16,6 +16,7 @@ from backends.disk_scan.broker_start import (
     not_listed,
     same_batches_to,
     unread_properties,
+    without_moved,
 )
 from backends.disk_scan.checkpoint_files import (
     CheckpointError,
@@ -32,6 +33,7 @@ from backends.disk_scan.partition_scan import (
 )
 from backends.disk_scan.scan_values import (
     DIR_OFFLINE,
+    FUTURE,
     LIVE,
     DiskScan,
     ScanDepth,
@@ -54,7 +56,7 @@ def scan_log_dirs(
     progress: Callable[[int, int], None] | None = None,
 ) -> DiskScan:
     """Every dir, in the order given; what cannot be read is in the values. Opens files for reading only."""
-    dirs = tuple(_scan_dir(Path(path).absolute(), depth, progress) for path in paths)
+    dirs = without_moved(tuple(_scan_dir(Path(path).absolute(), depth, progress) for path in paths))
     return DiskScan(host, now_ms, depth.checksums, dirs, effects_together(dirs), _metadata_batches(dirs))
 
 
@@ -112,8 +114,9 @@ def _scan_dir(path: Path, depth: ScanDepth, progress: Callable[[int, int], None]
         *dir_effects(path, subdirectories, properties, names_of_folders, read=not problems),
     ]
     checkpoints = _Checkpoints(path, remarks, at_start)
-    live = {(folder.topic, folder.partition) for folder in folders if folder.kind == LIVE}
-    at_start += missing_folders(path, checkpoints.high_watermarks, live)
+    # A -delete folder tells that the replica was deleted, and a stray is named itself.
+    there = {(folder.topic, folder.partition) for folder in folders if folder.kind != FUTURE}
+    at_start += missing_folders(path, checkpoints.high_watermarks, there)
     properties = properties or {}
     clean = ".kafka_cleanshutdown" in names
     logs: list[ScannedLog] = []

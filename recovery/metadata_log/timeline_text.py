@@ -174,12 +174,11 @@ def _new_log_dirs(row: HistoryRow, now: tuple[str, ...], history: MetadataHistor
 
 def _registered(broker: RegisterBrokerRecord, new: int) -> str:
     rack = f", rack {broker.rack}" if broker.rack else ""
-    # The id of a log dir is in its meta.properties: one that is new was put in, or formatted, since.
-    disks = (
-        f", with {'a NEW log dir' if new == 1 else f'{new} NEW log dirs'}: replaced or formatted"
-        if new
-        else ""
-    )
+    # The id of a log dir is in its meta.properties: a broker that finds none there writes a new one.
+    disks = ""
+    if new:
+        ids = "a NEW directory id" if new == 1 else f"{new} NEW directory ids"
+        disks = f", with {ids}: its disk was replaced or formatted, or meta.properties lost the id"
     return f"broker {broker.broker} registered with broker epoch {broker.broker_epoch}{rack}{disks}"
 
 

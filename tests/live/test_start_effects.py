@@ -207,6 +207,25 @@ def offline(cluster: KafkaCluster, node: Node) -> bool:
     )
 
 
+def test_an_empty_log_begins_beside_a_lone_stray_of_a_partition_that_is_assigned(
+    cluster: KafkaCluster, node: Node
+) -> None:
+    lost, kept = replicas(node)[:2]
+    for folder in (lost, kept):
+        folder.rename(node.log_dirs[1] / f"{folder.name}.{LOST}-stray")
+    assert {(one.effect, Path(one.where).name) for one in effects(node)} == {
+        (BEGINS_EMPTY, f"{folder.name}.{LOST}-stray") for folder in (lost, kept)
+    }
+    # Its repair.
+    (node.log_dirs[1] / f"{kept.name}.{LOST}-stray").rename(kept)
+    node.start()
+    cluster.metadata.wait_live([1])
+    numbers = [int(folder.name.rpartition("-")[2]) for folder in (lost, kept)]
+    for number in numbers:
+        cluster.metadata.wait_leader(TOPIC, number, 1)
+    assert [len(cluster.client.consume(TOPIC, number)) for number in numbers] == [0, RECORDS]
+
+
 def test_what_the_broker_deletes_cuts_and_sets_aside(cluster: KafkaCluster, node: Node) -> None:
     """One start shows them all. A -delete folder that was renamed to end in -stray stays, as its repair says."""
     stray, cut, behind, swept = replicas(node)[:4]
@@ -238,6 +257,7 @@ def test_what_the_broker_deletes_cuts_and_sets_aside(cluster: KafkaCluster, node
         (CUT_OFF, behind.name),
         (DELETES, swept_segment.name),
         (DELETES, deleted.name),
+        (BEGINS_EMPTY, renamed.name),  # of a topic that does not exist
     }
     (why,) = (one.why for one in effects(node) if one.where == str(deleted))
     assert f"offsets 0 to {RECORDS - 1} of gone-7" in why

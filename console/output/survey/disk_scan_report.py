@@ -211,7 +211,7 @@ def advice_lines(scan: DiskScan) -> Iterator[str]:
         yield (
             f"Before broker {node} is started, look whether {counted(len(broken), 'partition')} without a folder"
             " (above) are still assigned to it: if so, it begins an empty log there. A partition that was deleted"
-            " or moved to another log dir needs nothing."
+            " or moved away needs nothing."
         )
     elif broken:
         what = "ends at its start" if ends else "does not serve all of it"

@@ -255,5 +255,8 @@ def test_a_broker_that_was_elected_with_an_empty_disk_leaves_groups_to_be_looked
 def test_the_timeline_tells_a_log_dir_that_was_replaced(call: Caller) -> None:
     Path("redisk.yaml").write_text(EMPTY_DISK.replace("{count: 3}", "{count: 3, log_dirs: 2}"))
     told = call("ktriage", "timeline", "--simulate", "redisk.yaml").out
-    assert "broker 3 registered with broker epoch 5, with a NEW log dir: replaced or formatted" in told
-    assert told.count("NEW log dir") == 1, "1 came back with its own"
+    assert (
+        "broker 3 registered with broker epoch 5, with a NEW directory id: its disk was replaced or" in told
+    )
+    assert "formatted, or meta.properties lost the id" in told
+    assert told.count("NEW directory id") == 1, "1 came back with its own"

@@ -27,11 +27,13 @@ from backends.disk_scan.scan_values import (
 from console.disk_evidence_files import read_disk_evidence
 from console.output.survey.disk_scan_report import advice_lines
 from console.output.survey.survey_report import disk_start_lines
-from recovery.model import Lineage, TopicPartition
+from recovery.disk_evidence import with_disks
+from recovery.model import Lineage, Standing, TopicPartition
 from tests.command_server import Ended
 from tests.unit.cli.command_process import invoke
 from tests.unit.disk_scan.log_dirs import CLUSTER, DIRECTORY, TOPIC_ID, add_partition, log_dir, write_offsets
 from tests.unit.log_segments.segments import batch, old_message
+from tests.unit.recovery.surveys import SILENT, log, survey
 
 
 def data(path: Path, node: int = 3) -> Path:
@@ -243,6 +245,38 @@ def test_a_partition_without_a_folder_is_looked_at_and_does_not_forbid_the_start
     assert "Do not start" not in advised and "Try first" not in advised
 
 
+def test_a_partition_in_the_other_log_dir_or_being_deleted_is_not_missed(tmp_path: Path) -> None:
+    first, second = data(tmp_path / "a"), log_dir(tmp_path / "b")
+    text = (second / "meta.properties").read_text().replace(DIRECTORY, "bBgYEsQI1_LYj4bkgJZzHg")
+    (second / "meta.properties").write_text(text)
+    write_offsets(second, "replication-offset-checkpoint", {"orders 0": 100, "gone 3": 40})
+    assert [Path(one.where).name for one in scan(first, second).at_start] == ["gone-3"]
+    assert [Path(one.where).name for one in scan(second).at_start] == ["gone-3", "orders-0"]
+    add_partition(second, f"gone-3.{'0' * 32}-delete", {0: batch(0, 40)})
+    assert [one.effect for one in scan(first, second).at_start] == [DELETES]
+
+
+def test_a_stray_without_a_log_beside_it_is_named_and_counts_where_it_is_still_assigned(
+    tmp_path: Path,
+) -> None:
+    path = data(tmp_path / "data")
+    stray = path / f"orders-0.{'0' * 32}-stray"
+    (path / "orders-0").rename(stray)
+    (effect,) = scan(path).at_start
+    assert (effect.effect, effect.where) == (BEGINS_EMPTY, str(stray))
+    assert "rename the folder to orders-0" in effect.repair
+    file = tmp_path / "broker-3.json"
+    file.write_text("".join(scan_lines(scan(path))))
+    reading = read_disk_evidence([file])
+    for topic, repaired in (("orders", True), ("payments", False)):
+        asked = survey({1: log((0, 0, 90)), 3: SILENT}, isr=(3,), standings={3: Standing.FENCED})
+        asked = asked._replace(state=asked.state._replace(topic=topic))
+        ((found,), _) = with_disks([asked], reading, {})
+        assert [one.disk_to_repair for one in found.replicas] == [False, repaired]
+    add_partition(path, "orders-0", {0: batch(0, 20)})
+    assert scan(path).at_start == ()
+
+
 def test_a_dir_without_its_id_is_named(tmp_path: Path) -> None:
     path = data(tmp_path / "data")
     text = (path / "meta.properties").read_text()
@@ -284,7 +318,8 @@ def test_folders_are_named_as_kafka_reads_names(tmp_path: Path) -> None:
     """``UnifiedLog.parseTopicPartitionName`` takes any topic name, and any id before the mark."""
     path = data(tmp_path / "data")
     add_partition(path, "two words-3", {0: batch(0, 5)})
-    add_partition(path, "gone-7.abc-stray", {0: batch(0, 5)})
+    for name in ("gone-7", "gone-7.abc-stray"):
+        add_partition(path, name, {0: batch(0, 5)})
     assert scan(path).at_start == ()
     (path / "gone-7-stray").mkdir()
     (effect,) = scan(path).at_start
