@@ -10,7 +10,7 @@ from recovery.model import Broker, PartitionState, TopicPartition
 from recovery.wording.quantity_text import counted, some_of
 
 
-class ClusterReading(NamedTuple):
+class WatchedState(NamedTuple):
     """``up`` are the registered brokers that are not fenced. ``leaders`` is -1 for a partition without one.
     ``registered`` is None where the release lists no fenced brokers.
     """
@@ -39,15 +39,15 @@ class ClusterChange(NamedTuple):
     broker: int | None = None
 
 
-def reading(brokers: Collection[Broker], states: Iterable[PartitionState]) -> ClusterReading:
+def watched_state(brokers: Collection[Broker], states: Iterable[PartitionState]) -> WatchedState:
     """A broker that the cluster lists without saying whether it is fenced (before 4.0) is up."""
     up = frozenset(broker.id for broker in brokers if not broker.fenced)
     known = all(broker.fenced is not None for broker in brokers)
     registered = frozenset(broker.id for broker in brokers) if known else None
-    return ClusterReading(up, {state.tp: state.leader for state in states}, registered)
+    return WatchedState(up, {state.tp: state.leader for state in states}, registered)
 
 
-def cluster_changes(before: ClusterReading, after: ClusterReading) -> tuple[ClusterChange, ...]:
+def cluster_changes(before: WatchedState, after: WatchedState) -> tuple[ClusterChange, ...]:
     """The worst first. Partitions that only one of the readings has were created, deleted, or not seen once."""
     found: dict[ClusterChangeKind, list[TopicPartition]] = {}
     for tp, leader in after.leaders.items():
@@ -71,7 +71,7 @@ def cluster_changes(before: ClusterReading, after: ClusterReading) -> tuple[Clus
     return tuple(sorted(changes, key=lambda change: order.index(change.kind)))
 
 
-def cluster_change_text(change: ClusterChange, after: ClusterReading) -> str:
+def cluster_change_text(change: ClusterChange, after: WatchedState) -> str:
     """One line; for a single partition with its leader."""
     if change.broker is not None:
         up = change.kind is ClusterChangeKind.BROKER_BACK

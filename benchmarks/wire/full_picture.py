@@ -20,7 +20,8 @@ from backends.live.client.settings import ClientSettings
 from backends.live.connections.transport import Transport
 from benchmarks.wire.recording import Answer
 from console.cli.gc_tuning import collect_seldom
-from console.operations.survey.overview import Overview, overview
+from console.operations.survey.cluster_reading import ClusterReading
+from console.operations.survey.read_cluster import read_cluster
 from console.output.survey.overview_report import overview_lines
 from recovery.model import Lineage, ReplicaLog
 
@@ -61,11 +62,11 @@ class AnswerRecorder:
         answer.write(self._file)
 
 
-async def take_overview(bootstrap: str, overviews: list[Overview]) -> None:
+async def take_overview(bootstrap: str, overviews: list[ClusterReading]) -> None:
     """Appends to ``overviews``: asyncio.run makes a repr of a returned value, which takes seconds here."""
     backend = LiveBackend(ClientSettings(parse_addresses(bootstrap)))
     try:
-        overviews.append(await overview(backend, DURATION, time.time()))
+        overviews.append(await read_cluster(backend, DURATION, time.time()))
     finally:
         await backend.close()
 
@@ -79,7 +80,7 @@ def main(bootstrap: str, partitions: int, recording: str = "") -> int:
         if recording:
             AnswerRecorder(stack.enter_context(Path(recording).open("wb"))).install()
         began = time.monotonic()
-        overviews: list[Overview] = []
+        overviews: list[ClusterReading] = []
         asyncio.run(take_overview(bootstrap, overviews))
         (view,) = overviews
         *_, _last = overview_lines(view, ROWS, time.time())

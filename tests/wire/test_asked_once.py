@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from backends.simulator.served.api_versions import Api
 from console.operations.elections.partition_selection import Selection, Which
-from console.operations.survey.partition_picture import Depths, examine
+from console.operations.survey.read_cluster import Depths, read_selected
 from tests.wire.response_faults import HIDDEN, served_backend
 
 
@@ -26,7 +26,7 @@ async def test_a_broker_lists_its_log_dirs_once_for_the_partitions_the_health_an
         for broker in (1, 2, 4):
             on.tamper(broker, counting(broker))
         info = await on.backend.cluster()
-        picture = await examine(on.backend, info, Selection(which=Which.OFFLINE), Depths(), health=True)
-    assert picture.surveys and picture.health is not None
-    assert set(picture.log_dirs) >= {1, 2, 4}
+        reading = await read_selected(on.backend, info, Selection(which=Which.OFFLINE), Depths(), health=True)
+    assert reading.surveys and reading.health is not None
+    assert set(reading.log_dirs) >= {1, 2, 4}
     assert asked == {1: 1, 2: 1, 4: 1}

@@ -11,7 +11,8 @@ from backends.base.protocol import Progress
 from console.app.session.session import Session
 from console.operations.history.incident import Incident, IncidentSources, collect_for_handover
 from console.operations.history.plan_transactions import read_plan_transactions
-from console.operations.survey.overview import Overview, overview
+from console.operations.survey.cluster_reading import ClusterReading
+from console.operations.survey.read_cluster import read_cluster
 from console.output.incident.handover_report import handover_blocks
 from console.output.incident.report_markdown import plain_lines
 from console.provenance import made_by, now
@@ -26,10 +27,10 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
     """Reads the cluster and the journal."""
     at_ms = round(now().timestamp() * 1000)
     gaps = ["The metadata log was read only for how long partitions are offline (pane 7 shows the timeline)."]
-    present: Overview | None = None
+    present: ClusterReading | None = None
     try:
         present = await session.run(
-            lambda backend: overview(backend, ANSWERS_SECONDS, at_ms / 1000, progress)
+            lambda backend: read_cluster(backend, ANSWERS_SECONDS, at_ms / 1000, progress)
         )
     except BackendError as error:
         gaps.append(f"The cluster's present state was not read: {error}")

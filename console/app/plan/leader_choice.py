@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from backends.base.judged_partitions import judged
@@ -13,7 +14,6 @@ from console.app.session.view import JudgedSurvey, View
 from console.operations.elections.leader_choice import choose
 from console.operations.elections.partition_selection import Selection
 from console.operations.survey.compacted_log_batches import with_batches_read
-from console.operations.survey.partition_picture import Picture
 from console.operations.survey.record_times import with_times
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.loss import loss
@@ -102,20 +102,12 @@ async def choose_for(
     """The choice for each surveyed partition, with the times of the lost records. ``copy`` is a copied metadata
     log, for when the active controller's cannot be read.
     """
-    assert view.cluster is not None
+    seen = view.reading
+    assert seen is not None
     surveys = [view.surveys[tp] for tp in partitions if tp in view.surveys]
-    picture = Picture(
-        view.cluster,
-        await with_batches_read(backend, surveys, progress),
-        tuple(view.contacts.values()),
-        view.marks,
-        (),
-        False,
-        Selection(partitions=tuple(partitions)),
-        log_dirs=view.log_dirs or {},
-        failed_before=view.failed_before,
-    )
-    choices = await choose(backend, picture, header, importance, copy=copy)
+    chosen = Selection(partitions=tuple(partitions))
+    reading = replace(seen, surveys=await with_batches_read(backend, surveys, progress), selection=chosen)
+    choices = await choose(backend, reading, header, importance, copy=copy)
     return await _with_groups(backend, choices.plan, progress)
 
 

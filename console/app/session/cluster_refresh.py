@@ -22,15 +22,15 @@ from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
 from console.last_healthy import recall
 from console.operations.rescue.unread_disks import open_disks, states_of
-from console.operations.survey.acknowledged_losses import refuse_other_cluster
-from console.operations.survey.cluster_health import Configs, HealthSources, cluster_health, topics_of
+from console.operations.survey.cluster_reading import Configs, cluster_health, topics_of, worst_contacts
+from console.operations.survey.copied_log import refuse_other_cluster
 from console.operations.survey.disk_evidence import registration_facts
 from console.operations.survey.log_dir_survey import failed_before
 from console.operations.survey.offline_times import OfflineTimesReader
-from console.operations.survey.partition_picture import may_be_under_min_isr
+from console.operations.survey.read_cluster import may_be_under_min_isr
 from console.operations.voters.quorum_state import lost
 from console.operations.voters.remembered_voters import MEMORY
-from recovery.acknowledged.disks_to_read import DisksToRead, away
+from recovery.acknowledged.disks_to_read import away
 from recovery.advice import first_steps, read_first
 from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.controller.rules import min_isr_from_config
@@ -44,7 +44,6 @@ from recovery.unread_disks import (
     UnreadDisk,
     UnreadDiskState,
     before_start,
-    by_broker,
     without_read,
 )
 
@@ -268,7 +267,7 @@ class ClusterRefresh:
         self, backend: Backend, states: Iterable[PartitionState], deep: TopicPartition | None
     ) -> tuple[tuple[Survey, ...], Mapping[int, Contact]]:
         surveys: list[Survey] = []
-        contacts: dict[int, Contact] = {}
+        contacts: list[Contact] = []
         wide = tuple(state for state in states if state.tp != deep)
         bottom = tuple(state for state in states if state.tp == deep)
         for asked, depth, dirs in ((wide, Depth.DIVERGENCE, False), (bottom, Depth.FULL, True)):
@@ -278,8 +277,9 @@ class ClusterRefresh:
                 )
                 result = await backend.survey(request)
                 surveys.extend(result.surveys)
-                contacts |= {contact.broker: contact for contact in result.contacts}
-        return self._with_disks(surveys), contacts
+                contacts.extend(result.contacts)
+        worst = {contact.broker: contact for contact in worst_contacts(contacts)}
+        return self._with_disks(surveys), worst
 
     def _with_disks(self, surveys: Sequence[Survey]) -> tuple[Survey, ...]:
         """Without the metadata log it is not known whether a broker came back since: no disk counts then."""
@@ -349,23 +349,11 @@ def _old_if_equal(old: T | None, new: T) -> T:
 
 def _health(view: View) -> ClusterHealth | None:
     """The health of the whole cluster, as far as it was read."""
-    if view.cluster is None or view.partitions is None:
+    reading = view.reading
+    if reading is None:
         return None
     led = (state for state in view.troubled if not state.offline)
-    return cluster_health(
-        HealthSources(
-            view.cluster,
-            view.partitions,
-            {broker: contact.problem for broker, contact in view.contacts.items()},
-            view.log_dirs or {},
-            view.quorum,
-            view.configs,
-            under_min_isr=sum(_under_min_isr(state, view.configs) for state in led),
-            unread=DisksToRead() if view.disks is None else view.disks.unread,
-            to_read=tuple(by_broker(before_start(view.unread_disks))),
-            failed_before=view.failed_before,
-        )
-    )
+    return cluster_health(reading, sum(_under_min_isr(state, view.configs) for state in led))
 
 
 def _under_min_isr(state: PartitionState, configs: Configs) -> bool:

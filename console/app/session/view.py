@@ -31,6 +31,7 @@ from recovery.unread_disks import UnreadDisk, UnreadDiskState
 if TYPE_CHECKING:
     from console.journal.run_records import ClusterMarks
     from console.operations.rescue.unread_disks import OpenDisks
+    from console.operations.survey.cluster_reading import ClusterReading
 
 
 class Link(StrEnum):
@@ -136,6 +137,29 @@ class View:
     @property
     def cluster_id(self) -> str:
         return "" if self.cluster is None else self.cluster.cluster_id
+
+    @property
+    def reading(self) -> ClusterReading | None:
+        """As one reading, as far as it was read; None before the partitions were."""
+        # Not before the first frame.
+        from console.operations.survey.cluster_reading import ClusterReading  # noqa: PLC0415
+
+        if self.cluster is None or self.partitions is None:
+            return None
+        lost = self.quorum if isinstance(self.quorum, QuorumWithoutLeader) else None
+        return ClusterReading(
+            self.cluster,
+            self.partitions,
+            tuple(self.surveys.values()),
+            tuple(self.contacts.values()),
+            configs=self.configs,
+            log_dirs=self.log_dirs or {},
+            failed_before=self.failed_before,
+            quorum=None if isinstance(self.quorum, QuorumWithoutLeader) else self.quorum,
+            lost=lost,
+            unread=DisksToRead() if self.disks is None else self.disks.unread,
+            disks=self.unread_disks,
+        )
 
     @property
     def cluster_marks(self) -> ClusterMarks:

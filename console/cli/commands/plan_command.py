@@ -82,7 +82,7 @@ def plan(
     from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
     from console.cli.recovery.recover_partitions import Report, choose_leaders  # noqa: PLC0415  # not for --help
     from console.operations.elections.recover_partitions import ChoiceOptions  # noqa: PLC0415
-    from console.operations.survey.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
+    from console.operations.survey.copied_log import read_metadata_dir  # noqa: PLC0415
 
     chosen_by = words(topic, partition, path_to_json_file)
     disks, copy = read_evidence(evidence, ranking), read_metadata_dir(metadata_dir)

@@ -122,7 +122,7 @@ def recover(
     from console.cli.recovery import recover_partitions  # noqa: PLC0415
     from console.operations.elections.preserved_logs import brokers_to_keep  # noqa: PLC0415
     from console.operations.elections.recover_partitions import ChoiceOptions, RecoverPartitions  # noqa: PLC0415
-    from console.operations.survey.acknowledged_losses import read_metadata_dir  # noqa: PLC0415
+    from console.operations.survey.copied_log import read_metadata_dir  # noqa: PLC0415
 
     disks, copy = read_evidence(evidence, ranking), read_metadata_dir(metadata_dir)
     options = ChoiceOptions(

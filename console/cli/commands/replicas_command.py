@@ -77,9 +77,10 @@ def replicas(
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
     from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
-    from console.operations.survey.acknowledged_losses import read_metadata_dir, with_verdicts  # noqa: PLC0415
+    from console.operations.survey.cluster_reading import ClusterReading  # noqa: PLC0415
+    from console.operations.survey.copied_log import read_metadata_dir  # noqa: PLC0415
     from console.operations.survey.disk_evidence import with_evidence  # noqa: PLC0415
-    from console.operations.survey.partition_picture import Depths, Picture, examine  # noqa: PLC0415
+    from console.operations.survey.read_cluster import Depths, read_selected, with_verdicts  # noqa: PLC0415
     from console.output.survey.survey_report import picture_document, picture_lines  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
@@ -90,25 +91,25 @@ def replicas(
     disks = read_evidence(evidence)
     copy = read_metadata_dir(metadata_dir)
 
-    async def job(backend: Backend, _stop: object) -> Picture:
+    async def job(backend: Backend, _stop: object) -> ClusterReading:
         cluster = await backend.open()
         asked = Depths(recovery_duration_ms / 1000, depth, picture_wait=PICTURE_WAIT)
-        picture = await examine(backend, cluster, chosen, asked, run.screen.progress, health=True)
-        picture = await with_evidence(backend, picture, disks)
-        return await with_verdicts(backend, picture, copy, now=time.time())
+        reading = await read_selected(backend, cluster, chosen, asked, run.screen.progress, health=True)
+        reading = await with_evidence(backend, reading, disks)
+        return await with_verdicts(backend, reading, copy, now=time.time())
 
-    picture = run.read(job)
+    reading = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows
-    lines = picture_lines(picture, limit, run.target.importance, explain=explain)
-    run.screen.out(picture_document(picture, explain=explain) if run.json else lines)
-    states = [survey.state for survey in picture.surveys]
-    present = PresentCluster(picture.cluster, states, picture.cluster_marks)
-    if not remind(run, picture.cluster.cluster_id, present) and any(s.state.offline for s in picture.surveys):
+    lines = picture_lines(reading, limit, run.target.importance, explain=explain)
+    run.screen.out(picture_document(reading, explain=explain) if run.json else lines)
+    states = [survey.state for survey in reading.surveys]
+    present = PresentCluster(reading.cluster, states, reading.cluster_marks)
+    if not remind(run, reading.cluster.cluster_id, present) and any(s.state.offline for s in reading.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
-    for tp, why in picture.missing.items():
+    for tp, why in reading.selected.missing.items():
         run.screen.say(f"not shown: {tp}: {printable(why)}")
-    unseen = bool(picture.missing) or picture.may_hide_partitions
-    partly = unseen or picture.stale or (under_min_isr and picture.unsure)
+    unseen = bool(reading.selected.missing) or reading.may_hide_partitions
+    partly = unseen or reading.stale or (under_min_isr and reading.unsure)
     return Status.PARTLY if partly else Status.DONE
 
 

@@ -28,29 +28,30 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
       ktriage status --cluster production --rows 0
       ktriage status --cluster production --output json | jq .counts
     """
-    from console.operations.survey.overview import Overview, not_asked, overview  # noqa: PLC0415  # not for --help
+    from console.operations.survey.cluster_reading import ClusterReading, not_answered  # noqa: PLC0415
+    from console.operations.survey.read_cluster import read_cluster  # noqa: PLC0415  # not for --help
     from console.output.survey.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from recovery.cluster_health import QuorumState  # noqa: PLC0415
     from recovery.unread_disks import before_start, by_broker, still_to_read  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
-    async def job(backend: Backend, _stop: object) -> Overview:
-        return await overview(backend, recovery_duration_ms / 1000, now, run.screen.progress)
+    async def job(backend: Backend, _stop: object) -> ClusterReading:
+        return await read_cluster(backend, recovery_duration_ms / 1000, now, run.screen.progress)
 
     now = time.time()
     view = run.read(job)
     # A reading may take half a minute; a simulation's time stands still meanwhile.
     until = now if run.target.kind == "simulated" else time.time()
-    resumes = resumes_first(view.cluster.cluster_id, view.marks)
+    resumes = resumes_first(view.cluster.cluster_id, view.cluster_marks)
     lines = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
     run.screen.out(overview_document(view) if run.json else lines)
-    missing = not_asked(view)
+    missing = not_answered(view)
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")
     health = view.health
     quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
     in_steps = before_start(view.disks) if view.health.current else ()
-    present = PresentCluster(view.cluster, view.partitions.states, view.marks, in_steps, view.disks)
+    present = PresentCluster(view.cluster, view.partitions.states, view.cluster_marks, in_steps, view.disks)
     to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
     if not remind(run, view.cluster.cluster_id, present):
         if health.quorum.state in quorum_first:

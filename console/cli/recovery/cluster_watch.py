@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from backends.base.answers import Contact
 from backends.base.check_report import CheckReport
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
@@ -14,12 +15,12 @@ from console.journal.state_access import why_unusable
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import WatchReport, watch
 from console.operations.rescue.unread_disks import open_disks
-from console.operations.survey.cluster_health import read_health
 from console.operations.survey.evidence_sources import FurtherSource, evidence_sources
+from console.operations.survey.read_cluster import read_health
 from console.output.json_document import one_line
 from console.output.survey.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
-from recovery.cluster_changes import ClusterChangeKind, ClusterReading
+from recovery.cluster_changes import ClusterChangeKind, WatchedState
 from recovery.cluster_health import ClusterHealth
 from recovery.model import NO_LEADER, TopicPartition
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
@@ -35,9 +36,9 @@ def check_cluster(run: Run) -> int:
     ) -> tuple[CheckReport, ClusterHealth, tuple[FurtherSource, ...]]:
         await backend.open()
         report = await backend.check()
-        problems = {reach.broker: reach.problem for reach in report.reach}
-        health = await read_health(backend, report.cluster, problems)
-        return report, health, await evidence_sources(backend)
+        reached = tuple(Contact(one.broker, one.address, one.problem, 0.0, "") for one in report.reach)
+        reading = await read_health(backend, report.cluster, reached)
+        return report, reading.health, await evidence_sources(backend)
 
     checked, health, sources = run.read(job)
     form = checked_document if run.json else checked_lines
@@ -57,12 +58,12 @@ class WaitGoal(NamedTuple):
     brokers: frozenset[int]
     online: bool
 
-    def reached(self, reading: ClusterReading) -> bool:
+    def reached(self, reading: WatchedState) -> bool:
         if not self.brokers and not self.online:
             return False
         return self.brokers <= reading.up and not (self.online and -1 in reading.leaders.values())
 
-    def outlook(self, reading: ClusterReading) -> str:
+    def outlook(self, reading: WatchedState) -> str:
         """What there is now, and what is waited for, in one line."""
         offline = sum(1 for leader in reading.leaders.values() if leader < 0)
         unknown = frozenset() if reading.registered is None else self.brokers - reading.registered

@@ -24,7 +24,8 @@ from console.operations.history.incident import (
 from console.operations.history.own_changes import OwnChanges, own_changes
 from console.operations.history.plan_transactions import read_plan_transactions
 from console.operations.history.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
-from console.operations.survey.overview import Overview, overview
+from console.operations.survey.cluster_reading import ClusterReading
+from console.operations.survey.read_cluster import read_cluster
 from console.output.incident.handover_report import handover_blocks
 from console.output.incident.incident_json import report_document
 from console.output.incident.incident_report import report_blocks
@@ -126,14 +127,14 @@ def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
     return IncidentSources(cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found))
 
 
-def _present_state(run: Run, problems: list[str]) -> Overview | None:
+def _present_state(run: Run, problems: list[str]) -> ClusterReading | None:
     """The cluster as it is now; None where no broker is named or answers."""
     if run.named is None or run.named.kind == "controllers":
         problems.append("The cluster's present state was not read: no broker was named.")
         return None
 
-    async def job(backend: Backend, _stop: StopRequest) -> Overview:
-        return await overview(backend, ANSWERS_SECONDS, time.time(), run.screen.progress)
+    async def job(backend: Backend, _stop: StopRequest) -> ClusterReading:
+        return await read_cluster(backend, ANSWERS_SECONDS, time.time(), run.screen.progress)
 
     try:
         return run.read(job)
@@ -142,7 +143,7 @@ def _present_state(run: Run, problems: list[str]) -> Overview | None:
         return None
 
 
-def _named_by(now: Overview | None, plans: Sequence[Path]) -> str:
+def _named_by(now: ClusterReading | None, plans: Sequence[Path]) -> str:
     if now is not None:
         return now.cluster.cluster_id
     for path in plans:

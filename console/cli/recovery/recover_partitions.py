@@ -24,7 +24,7 @@ from console.operations.elections.recover_partitions import (
     Recovery,
     survey_and_choose,
 )
-from console.operations.survey.partition_picture import Picture
+from console.operations.survey.cluster_reading import ClusterReading
 from console.output.plan.recovery_report import (
     chosen_lines,
     election_document,
@@ -113,31 +113,31 @@ def choose_leaders(
     failures = recovery.failures if dry_run or file is not None else ()
     if not run.screen.interactive:
         run.screen.say(*_not_chosen(failures, report.rows))
-    picture = choices.picture
-    _say_hidden(run, picture)
+    reading = choices.reading
+    _say_hidden(run, reading)
     if file is not None and written is None:
-        offline = any(survey.state.offline for survey in picture.surveys)
+        offline = any(survey.state.offline for survey in reading.surveys)
         none = (
-            f"{stale_reason(picture.health)}, so it is not known which partitions are offline"
-            if picture.health is not None and picture.stale
+            f"{stale_reason(reading.health)}, so it is not known which partitions are offline"
+            if reading.stale
             else "nothing that may be seen is offline"
-            if picture.may_hide_partitions
+            if reading.may_hide_partitions
             else "nothing is offline"
         )
         why = "with this strategy no leader is elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
-    shown_before = () if picture.stale else choices.recorded
-    states = [survey.state for survey in picture.surveys]
-    present = PresentCluster(picture.cluster, states, picture.cluster_marks, shown_before)
-    if not remind(run, picture.cluster.cluster_id, present):
+    shown_before = () if reading.stale else choices.recorded
+    states = [survey.state for survey in reading.surveys]
+    present = PresentCluster(reading.cluster, states, reading.cluster_marks, shown_before)
+    if not remind(run, reading.cluster.cluster_id, present):
         _next_after_choice(run, options, choices, wanted=file, written=written)
-    return Status.PARTLY if failures or picture.may_hide_partitions or picture.stale else Status.DONE
+    return Status.PARTLY if failures or reading.may_hide_partitions or reading.stale else Status.DONE
 
 
-def _say_hidden(run: Run, picture: Picture) -> None:
+def _say_hidden(run: Run, reading: ClusterReading) -> None:
     """What was not seen. A person at a terminal has just read it in the report."""
     if run.json or not run.screen.interactive:
-        run.screen.say(*hidden_lines(picture))
+        run.screen.say(*hidden_lines(reading))
 
 
 def _not_chosen(failures: Sequence[RowFailure], rows: int) -> Iterator[str]:
@@ -211,8 +211,8 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
     else:
         run.screen.out(ended_lines(recovery, report.rows))
     run.screen.say(*map(str, recovery.failures))
-    picture = recovery.choices.picture
-    _say_hidden(run, picture)
+    reading = recovery.choices.reading
+    _say_hidden(run, reading)
     if recovery.elected is None and recovery.choices.next_choice is not None:
         run.screen.say(recovery.choices.next_choice.why)
     status = run.conclude(change.conclusion(recovery))

@@ -12,8 +12,8 @@ from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.operations.elections.election_batches import elects_natively
 from console.operations.rescue.unread_disks import open_disks, states_of
-from console.operations.survey.acknowledged_losses import with_verdicts
-from console.operations.survey.partition_picture import Picture
+from console.operations.survey.cluster_reading import ClusterReading
+from console.operations.survey.read_cluster import with_verdicts
 from console.operations.survey.record_times import with_times
 from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.acknowledged.verdict import PartitionVerdicts
@@ -51,14 +51,14 @@ class NextChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A picture with the choice for each of its partitions, the most important first, and the plan made of them.
+    """A reading with the choice for each of its partitions, the most important first, and the plan made of them.
 
     ``steps`` are what to do first, whatever strategy the plan was made by. ``native``: the cluster elects
     designated leaders itself; asked only where a row has a successor. ``notes`` belong to the question, one line
     each.
     """
 
-    picture: Picture
+    reading: ClusterReading
     rows: tuple[LeaderChoice, ...]
     plan: Plan
     steps: tuple[FirstStep, ...]
@@ -78,7 +78,7 @@ class Choices:
         brokers: set[int] = set()
         ranking = self.plan.header.ranking
         for survey, decision in self.rows:
-            if not survey.state.offline or _settled(decision, self.picture.verdicts.get(survey.tp)):
+            if not survey.state.offline or _settled(decision, self.reading.verdicts.get(survey.tp)):
                 continue
             brokers.update(decision.waits_for)
             ranked = rank(survey, ranking)
@@ -97,9 +97,9 @@ class Choices:
     @property
     def next_choice(self) -> NextChoice | None:
         """How to go on where this strategy elects nobody; None: a leader is chosen, nothing is
-        offline, or the picture is old."""
+        offline, or the reading is old."""
         chosen = self.plan.header.strategy
-        if self.plan.rows or self.picture.stale or not any(row.survey.state.offline for row in self.rows):
+        if self.plan.rows or self.reading.stale or not any(row.survey.state.offline for row in self.rows):
             return None
         if chosen is not Strategy.BALANCED and self._elects(Strategy.BALANCED):
             return NextChoice(
@@ -114,7 +114,7 @@ class Choices:
         )
 
     def _elects(self, strategy: Strategy) -> bool:
-        ranking, verdicts = self.plan.header.ranking, self.picture.verdicts
+        ranking, verdicts = self.plan.header.ranking, self.reading.verdicts
         return any(
             decide(row.survey, ranking, strategy, verdicts.get(row.tp)).verdict is DecisionKind.ELECT
             for row in self.rows
@@ -170,12 +170,12 @@ def _steps(
     return first_steps([*read_first(unread, recorded), *found])
 
 
-def _recorded_disks(picture: Picture) -> tuple[UnreadDisk, ...]:
+def _recorded_disks(reading: ClusterReading) -> tuple[UnreadDisk, ...]:
     """By the journal, of brokers that the offline partitions may wait for: to be read before these are started."""
-    awaited = {replica.broker for s in picture.surveys if s.state.offline for replica in s.replicas}
-    disks = [one for one in open_disks(picture.cluster.cluster_id).disks if one.broker in awaited]
-    states = (*(survey.state for survey in picture.surveys), *picture.led_without)
-    return before_start(states_of(disks, picture.cluster, states)) if disks else ()
+    awaited = {replica.broker for s in reading.surveys if s.state.offline for replica in s.replicas}
+    disks = [one for one in open_disks(reading.cluster.cluster_id).disks if one.broker in awaited]
+    states = (*(survey.state for survey in reading.surveys), *reading.led_without)
+    return before_start(states_of(disks, reading.cluster, states)) if disks else ()
 
 
 def _in_ms(moments: Mapping[TopicPartition, float]) -> dict[TopicPartition, int]:
@@ -184,7 +184,7 @@ def _in_ms(moments: Mapping[TopicPartition, float]) -> dict[TopicPartition, int]
 
 async def choose(
     backend: Backend,
-    picture: Picture,
+    reading: ClusterReading,
     header: Header,
     importance: Importance = NO_TIERS,
     *,
@@ -196,16 +196,16 @@ async def choose(
     ``copy`` is used where the active controller's metadata log cannot be read. ``source`` may have read a part of
     it before.
     """
-    picture = await with_verdicts(backend, picture, copy, now=header.made_at.timestamp(), source=source)
-    rows = tuple(_decided(importance.ordered(picture.surveys), header, picture.verdicts))
-    since, already = map(_in_ms, (picture.offline_times.since, picture.offline_times.already))
-    plan = make_plan(header, rows, picture.marks, since, already)
-    missing = (NotElected(tp, DecisionKind.REFUSED, (), why) for tp, why in picture.missing.items())
+    reading = await with_verdicts(backend, reading, copy, now=header.made_at.timestamp(), source=source)
+    rows = tuple(_decided(importance.ordered(reading.surveys), header, reading.verdicts))
+    since, already = map(_in_ms, (reading.offline_times.since, reading.offline_times.already))
+    plan = make_plan(header, rows, reading.topic_marks, since, already)
+    missing = (NotElected(tp, DecisionKind.REFUSED, (), why) for tp, why in reading.selected.missing.items())
     plan = replace(plan, not_elected=(*plan.not_elected, *missing))
-    recorded = _recorded_disks(picture)
-    steps = _steps(rows, header, picture.unread, recorded)
-    if not picture.stale:  # without a quorum nobody can be elected
+    recorded = _recorded_disks(reading)
+    steps = _steps(rows, header, reading.unread, recorded)
+    if not reading.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))
     native = await elects_natively(backend, plan)
-    timed = await with_times(backend, plan, picture.surveys)
-    return Choices(picture, rows, timed, steps, native, recorded=recorded)
+    timed = await with_times(backend, plan, reading.surveys)
+    return Choices(reading, rows, timed, steps, native, recorded=recorded)

@@ -15,7 +15,7 @@ from backends.base.protocol import Backend, Progress
 from console.errors import InputError
 from console.operations.elections.election_batches import described, elects_natively, surveyed
 from console.operations.elections.partition_selection import Selection
-from console.operations.survey.partition_picture import Depths, examine
+from console.operations.survey.read_cluster import Depths, read_selected
 from recovery.log_preservation import KeepPlan
 from recovery.model import Survey, TopicPartition, Why
 from recovery.plan.compare import compare
@@ -153,10 +153,10 @@ async def ask_afresh(
     Raises InputError where that leaves none.
     """
     selection = Selection(partitions=tuple(row.tp for row in bare.rows), best_effort=True)
-    picture = await examine(backend, cluster, selection, Depths(seconds), progress)
-    misplaced = dict(misplaced_leaders(bare, picture.surveys))
+    reading = await read_selected(backend, cluster, selection, Depths(seconds), progress)
+    misplaced = dict(misplaced_leaders(bare, reading.surveys))
     placed = BarePlan(tuple(row for row in bare.rows if row.tp not in misplaced))
-    plan = plan_of_bare(header, placed, picture.surveys, picture.marks)
+    plan = plan_of_bare(header, placed, reading.surveys, reading.topic_marks)
     refused = (NotElected(tp, DecisionKind.REFUSED, (), why) for tp, why in misplaced.items())
     plan = replace(plan, not_elected=(*plan.not_elected, *refused))
     if not plan.rows and all(row.verdict is not DecisionKind.ALREADY_ONLINE for row in plan.not_elected):

@@ -40,7 +40,7 @@ from console.operations.rescue.rescue_first import (
 )
 from console.operations.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
 from console.operations.rescue.rescue_read import Rescued
-from console.operations.survey.partition_picture import Depths, examine, tasks
+from console.operations.survey.read_cluster import Depths, read_selected, tasks
 from console.paths import unused
 from console.plan_files import save_plan
 from console.provenance import plan_header
@@ -189,17 +189,17 @@ async def _chosen_once(
     source = MetadataLogSource()
     async with tasks() as group:
         # Most of the metadata log is read during the survey, and what is newer after it.
-        reading = group.create_task(source.read(cluster))
-        picture = await examine(cluster, info, options.selection, depths, progress, health=True)
-        if not any(survey.state.offline for survey in picture.surveys):
-            reading.cancel()
+        log_read = group.create_task(source.read(cluster))
+        reading = await read_selected(cluster, info, options.selection, depths, progress, health=True)
+        if not any(survey.state.offline for survey in reading.surveys):
+            log_read.cancel()
     if options.evidence:
         # Most recoveries have no disk, and none of the modules that judge one.
         from console.operations.survey.disk_evidence import with_evidence  # noqa: PLC0415
 
-        picture = await with_evidence(cluster, picture, options.evidence)
+        reading = await with_evidence(cluster, reading, options.evidence)
     header = plan_header(info.cluster_id, options.ranking, options.strategy, options.accepted)
-    return await choose(cluster, picture, header, options.importance, copy=options.copy, source=source)
+    return await choose(cluster, reading, header, options.importance, copy=options.copy, source=source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
 
     def conclusion(self, result: Recovery) -> Conclusion:
         unfinished = _unfinished(result)
-        partly = result.failures or result.choices.picture.may_hide_partitions
+        partly = result.failures or result.choices.reading.may_hide_partitions
         status = Status.STALE if result.stale else Status.PARTLY if partly else Status.DONE
         return Conclusion(status, result.counts, unfinished=unfinished, next=self._next(result))
 

@@ -10,10 +10,10 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Stop
 from recovery.cluster_changes import (
     ClusterChange,
-    ClusterReading,
+    WatchedState,
     cluster_change_text,
     cluster_changes,
-    reading,
+    watched_state,
 )
 
 READ_SECONDS = 60.0
@@ -28,7 +28,7 @@ class WatchReport(NamedTuple):
 
     text: str
     change: ClusterChange | None = None
-    reading: ClusterReading | None = None
+    reading: WatchedState | None = None
 
 
 async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[WatchReport]:
@@ -36,7 +36,7 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
 
     A cluster that cannot be asked is reported once; then the last reading stays until it answers again.
     """
-    before: ClusterReading | None = None
+    before: WatchedState | None = None
     problem = ""
     while not stop:
         try:
@@ -58,9 +58,9 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
         await _rest(interval, stop)
 
 
-async def _read(backend: Backend) -> ClusterReading:
+async def _read(backend: Backend) -> WatchedState:
     cluster = await backend.cluster()
-    return reading(cluster.brokers, (await backend.partitions()).states)
+    return watched_state(cluster.brokers, (await backend.partitions()).states)
 
 
 async def _rest(seconds: float, stop: Stop) -> None:

@@ -27,7 +27,7 @@ from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinish
 from console.journal.unread_disks import DISK_READ
 from console.operations.consumers.hanging_transactions import PartitionsTransactions
 from console.operations.history.timeline import TimelineSource
-from console.operations.survey.overview import Overview
+from console.operations.survey.cluster_reading import ClusterReading
 from console.plan_files import read, read_regular
 from console.rescue.manifest import BranchManifest, RescueHeader
 from console.rescue.rescued_branch import open_rescue
@@ -115,7 +115,7 @@ class IncidentSources:
     plans: tuple[Path, ...] = ()
     rescues: tuple[Path, ...] = ()
     timeline: TimelineSource | None = None
-    now: Overview | None = None
+    now: ClusterReading | None = None
     virtual: bool = False
     gaps: tuple[str, ...] = ()
 
@@ -174,7 +174,7 @@ def _of_this_cluster(
     """
     if sources.now is None:
         return sources, tuple(recorded)
-    own, others = of_other_clusters(recorded, sources.now.marks)
+    own, others = of_other_clusters(recorded, sources.now.cluster_marks)
     gaps = (f"{line[:1].upper()}{line[1:]}." for line in other_runs_lines(others))
     return replace(sources, gaps=(*sources.gaps, *gaps)), own
 

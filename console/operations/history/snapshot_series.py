@@ -21,7 +21,8 @@ from backends.base.answers import (
 from backends.base.errors import BackendError
 from backends.base.judged_partitions import elects_uncleanly
 from backends.base.protocol import Backend, Progress
-from console.operations.survey.partition_picture import tasks
+from console.operations.survey.cluster_reading import worst_contacts
+from console.operations.survey.read_cluster import tasks
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import is_recorded, last_known_id, newest_moment
 from pipeline.snapshot.observation import Observation, SnapshotKind
@@ -253,10 +254,9 @@ class Series:
         async with tasks() as group:
             configs = group.create_task(self._backend.topic_configs(topics))
             result = await self._backend.survey(request)
-        for contact in result.contacts:
-            # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
-            if contact.broker not in contacts or contact.problem is not None:
-                contacts[contact.broker] = contact
+        # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
+        worst = worst_contacts((*contacts.values(), *result.contacts))
+        contacts |= {contact.broker: contact for contact in worst}
         topic_configs = configs.result()
         return batch_of(
             result.surveys,

@@ -11,7 +11,7 @@ from backends.base.answers import ClusterInfo, LogDir, Partitions, Reassignment
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone
 from console.operations.elections.plan_file_checks import refuse_other_cluster
-from console.operations.survey.partition_picture import tasks
+from console.operations.survey.read_cluster import tasks
 from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.controller.rules import min_isr_from_config
 from recovery.heal_plan import BrokerRoom, DamagedPartition, HealPlan, heal_plan

@@ -1,4 +1,4 @@
-"""A picture with the logs of dead brokers, as their disks have them."""
+"""A reading with the logs of dead brokers, as their disks have them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.errors import InputError
-from console.operations.survey.partition_picture import Picture
+from console.operations.survey.cluster_reading import ClusterReading
 from recovery.disk_evidence import DiskReading, EvidenceUse, RegistrationFacts, with_disks
 from recovery.membership.directory_ids import directory_id
 from recovery.metadata_log.history import MetadataHistory
@@ -23,29 +23,31 @@ _SECONDS = 30.0
 
 def refuse_other_clusters(readings: Sequence[DiskReading], cluster_id: str) -> None:
     """Raises InputError where a disk belongs to another cluster."""
-    for reading in readings:
-        if reading.cluster_id != cluster_id:
+    for disk in readings:
+        if disk.cluster_id != cluster_id:
             raise InputError(
-                f"{reading.source}: is evidence of cluster {reading.cluster_id}; this one is {cluster_id}"
+                f"{disk.source}: is evidence of cluster {disk.cluster_id}; this one is {cluster_id}"
             )
 
 
-async def with_evidence(backend: Backend, picture: Picture, readings: tuple[DiskReading, ...]) -> Picture:
-    """The picture in which the disks count as answers. Raises InputError."""
+async def with_evidence(
+    backend: Backend, reading: ClusterReading, readings: tuple[DiskReading, ...]
+) -> ClusterReading:
+    """The reading in which the disks count as answers. Raises InputError."""
     if not readings:
-        return picture
-    refuse_other_clusters(readings, picture.cluster.cluster_id)
+        return reading
+    refuse_other_clusters(readings, reading.cluster.cluster_id)
     registrations, unchecked = await read_registrations(backend, readings)
-    surveys, refused = with_disks(picture.surveys, readings, registrations)
+    surveys, refused = with_disks(reading.surveys, readings, registrations)
     used = tuple(
         sum(
-            replica.broker == reading.broker and replica.disk_read_ms is not None
+            replica.broker == disk.broker and replica.disk_read_ms is not None
             for survey in surveys
             for replica in survey.replicas
         )
-        for reading in readings
+        for disk in readings
     )
-    return replace(picture, surveys=surveys, evidence=EvidenceUse(readings, used, refused, unchecked))
+    return replace(reading, surveys=surveys, evidence=EvidenceUse(readings, used, refused, unchecked))
 
 
 async def read_registrations(
@@ -70,7 +72,7 @@ def registration_facts(
     history: MetadataHistory, readings: Sequence[DiskReading]
 ) -> dict[int, RegistrationFacts]:
     """What the metadata log tells of the brokers whose disks were read."""
-    return {reading.broker: _facts(history, reading.broker) for reading in readings}
+    return {disk.broker: _facts(history, disk.broker) for disk in readings}
 
 
 def _facts(history: MetadataHistory, broker: int) -> RegistrationFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from backends.base.protocol import Backend
@@ -17,7 +17,7 @@ TIMED_ROWS = 200
 Times = Mapping[tuple[TopicPartition, Witness], tuple[int, int]]
 
 
-async def with_times(backend: Backend, plan: Plan, surveys: tuple[Survey, ...]) -> Plan:
+async def with_times(backend: Backend, plan: Plan, surveys: Sequence[Survey]) -> Plan:
     """The plan with timestamps in the losses of all candidates of its worst rows."""
     rows = {row.tp: row for row in worst(plan, TIMED_ROWS)}
     if not rows:

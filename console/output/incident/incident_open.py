@@ -14,7 +14,7 @@ from console.journal.unfinished_entries import HEAL
 from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import Incident
 from console.operations.replication.heal_survey import heal_command
-from console.operations.survey.overview import Overview
+from console.operations.survey.cluster_reading import ClusterReading
 from console.output.resume_report import open_lines
 from console.output.survey.overview_report import offline_lines
 from console.output.transactions_report import endings_text
@@ -96,7 +96,7 @@ def gap_lines(incident: Incident) -> Iterator[str]:
         yield from (f"Other transactions may hang, of {one.file.path}: {why}" for why in one.unread)
 
 
-def _offline_until(incident: Incident, now: Overview) -> float:
+def _offline_until(incident: Incident, now: ClusterReading) -> float:
     """Never before the reading: what is said to be a limit must not be shorter than the outage. Virtual time stands
     still meanwhile.
     """

@@ -116,13 +116,13 @@ def chosen_lines(choices: Choices, show: bool, rows: int, importance: Importance
     """The surveyed partitions and the choices; ``show``: every replica of the ``rows`` worst partitions, or
     of all (0).
     """
-    picture = choices.picture
-    yield from count_lines(picture)
+    reading = choices.reading
+    yield from count_lines(reading)
     if show:
-        yield from replica_lines(picture, rows, importance)
+        yield from replica_lines(reading, rows, importance)
     if choices.rows:
         yield ""
-        if not picture.stale:  # without a quorum nobody can be elected
+        if not reading.stale:  # without a quorum nobody can be elected
             yield from steps_lines(choices.steps)
         yield from plan_lines(choices.plan, rows, native=choices.native)
 
@@ -145,26 +145,28 @@ def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
 def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
     """``ktriage.recover/2``, and ``ktriage.elect/2`` of a longest-log election."""
     choices, elected = recovery.choices, recovery.elected
-    picture, plan = choices.picture, choices.plan
-    calls = {contact.broker: contact.call for contact in picture.contacts}
+    reading, plan = choices.reading, choices.plan
+    calls = {contact.broker: contact.call for contact in reading.contacts}
     fields: dict[str, object] = {
-        "cluster": cluster_json(picture.cluster),
+        "cluster": cluster_json(reading.cluster),
         "plan": plan_head(plan),
         "planFile": str(file) if file is not None else None,
-        "counts": {**survey_counts(picture), **summary_json(summarise(plan))},
-        "hiddenTopics": list(picture.hidden),
-        "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
-        "leadersNotTold": unreachable_leaders_json(picture),
-        "contacts": [contact_json(contact) for contact in picture.contacts],
-        "evidence": evidence_json(picture.evidence),
-        "copiedLog": copied_log_json(picture.copied_log),
+        "counts": {**survey_counts(reading), **summary_json(summarise(plan))},
+        "hiddenTopics": list(reading.selected.hidden),
+        "notCompared": None
+        if reading.selected.not_compared is None
+        else unknown_json(reading.selected.not_compared),
+        "leadersNotTold": unreachable_leaders_json(reading),
+        "contacts": [contact_json(contact) for contact in reading.contacts],
+        "evidence": evidence_json(reading.evidence),
+        "copiedLog": copied_log_json(reading.copied_log),
         "steps": steps_json(choices.steps),
         "partitions": [row_json(row) for row in plan.rows],
         "notElected": [not_elected_json(row) for row in plan.not_elected],
     }
     if show:
         fields["replicas"] = [
-            survey_json(survey, calls, picture.verdicts.get(survey.tp)) for survey in picture.surveys
+            survey_json(survey, calls, reading.verdicts.get(survey.tp)) for survey in reading.surveys
         ]
     if recovery.rescued is not None:
         fields["rescue"] = rescued_fields(recovery.rescued)

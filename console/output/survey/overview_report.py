@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from backends.base.answers import LogDir
+from console.operations.survey.cluster_reading import BrokerView, ClusterReading, not_answered
 from console.operations.survey.offline_times import OfflineTimes
-from console.operations.survey.overview import BrokerView, Overview, members_health, not_asked
 from console.output.json_document import document
 from console.output.plan.plan_json import steps_json
 from console.output.quorum.quorum_report import BRIEF, key_json, strength_json
@@ -41,7 +41,7 @@ AT_MOST = 8
 """Rows of each kind other than partitions: few, so that the overview fits on one screen."""
 
 
-def overview_counts(view: Overview) -> dict[str, int]:
+def overview_counts(view: ClusterReading) -> dict[str, int]:
     """The counts by their names in JSON."""
     brokers, found = view.brokers(), view.totals
     return {
@@ -61,7 +61,12 @@ def overview_counts(view: Overview) -> dict[str, int]:
 
 
 def overview_lines(
-    view: Overview, limit: int, now: float, importance: Importance = NO_TIERS, *, resumes_first: bool = False
+    view: ClusterReading,
+    limit: int,
+    now: float,
+    importance: Importance = NO_TIERS,
+    *,
+    resumes_first: bool = False,
 ) -> Iterator[str]:
     """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble).
     ``now`` in seconds since 1970. ``resumes_first``: an earlier run is to be finished before everything else.
@@ -98,7 +103,7 @@ def offline_lines(times: OfflineTimes, offline: int, now: float) -> Iterator[str
     yield text or printable(f"offline for: not known ({times.problem})")
 
 
-def count_lines(view: Overview) -> Iterator[str]:
+def count_lines(view: ClusterReading) -> Iterator[str]:
     """What the cluster is, and how many of what were found."""
     counts, cluster = overview_counts(view), view.cluster
     release = f", {cluster.release}" if cluster.release else ""
@@ -125,7 +130,7 @@ def count_lines(view: Overview) -> Iterator[str]:
     )
 
 
-def _unrecorded(view: Overview) -> Iterator[str]:
+def _unrecorded(view: ClusterReading) -> Iterator[str]:
     """Brokers that do not answer when no controller is there to take them out of ISRs: no count shows them."""
     health = view.health
     if health.current:
@@ -140,16 +145,16 @@ def _unrecorded(view: Overview) -> Iterator[str]:
         )
 
 
-def _elr_count(view: Overview, in_use: int) -> str:
+def _elr_count(view: ClusterReading, in_use: int) -> str:
     offered = view.cluster.elr_enabled
     if isinstance(offered, Unknown):
         return f"ELR: {printable(str(offered))}"
     return f"{in_use:,} with ELR in use" if offered else "ELR is off"
 
 
-def _quorum_line(view: Overview) -> str:
-    found = members_health(view)
-    if isinstance(found, Unknown):
+def _quorum_line(view: ClusterReading) -> str:
+    found = view.members_health
+    if not isinstance(found, QuorumHealth):
         return f"quorum: {printable(view.lost.sentence if view.lost else str(found))}"
     silent, late = len(found.dead_voters), len(_voters_behind(found))
     quorum = found.quorum
@@ -202,15 +207,15 @@ def _titled(title: str, fields: Sequence[Field[Row]], rows: Sequence[Row]) -> It
             yield f"  … and {len(rows) - AT_MOST:,} more (--output json shows all)"
 
 
-def _members_shown(view: Overview) -> list[QuorumMember]:
+def _members_shown(view: ClusterReading) -> list[QuorumMember]:
     """All voters, and the observers that do not keep up; who does not fetch first."""
-    found = members_health(view)
-    if isinstance(found, Unknown):
+    found = view.members_health
+    if not isinstance(found, QuorumHealth):
         return []
     return [m for m in found.silent_first if _votes(m) or m.state is not MemberState.CAUGHT_UP]
 
 
-def overview_document(view: Overview) -> Iterator[str]:
+def overview_document(view: ClusterReading) -> Iterator[str]:
     """``ktriage.status/2``."""
     calls = {contact.broker: contact.call for contact in view.contacts}
     return document(
@@ -240,8 +245,8 @@ def overview_document(view: Overview) -> Iterator[str]:
                 {"topic": tp.topic, "partition": tp.partition, "sinceMs": round(since * 1000)}
                 for tp, since in view.offline_times.since.items()
             ],
-            "notTold": list(not_asked(view)),
-            "quorum": {**quorum_json(view.quorum), **_voters_json(view)},
+            "notTold": list(not_answered(view)),
+            "quorum": {**({} if view.quorum is None else quorum_json(view.quorum)), **_voters_json(view)},
             "visibleOnly": view.partitions.visible_only,
             "hiddenTopics": list(view.partitions.hidden),
             "contacts": [contact_json(contact) for contact in view.contacts],
@@ -254,10 +259,10 @@ def overview_document(view: Overview) -> Iterator[str]:
     )
 
 
-def _voters_json(view: Overview) -> dict[str, object]:
+def _voters_json(view: ClusterReading) -> dict[str, object]:
     """The same keys, with the same meaning, as in ``ktriage.quorum-status/1``."""
-    found = members_health(view)
-    if isinstance(found, Unknown):
+    found = view.members_health
+    if not isinstance(found, QuorumHealth):
         return {}
     return {
         "strength": strength_json(found.strength),

@@ -5,10 +5,10 @@ answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from console.operations.elections.partition_selection import Which
-from console.operations.survey.partition_picture import Picture
+from console.operations.survey.cluster_reading import ClusterReading
 from console.output.json_document import document
 from console.output.survey.copied_log_report import copied_log_json, copied_log_lines
 from console.output.survey.replica_table import contact_lines, partition_lines, replica_table
@@ -142,7 +142,7 @@ def _last_epoch(log: ReplicaLog | None) -> int | None:
 
 
 def picture_lines(
-    picture: Picture, limit: int, importance: Importance = NO_TIERS, *, explain: bool = False
+    picture: ClusterReading, limit: int, importance: Importance = NO_TIERS, *, explain: bool = False
 ) -> Iterator[str]:
     """The picture as text; ``limit`` partitions at most, worst first, or all in the order asked for (0).
     ``explain``: with the proof of each verdict.
@@ -152,7 +152,7 @@ def picture_lines(
 
 
 def replica_lines(
-    picture: Picture, limit: int, importance: Importance = NO_TIERS, *, explain: bool = False
+    picture: ClusterReading, limit: int, importance: Importance = NO_TIERS, *, explain: bool = False
 ) -> Iterator[str]:
     """Every replica of ``limit`` partitions at most, worst first, or of all in the order asked for (0)."""
     surveys = worst(picture.surveys, limit, importance) if limit else picture.surveys
@@ -177,11 +177,10 @@ def replica_lines(
         yield f"… and {left:,} more partitions (--rows 0, or --output json, shows all)"
 
 
-def count_lines(picture: Picture) -> Iterator[str]:
+def count_lines(picture: ClusterReading) -> Iterator[str]:
     """What the cluster is and how many of what were found."""
     cluster = picture.cluster
-    if picture.health is not None:
-        yield from health_lines(picture.health)
+    yield from health_lines(picture.health)
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
     brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
     yield f"cluster {cluster.cluster_id}: {brokers}"
@@ -191,7 +190,7 @@ def count_lines(picture: Picture) -> Iterator[str]:
     what = counted(counts.partitions, _NOUNS[picture.selection.which])
     if picture.selection.named:
         what += f" of {printable(picture.selection.text)}"
-    limits = " that this caller may see" if picture.visible_only or picture.hidden else ""
+    limits = " that this caller may see" if picture.selected.visible_only or picture.selected.hidden else ""
     limits += AS_LAST_KNOWN if picture.stale else ""
     if picture.surveys:
         on_disk = sum(one.disk_read_ms is not None for survey in picture.surveys for one in survey.replicas)
@@ -226,18 +225,18 @@ _NOUNS = {
 }
 
 
-def hidden_lines(picture: Picture) -> Iterator[str]:
+def hidden_lines(picture: ClusterReading) -> Iterator[str]:
     """The topics that exist and may not be seen: they may hold offline partitions. And partitions that are led by a
     broker which the listener that was asked does not reach.
     """
-    yield from hidden_topic_texts(picture.hidden, picture.not_compared)
-    for why, count in Counter(picture.unreachable_leaders.values()).items():
-        first = next(tp for tp, reason in picture.unreachable_leaders.items() if reason == why)
+    yield from hidden_topic_texts(picture.selected.hidden, picture.selected.not_compared)
+    for why, count in Counter(picture.selected.unreachable_leaders.values()).items():
+        first = next(tp for tp, reason in picture.selected.unreachable_leaders.items() if reason == why)
         more = f" (and {count - 1:,} more)" if count > 1 else ""
         yield f"{first}{more}: {leader_unknown_text(why)}"
 
 
-def survey_counts(picture: Picture) -> dict[str, int | None]:
+def survey_counts(picture: ClusterReading) -> dict[str, int | None]:
     """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1. ``hiddenTopics``
     None: it is not known whether there are any.
     """
@@ -248,11 +247,11 @@ def survey_counts(picture: Picture) -> dict[str, int | None]:
         "underMinIsr": found.under_min_isr,
         "replicas": found.replicas,
         "answered": found.answered,
-        "hiddenTopics": len(picture.hidden) if picture.not_compared is None else None,
+        "hiddenTopics": len(picture.selected.hidden) if picture.selected.not_compared is None else None,
     }
 
 
-def worst(surveys: tuple[Survey, ...], limit: int, importance: Importance = NO_TIERS) -> list[Survey]:
+def worst(surveys: Sequence[Survey], limit: int, importance: Importance = NO_TIERS) -> list[Survey]:
     """The partitions in the most trouble: offline, then under min ISR, the most important first of each."""
 
     def trouble(survey: Survey) -> tuple[bool, bool, tuple[int, int, TopicPartition]]:
@@ -262,7 +261,7 @@ def worst(surveys: tuple[Survey, ...], limit: int, importance: Importance = NO_T
     return sorted(surveys, key=trouble)[:limit]
 
 
-def picture_document(picture: Picture, *, explain: bool = False) -> Iterator[str]:
+def picture_document(picture: ClusterReading, *, explain: bool = False) -> Iterator[str]:
     """``ktriage.replicas/2``; ``explain``: with the proof of each verdict."""
     calls = {contact.broker: contact.call for contact in picture.contacts}
     quorum = picture.quorum
@@ -272,13 +271,15 @@ def picture_document(picture: Picture, *, explain: bool = False) -> Iterator[str
             "cluster": cluster_json(picture.cluster),
             "quorum": quorum_json(quorum) if quorum is not None else None,
             "counts": survey_counts(picture),
-            "visibleOnly": picture.visible_only,
-            "hiddenTopics": list(picture.hidden),
-            "notCompared": None if picture.not_compared is None else unknown_json(picture.not_compared),
+            "visibleOnly": picture.selected.visible_only,
+            "hiddenTopics": list(picture.selected.hidden),
+            "notCompared": None
+            if picture.selected.not_compared is None
+            else unknown_json(picture.selected.not_compared),
             "leadersNotTold": unreachable_leaders_json(picture),
             "missing": [
                 {"topic": tp.topic, "partition": tp.partition, "reason": why}
-                for tp, why in picture.missing.items()
+                for tp, why in picture.selected.missing.items()
             ],
             "contacts": [contact_json(contact) for contact in picture.contacts],
             "evidence": evidence_json(picture.evidence),
@@ -299,11 +300,11 @@ def _proofs_json(survey: Survey, judged: PartitionVerdicts | None) -> dict[str, 
     return {"proofs": None if proofs is None else proofs_json(proofs)}
 
 
-def unreachable_leaders_json(picture: Picture) -> list[dict[str, object]]:
+def unreachable_leaders_json(picture: ClusterReading) -> list[dict[str, object]]:
     """Partitions that have a leader which the listener that was asked does not reach (docs/output.md)."""
     return [
         {"topic": tp.topic, "partition": tp.partition, "detail": why.detail}
-        for tp, why in picture.unreachable_leaders.items()
+        for tp, why in picture.selected.unreachable_leaders.items()
     ]
 
 

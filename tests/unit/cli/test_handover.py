@@ -11,7 +11,8 @@ import pytest
 
 from backends.base.errors import Unreachable
 from console.cli.recovery import incident_view
-from console.operations.survey.overview import Overview, overview
+from console.operations.survey.cluster_reading import ClusterReading
+from console.operations.survey.read_cluster import read_cluster
 from recovery.survey_columns import SurveyRows
 from tests.unit.cli.command_process import Caller
 
@@ -77,11 +78,11 @@ def test_a_page_creates_no_survey_of_a_partition(elected: Caller, monkeypatch: p
     assert elected("ktriage", "heal", "apply", *BROKER, *AGREED, *GONE).status == 0
     pages = [elected("ktriage", "handover", *one).out for one in (HANGING, GONE)]
 
-    async def without_rows(*asked: Any) -> Overview:
-        view = await overview(*asked)
+    async def without_rows(*asked: Any) -> ClusterReading:
+        view = await read_cluster(*asked)
         return replace(view, surveys=NoRows(view.surveys))
 
-    monkeypatch.setattr(incident_view, "overview", without_rows)
+    monkeypatch.setattr(incident_view, "read_cluster", without_rows)
     again = [elected("ktriage", "handover", *one).out for one in (HANGING, GONE)]
     assert [page.splitlines()[2:] for page in again] == [page.splitlines()[2:] for page in pages]
 

@@ -11,8 +11,8 @@ from backends.base.answers import (
     LogDir,
     Partitions,
 )
+from console.operations.survey.cluster_reading import ClusterReading, not_answered
 from console.operations.survey.offline_times import OfflineTimes
-from console.operations.survey.overview import Overview, not_asked
 from console.output.survey.overview_report import offline_lines, overview_document, overview_lines
 from console.output.survey.replica_table import partition_lines
 from recovery.membership.quorum import Quorum, QuorumReplica, described
@@ -50,20 +50,20 @@ def view(
     told_quorum: Quorum | Unknown | None = None,
     hidden: tuple[str, ...] = (),
     unknown: Mapping[TopicPartition, Unknown] | None = None,
-) -> Overview:
+) -> ClusterReading:
     problems = silent or {}
     contacts = tuple(
         Contact(b.id, f"{b.host}:9092", problems.get(b.id), 0.1, "ListOffsets+Fetch (emulated)")
         for b in brokers
     )
     states = tuple(s.state for s in surveys)
-    return Overview(
+    return ClusterReading(
         ClusterInfo("cluster-a", brokers, 1, True, "4.3"),
         Partitions(states, unknown or {}, hidden, visible_only=True),
         surveys,
         contacts,
-        {b.id: dirs(b.id) for b in brokers} | dict(log_dirs or {}),
-        told_quorum or quorum(),
+        log_dirs={b.id: dirs(b.id) for b in brokers} | dict(log_dirs or {}),
+        quorum=told_quorum or quorum(),
     )
 
 
@@ -73,7 +73,7 @@ def partition(number: int, row: Survey) -> Survey:
     return row._replace(state=state)
 
 
-def text(seen: Overview, limit: int = 10) -> str:
+def text(seen: ClusterReading, limit: int = 10) -> str:
     return "\n".join(overview_lines(seen, limit, now=0.0))
 
 
@@ -85,7 +85,7 @@ def test_a_cluster_in_good_order_fits_a_few_lines_and_lists_no_partition() -> No
     seen = text(view(ONLINE))
     assert "1 partition that this caller may see: 0 offline, 0 more under min ISR" in seen
     assert "t-0" not in seen
-    assert not_asked(view(ONLINE)) == ()
+    assert not_answered(view(ONLINE)) == ()
 
 
 def test_the_worst_partition_comes_first_and_the_rest_is_counted() -> None:
@@ -132,12 +132,12 @@ def test_a_fenced_broker_that_is_down_is_a_finding_and_not_a_failure_to_ask() ->
     seen = view(OFFLINE, brokers=fenced, silent={3: SILENT}, log_dirs={3: SILENT})
     assert "1 fenced, 1 unreachable from here" in text(seen)
     assert "fenced not answered: connection refused" in " ".join(text(seen).split())
-    assert not_asked(seen) == ()
+    assert not_answered(seen) == ()
 
 
 def test_a_broker_that_should_be_up_and_cannot_be_reached_is_named_once() -> None:
     seen = view(ONLINE, silent={3: SILENT}, log_dirs={3: SILENT})
-    assert not_asked(seen) == ("broker 3 at kafka-3:9092: not answered: connection refused",)
+    assert not_answered(seen) == ("broker 3 at kafka-3:9092: not answered: connection refused",)
 
 
 def test_what_may_not_be_seen_is_said_and_never_counted_as_well() -> None:
@@ -145,7 +145,7 @@ def test_what_may_not_be_seen_is_said_and_never_counted_as_well() -> None:
     unread = WELL._replace(lineage=NO_READ)
     row = survey({1: unread, 2: unread, 3: WELL}, leader=1, isr=(1, 2, 3))._replace(min_isr=refused)
     seen = view(row, told_quorum=refused, log_dirs={1: refused}, hidden=("secret",))
-    lines = not_asked(seen)
+    lines = not_answered(seen)
     assert any("needs DESCRIBE on topic secret" in line for line in lines)
     assert "quorum: not allowed: needs DESCRIBE on the cluster" in lines
     assert "log dirs of broker 1: not allowed: needs DESCRIBE on the cluster" in lines
@@ -156,7 +156,9 @@ def test_what_may_not_be_seen_is_said_and_never_counted_as_well() -> None:
 
 def test_a_partition_whose_leader_cannot_be_told_is_not_lost() -> None:
     no_listener = {TopicPartition("t", 4): Unknown(Why.FAILED, "its leader has no such listener")}
-    assert not_asked(view(ONLINE, unknown=no_listener)) == ("t-4: failed: its leader has no such listener",)
+    assert not_answered(view(ONLINE, unknown=no_listener)) == (
+        "t-4: failed: its leader has no such listener",
+    )
 
 
 def test_voters_and_observers_that_lag_are_shown_the_worst_first() -> None:

@@ -23,7 +23,7 @@ async def chosen(strategy: Strategy) -> Choices:
 @pytest.mark.parametrize("strategy", [Strategy.BALANCED, Strategy.AGGRESSIVE])
 def test_each_partition_gets_the_decision_that_its_own_logs_give(strategy: Strategy) -> None:
     choices = asyncio.run(chosen(strategy))
-    verdicts = choices.picture.verdicts
+    verdicts = choices.reading.verdicts
     header = choices.plan.header
     assert [row.decision for row in choices.rows] == [
         decide(row.survey, header.ranking, strategy, verdicts.get(row.tp)) for row in choices.rows

@@ -20,7 +20,7 @@ from console.errors import InputError
 from console.notifications import Notifications
 from console.operations.history.cluster_watch import watch
 from console.output.screen import terminal_signal
-from recovery.cluster_changes import ClusterReading, cluster_change_text, cluster_changes
+from recovery.cluster_changes import WatchedState, cluster_change_text, cluster_changes
 from recovery.model import Broker, PartitionState, TopicPartition
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import cluster_of
@@ -29,11 +29,11 @@ from tests.unit.cli.planned_orders import ANY
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
 
 
-def sight(*up: int, leaders: tuple[int, ...] = (1, 1, 1)) -> ClusterReading:
-    return ClusterReading(frozenset(up), dict(zip(ORDERS, leaders, strict=True)))
+def sight(*up: int, leaders: tuple[int, ...] = (1, 1, 1)) -> WatchedState:
+    return WatchedState(frozenset(up), dict(zip(ORDERS, leaders, strict=True)))
 
 
-def texts(before: ClusterReading, after: ClusterReading) -> list[str]:
+def texts(before: WatchedState, after: WatchedState) -> list[str]:
     return [cluster_change_text(change, after) for change in cluster_changes(before, after)]
 
 
@@ -54,7 +54,7 @@ def test_many_partitions_are_one_line() -> None:
 
 
 def test_a_partition_that_was_not_seen_once_is_no_change() -> None:
-    assert texts(ClusterReading(frozenset({1}), {}), sight(1)) == []
+    assert texts(WatchedState(frozenset({1}), {}), sight(1)) == []
 
 
 def test_a_broker_that_nobody_knows_is_not_waited_for_without_a_word() -> None:
@@ -141,9 +141,9 @@ def test_nothing_happens_in_a_simulation_between_two_commands(call: Caller) -> N
 class _Cluster:
     """One reading after another; an error is one that fails."""
 
-    def __init__(self, *readings: ClusterReading | BackendError) -> None:
+    def __init__(self, *readings: WatchedState | BackendError) -> None:
         self._readings = list(readings)
-        self._now: ClusterReading | None = None
+        self._now: WatchedState | None = None
 
     async def cluster(self) -> Any:
         following = self._readings.pop(0) if len(self._readings) > 1 else self._readings[0]
