@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from console.operations.replication.finish_heals import FinishedHeal
 from console.operations.replication.heal_replicas import HealedReplicas, PreparedHeal, empty_notes
-from console.operations.replication.heal_survey import HealReading
+from console.operations.replication.heal_survey import HealProposal
 from console.operations.replication.unregister_broker import UnregisteredBroker
 from console.output.json_document import document
 from console.output.plan.plan_json import tp_json
@@ -36,7 +36,7 @@ def reassignment_json(moves: Sequence[ReplicaMove]) -> str:
     return f'{{"version": 1, "partitions": [\n{partitions}]}}\n'
 
 
-def heal_lines(reading: HealReading, limit: int) -> Iterator[str]:
+def heal_lines(reading: HealProposal, limit: int) -> Iterator[str]:
     """Counts, then what is not healed, then the moves; ``limit`` rows of each at most (0: all)."""
     yield from heal_summary_lines(reading)
     plan = reading.plan
@@ -46,7 +46,7 @@ def heal_lines(reading: HealReading, limit: int) -> Iterator[str]:
     yield from _titled("NEW REPLICAS", _MOVES, [_move_row(move) for move in plan.moves], limit)
 
 
-def heal_summary_lines(reading: HealReading) -> Iterator[str]:
+def heal_summary_lines(reading: HealProposal) -> Iterator[str]:
     """Counts, and what an operator has to know before anything is moved."""
     plan = reading.plan
     if not plan.moves and not plan.not_healed and not plan.cancelled:
@@ -72,7 +72,7 @@ def heal_summary_lines(reading: HealReading) -> Iterator[str]:
     yield from (printable(note) for note in reading.notes)
 
 
-def cruise_control_lines(reading: HealReading) -> Iterator[str]:
+def cruise_control_lines(reading: HealProposal) -> Iterator[str]:
     """Where Cruise Control runs it may move the same replicas: what to give it instead."""
     brokers = ",".join(map(str, reading.plan.gone))
     yield (
@@ -103,12 +103,12 @@ def _titled(
         yield f"… and {len(rows) - len(shown):,} more (--rows 0, or --output json, shows all)"
 
 
-def heal_document(reading: HealReading, files: Sequence[str]) -> Iterator[str]:
+def heal_document(reading: HealProposal, files: Sequence[str]) -> Iterator[str]:
     """``ktriage.heal/1``."""
     return document("heal", {**_plan_members(reading), "files": list(files), **_rows_json(reading.plan)})
 
 
-def _plan_members(reading: HealReading) -> dict[str, object]:
+def _plan_members(reading: HealProposal) -> dict[str, object]:
     return {
         "clusterId": reading.cluster_id,
         "gone": list(reading.plan.gone),

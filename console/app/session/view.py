@@ -157,6 +157,7 @@ class View:
             failed_before=self.failed_before,
             quorum=None if isinstance(self.quorum, QuorumWithoutLeader) else self.quorum,
             lost=lost,
+            reassignments=self.reassignments,
             unread=DisksToRead() if self.disks is None else self.disks.unread,
             disks=self.unread_disks,
         )

@@ -16,7 +16,7 @@ from console.notifications import Notifications
 from console.operations.history.cluster_watch import WatchReport, watch
 from console.operations.rescue.unread_disks import open_disks
 from console.operations.survey.evidence_sources import FurtherSource, evidence_sources
-from console.operations.survey.read_cluster import read_health
+from console.operations.survey.read_cluster import read_state
 from console.output.json_document import one_line
 from console.output.survey.check_report import checked_document, checked_lines, problems
 from console.signals import StopRequest
@@ -37,7 +37,7 @@ def check_cluster(run: Run) -> int:
         await backend.open()
         report = await backend.check()
         reached = tuple(Contact(one.broker, one.address, one.problem, 0.0, "") for one in report.reach)
-        reading = await read_health(backend, report.cluster, reached)
+        reading = await read_state(backend, report.cluster, reached)
         return report, reading.health, await evidence_sources(backend)
 
     checked, health, sources = run.read(job)

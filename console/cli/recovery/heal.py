@@ -12,7 +12,12 @@ from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, Status
 from console.new_files import write_new
 from console.operations.replication.heal_replicas import HealReplicas, PreparedHeal
-from console.operations.replication.heal_survey import HealReading, HealSelection, heal_command, read_and_plan
+from console.operations.replication.heal_survey import (
+    HealProposal,
+    HealSelection,
+    heal_command,
+    read_and_plan,
+)
 from console.operations.replication.move_batches import not_moved
 from console.operations.replication.unregister_broker import UnregisterBroker
 from console.output.heal_report import (
@@ -38,7 +43,7 @@ def show_heal(
     ``path`` is the plan file of the elections, if one was given.
     """
 
-    async def job(backend: Backend, _stop: StopRequest) -> HealReading:
+    async def job(backend: Backend, _stop: StopRequest) -> HealProposal:
         return await read_and_plan(backend, selection)
 
     reading = run.read(job)
@@ -68,7 +73,7 @@ def show_heal(
     return Status.PARTLY if left else Status.DONE
 
 
-def _write(reading: HealReading, file: Path, batch: int) -> list[Path]:
+def _write(reading: HealProposal, file: Path, batch: int) -> list[Path]:
     """A file for each batch. Raises InputError, before anything is written where a file exists."""
     batches = in_batches(reading.plan.moves, batch)
     names = [file] if len(batches) == 1 else [_numbered(file, n) for n in range(1, len(batches) + 1)]

@@ -21,7 +21,7 @@ from console.operations.change import Change, ChangeRun, Conclusion, Operator, Q
 from console.operations.elections.unfinished_orders import unfinished_here
 from console.operations.replication.empty_partitions import begin_empty
 from console.operations.replication.heal_survey import (
-    HealReading,
+    HealProposal,
     HealSelection,
     log_sizes,
     read_and_plan,
@@ -67,7 +67,7 @@ class PreparedHeal:
     moves: tuple[ReplicaMove, ...]
     left: tuple[NotHealed, ...]
     throttle: ReplicationThrottle | None
-    reading: HealReading | None = None
+    reading: HealProposal | None = None
     cancelled: tuple[ReplicaMove, ...] = ()
     simulated: bool = False
     again: bool = False

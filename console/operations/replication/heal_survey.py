@@ -8,23 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backends.base.answers import ClusterInfo, LogDir, Partitions, Reassignment
+from backends.base.failed_disks import LogDirs
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone
 from console.operations.elections.plan_file_checks import refuse_other_cluster
-from console.operations.survey.read_cluster import tasks
-from recovery.cluster_health import ClusterHealth, quorum_finding
+from console.operations.survey.read_cluster import read_state
+from recovery.cluster_health import ClusterHealth
 from recovery.controller.rules import min_isr_from_config
 from recovery.heal_plan import BrokerRoom, DamagedPartition, HealPlan, heal_plan
 from recovery.membership.quorum import Quorum
-from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.cluster_health_text import stale_reason
 from recovery.wording.quantity_text import both, brokers_are, some_of
 
 CRUISE_CONTROL = ("__CruiseControlMetrics", "__KafkaCruiseControlPartitionMetricSamples")
 """Topics that Cruise Control makes in the cluster that it manages."""
-
-LogDirs = Mapping[int, tuple[LogDir, ...] | Unknown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class HealSelection:
 
 
 @dataclass(frozen=True, slots=True)
-class HealReading:
+class HealProposal:
     """The plan, and what else was seen: ``notes`` are one line each. ``registered`` are those of the gone brokers
     that the cluster still lists, ``voters`` those that are voters of the quorum (Unknown: it did not tell).
     ``states`` are the partitions of the plan's moves as they were read, ``cruise_control`` the topic that shows
@@ -66,17 +65,14 @@ def heal_command(verb: str, brokers: Iterable[int], plan: Path | None = None) ->
     return ("heal", verb, *files, *named, "--gone-for-good")
 
 
-async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReading:
+async def read_and_plan(backend: Backend, selection: HealSelection) -> HealProposal:
     """Raises InputError for a broker that is not gone, NotDone where something that matters is not known."""
     cluster = await backend.open()
     if selection.plan is not None:
         refuse_other_cluster(selection.plan, cluster.cluster_id)
-    async with tasks() as group:
-        dirs_task = group.create_task(backend.log_dirs())
-        reassigning = group.create_task(backend.reassignments())
-        quorum = group.create_task(backend.quorum())
-        found = await backend.partitions()
-    refuse_without_quorum(quorum.result())
+    reading = await read_state(backend, cluster)
+    found, dirs, moving = reading.partitions, reading.log_dirs, reading.reassignments
+    refuse_stale(reading.health)
     gone = selection.gone or _not_up(cluster, _selected(found.states, selection.plan))
     refuse_up(cluster, gone)
     if not selection.confirmed:
@@ -85,10 +81,8 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReadi
             f"give --gone-for-good if broker {both(sorted(gone))} and {disks} do not come back; otherwise bring"
             f" {them} back: that copies less"
         )
-    moving = reassigning.result()
-    if isinstance(moving, Unknown):
+    if moving is None or isinstance(moving, Unknown):
         raise NotDone(f"whether reassignments are in progress is not known ({moving}); nothing was planned")
-    dirs = dirs_task.result()
     states = [
         state for state in _selected(found.states, selection.plan) if not gone.isdisjoint(state.replicas)
     ]
@@ -96,11 +90,11 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealReadi
     plan = heal_plan(gone, damaged, tuple(broker_rooms(cluster, found.states, dirs)))
     topics = {state.topic for state in found.states}
     by_name = {state.tp: state for state in states}
-    return HealReading(
+    return HealProposal(
         cluster.cluster_id,
         plan,
         tuple(sorted(gone.intersection(broker.id for broker in cluster.brokers))),
-        gone_voters(quorum.result(), gone),
+        gone_voters(reading.quorum, gone),
         tuple(_notes(found, dirs, cluster)),
         {move.tp: by_name[move.tp] for move in plan.moves},
         next((topic for topic in CRUISE_CONTROL if topic in topics), ""),
@@ -136,13 +130,18 @@ def _not_up(cluster: ClusterInfo, states: Iterable[PartitionState]) -> frozenset
     return gone
 
 
-def refuse_without_quorum(quorum: Quorum | Unknown) -> None:
-    """Raises NotDone where no controller can commit: which brokers are up is not current then."""
-    why = stale_reason(ClusterHealth(quorum_finding(quorum)))
+def refuse_stale(health: ClusterHealth) -> None:
+    """Raises NotDone where no controller can commit, or the broker that was asked is cut off from the controllers:
+    which brokers are up is not current then.
+    """
+    why = stale_reason(health)
     if why:
+        first = "Mend the quorum first (ktriage quorum status)"
+        if health.cut_off is not None:
+            first = "Ask other brokers (--bootstrap-server)"
         raise NotDone(
-            f"{why}: which brokers are up, and who leads, is not known, and nothing can be moved. Mend the quorum"
-            " first (ktriage quorum status); nothing was sent"
+            f"{why}: which brokers are up, and who leads, is not known, and nothing can be moved. {first};"
+            " nothing was sent"
         )
 
 
@@ -164,10 +163,10 @@ def refuse_up(cluster: ClusterInfo, gone: Iterable[int]) -> None:
         )
 
 
-def gone_voters(quorum: Quorum | Unknown, gone: frozenset[int]) -> tuple[int, ...] | Unknown:
+def gone_voters(quorum: Quorum | Unknown | None, gone: frozenset[int]) -> tuple[int, ...] | Unknown:
     """Which of them are voters of the metadata quorum."""
-    if isinstance(quorum, Unknown):
-        return quorum
+    if not isinstance(quorum, Quorum):
+        return quorum or Unknown(Why.NOT_ANSWERED, "the metadata quorum")
     return tuple(sorted(gone.intersection(key.id for key in quorum.voters.keys)))
 
 

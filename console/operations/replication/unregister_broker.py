@@ -18,9 +18,10 @@ from console.operations.change import Change, ChangeRun, Conclusion, Operator, Q
 from console.operations.replication.heal_survey import (
     gone_voters,
     heal_command,
+    refuse_stale,
     refuse_up,
-    refuse_without_quorum,
 )
+from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.log_preservation import taken_out
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.unread_disks import by_broker
@@ -91,7 +92,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedUnregistration]
     ) -> PreparedUnregistration:
         info = await cluster.open()
-        refuse_without_quorum(await cluster.quorum())
+        refuse_stale(ClusterHealth(quorum_finding(await cluster.quorum())))
         refuse_up(info, {self.broker})
         states = await _refuse_used(cluster, self.broker, self.command)
         known = info.broker(self.broker) is not None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions
+from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions, Reassignment
 from backends.base.failed_disks import LogDirs, brokers_not_listed
 from backends.base.judged_partitions import CopyUse
 from console.journal.run_records import ClusterMarks
@@ -57,7 +57,7 @@ class ClusterReading:
 
     Log dirs are by broker, of fenced ones too where they are listed, and empty where they were not asked;
     ``failed_before`` are log dirs that had failed, of brokers that list none now. ``quorum`` None: not asked;
-    ``lost``: what the controllers tell where no leader described the quorum.
+    ``lost``: what the controllers tell where no leader described the quorum. ``reassignments`` None: not asked.
     ``offline_times`` are in seconds since 1970, of the partitions of which the metadata log tells it.
 
     ``verdicts`` are empty where nobody judged. ``evidence`` is what became of disks that were read, ``copied_log``
@@ -77,6 +77,7 @@ class ClusterReading:
     failed_before: tuple[LogDir, ...] = ()
     quorum: Quorum | Unknown | None = None
     lost: QuorumWithoutLeader | None = None
+    reassignments: tuple[Reassignment, ...] | Unknown | None = None
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
     verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
     evidence: EvidenceUse | None = None

@@ -228,14 +228,17 @@ def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
     return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
 
 
-async def read_health(
-    backend: Backend, cluster: ClusterInfo, contacts: tuple[Contact, ...]
+async def read_state(
+    backend: Backend, cluster: ClusterInfo, contacts: tuple[Contact, ...] = ()
 ) -> ClusterReading:
-    """Asks an open backend for the partitions, the quorum and all disks, and for no replica's log. ``contacts``
-    say how each broker fared that was asked before. Raises BackendError.
+    """Asks an open backend for the partitions, their reassignments, the quorum and all disks, and for no replica's
+    log. ``contacts`` say how each broker fared that was asked before. Raises BackendError.
     """
-    quorum, dirs, found = await asyncio.gather(
-        quorum_or_lost(backend, cluster.cluster_id), backend.log_dirs(), backend.partitions()
+    quorum, dirs, found, reassignments = await asyncio.gather(
+        quorum_or_lost(backend, cluster.cluster_id),
+        backend.log_dirs(),
+        backend.partitions(),
+        backend.reassignments(),
     )
     return ClusterReading(
         cluster,
@@ -246,6 +249,7 @@ async def read_health(
         failed_before=failed_before(cluster, found, dirs),
         quorum=quorum.quorum,
         lost=quorum.lost,
+        reassignments=reassignments,
     )
 
 
