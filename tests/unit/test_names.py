@@ -66,6 +66,7 @@ NOUNS_IN_ING = {
     "hedging": "the usual name for sending a request to a second server when the first is slow",
     "listing": "a list that a server returned",
     "ranking": "the order of candidates, as the option --ranking has it",
+    "reading": "one look at a cluster, as a value",
     "standing": "whether the controller would accept a replica as leader",
     "tuning": "settings for speed",
     "wording": "the text of values that several screens and commands show",

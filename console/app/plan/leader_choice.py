@@ -102,11 +102,11 @@ async def choose_for(
     """The choice for each surveyed partition, with the times of the lost records. ``copy`` is a copied metadata
     log, for when the active controller's cannot be read.
     """
-    seen = view.reading
-    assert seen is not None
+    present = view.reading
+    assert present is not None
     surveys = [view.surveys[tp] for tp in partitions if tp in view.surveys]
     chosen = Selection(partitions=tuple(partitions))
-    reading = replace(seen, surveys=await with_batches_read(backend, surveys, progress), selection=chosen)
+    reading = replace(present, surveys=await with_batches_read(backend, surveys, progress), selection=chosen)
     choices = await choose(backend, reading, header, importance, copy=copy)
     return await _with_groups(backend, choices.plan, progress)
 
