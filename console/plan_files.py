@@ -23,7 +23,6 @@ from console.paths import cluster_name, records_dir
 from console.rescue.manifest import INDEX
 from recovery.model import TopicPartition
 from recovery.plan.read import from_json
-from recovery.plan.target_partitions import targets
 from recovery.plan.values import BarePlan, Plan, PlanError
 from recovery.plan.write import to_json
 
@@ -58,6 +57,8 @@ def read_targets(path: Path, *, leaders_refused: bool = False) -> tuple[TopicPar
 
     ``leaders_refused``: a file that names designated leaders is refused.
     """
+    from recovery.plan.target_partitions import targets  # noqa: PLC0415  # PyYAML is loaded for such a file only
+
     return _parsed(path, _text(path), lambda text: targets(text, leaders_refused=leaders_refused))
 
 
