@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from recovery.heal_plan import ReplicaMove
-from recovery.model import NO_LEADER, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.model import NO_LEADER, Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from recovery.old_leaders import OldLeader, old_leaders
 from recovery.plan.judgement import EMPTIED, lost_words
 from recovery.plan.planned_log import emptied, lost_of_planned_log
@@ -117,6 +117,15 @@ def verify(
     )
 
 
+def depends_on_depth(state: RowState, survey: Survey) -> bool:
+    """Whether something is not known that older epochs of the leader's log would tell."""
+    log = survey.log(state.leader)
+    if log is None or not isinstance(log.lineage, Lineage):
+        return False
+    open_ = isinstance(state.gap, Unknown) or isinstance(state.lost, Unknown)
+    return open_ and log.lineage.floor > log.log_start_offset
+
+
 def _row_state(
     row: PlanRow | BareRow, survey: Survey | None, keep: ReplicaMove | None, *, done_with: bool
 ) -> RowState:
@@ -130,12 +139,15 @@ def _row_state(
     lost = _lost(row, survey, leading)
     if leading is Leading.CLEAN and lost:
         leading = Leading.OTHER  # it returned without a part of its log
-    if isinstance(row, PlanRow) and leading is Leading.OTHER and lost == 0:
-        leading = Leading.MOVED if survey.state.leader_epoch > row.leader_epoch + 1 else leading
+    later = isinstance(row, PlanRow) and survey.state.leader_epoch > row.leader_epoch + 1
+    if later and leading in (Leading.CLEAN, Leading.OTHER) and _lacking(row, survey) == 0:
+        leading = Leading.MOVED
     usable = _usable(survey)
     order = _order(row, survey, keep, done_with=done_with)
-    # Of another replica's own branch the election was to leave the common part only.
-    gap = 0 if leading is Leading.MOVED else _gap(row, survey)
+    # Of another replica's own branch the election was to leave the common part only: what a replica that took over
+    # later lacks of its own old log is no loss.
+    unknown = lost if later and leading is Leading.OTHER and isinstance(lost, Unknown) else None
+    gap = 0 if leading is Leading.MOVED else unknown or _gap(row, survey)
     return RowState(
         row.tp,
         survey.state.leader,
@@ -163,8 +175,15 @@ def _lost(row: PlanRow | BareRow, survey: Survey, leading: Leading) -> int | Unk
     """None where the leader holds what it should, as far as its log tells."""
     if isinstance(row, BareRow) or leading in (Leading.RIGHT, Leading.OFFLINE):
         return None
-    lost = emptied(row, survey) or lost_of_planned_log(row, survey)
+    lost = _lacking(row, survey)
     return None if leading is Leading.CLEAN and (isinstance(lost, Unknown) or not lost) else lost
+
+
+def _lacking(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
+    """How many offsets of the planned log the leader does not hold, at least."""
+    if isinstance(row, BareRow):
+        return Unknown(Why.NOT_OFFERED, "a bare file has no preconditions")
+    return emptied(row, survey) or lost_of_planned_log(row, survey)
 
 
 def _usable(survey: Survey) -> bool | Unknown:

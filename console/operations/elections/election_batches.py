@@ -302,10 +302,11 @@ async def survey_rows(
     partitions: Sequence[TopicPartition],
     progress: Progress | None = None,
     seconds: float = SETTLE_SECONDS,
+    depth: Depth = Depth.DIVERGENCE,
 ) -> tuple[Survey, ...]:
     """A new survey of the partitions that still exist; the others are left out. Raises BackendError."""
     found = await described(backend, partitions)
-    return await surveyed(backend, found.states, progress, seconds)
+    return await surveyed(backend, found.states, progress, seconds, depth=depth)
 
 
 async def described(backend: Backend, partitions: Sequence[TopicPartition]) -> Partitions:
@@ -322,6 +323,7 @@ async def surveyed(
     seconds: float,
     *,
     leaders_only: bool = False,
+    depth: Depth = Depth.DIVERGENCE,
 ) -> tuple[Survey, ...]:
     """A new survey of partitions as they were described. Raises BackendError.
     ``leaders_only``: for a partition with a leader only the leader is asked, and only for the last epoch of
@@ -329,7 +331,7 @@ async def surveyed(
     """
     if not states:
         return ()
-    depth = Depth.LAST if leaders_only else Depth.DIVERGENCE
+    depth = Depth.LAST if leaders_only else depth
     request = SurveyRequest(states, seconds, depth, log_dirs=False, leaders_only=leaders_only)
     return tuple((await backend.survey(request, progress)).surveys)
 

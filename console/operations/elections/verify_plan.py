@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.answers import ClusterInfo
+from backends.base.answers import ClusterInfo, Depth
 from backends.base.protocol import Backend, Progress
 from console.journal.recorded_keeps import recorded_keeps
 from console.operations.consumers.election_aftermath import ElectionAftermath, read_aftermath
@@ -17,7 +17,7 @@ from console.rescue.rescued_branch import RescueContents
 from recovery.log_preservation import taken_out
 from recovery.plan.make import misplaced_leaders
 from recovery.plan.values import BarePlan, Plan
-from recovery.plan.verify import Order, RowState, verify
+from recovery.plan.verify import Order, RowState, depends_on_depth, verify
 
 
 class Verified(NamedTuple):
@@ -74,6 +74,13 @@ async def read_verified(
     disks, keeps = open_disks(cluster.cluster_id), recorded_keeps(cluster.cluster_id)
     done_with = () if disks.problem else keeps.keys() - {disk.tp for disk in disks.disks}
     states = verify(plan, surveys, keeps, done_with)
+    found = {survey.tp: survey for survey in surveys}
+    # Where all logs are the same again, a survey stops at their last epoch, which may be younger than the plan.
+    shallow = [state.tp for state in states if state.tp in found and depends_on_depth(state, found[state.tp])]
+    if shallow:
+        deeper = await survey_rows(backend, shallow, progress, seconds, Depth.FULL)
+        surveys = tuple({**found, **{survey.tp: survey for survey in deeper}}.values())
+        states = verify(plan, surveys, keeps, done_with)
     of_plan = disks.of({row.tp for row in plan.rows})
     disk_states = await read_states(backend, of_plan, cluster, [survey.state for survey in surveys])
     aftermath = await read_aftermath(backend, plan, seconds, progress, rescue)

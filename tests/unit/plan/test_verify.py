@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.model import ReplicaLog, Survey, Unknown, Why
+from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, Unknown, Why
 from recovery.plan.planned_log import lost_of_planned_log
 from recovery.plan.values import BarePlan, BareRow
-from recovery.plan.verify import Leading, Order, RowState, verify
+from recovery.plan.verify import Leading, Order, RowState, depends_on_depth, verify
 from tests.unit.plan.plans import RIGHT, plan_of, stale_long_tail
 from tests.unit.recovery.surveys import NO_READ, SILENT, log
 
@@ -78,6 +78,25 @@ def test_the_preferred_replica_that_took_over_later_with_the_planned_log_is_as_p
     without = after(leader=1, logs={1: log((0, 0, 1500), (5, 1500, 1510))})
     row = look(without._replace(state=without.state._replace(leader_epoch=6)))
     assert (row.leading, row.lost, row.good) == (Leading.OTHER, 300, False)
+
+
+def test_what_a_leader_that_took_over_later_lost_of_its_own_old_log_is_no_loss() -> None:
+    """All logs are the same again and have records of a newer epoch, so the older ones were not read."""
+    young = log((6, 1300, 1400), leader_epoch=6)._replace(
+        lineage=Lineage(6, (EpochSpan(6, 1300, 1400),), floor=1300)
+    )
+    now = after(leader=1, logs=dict.fromkeys(ALL, young))
+    now = now._replace(state=now.state._replace(leader_epoch=6))
+    row = look(now)
+    assert (row.leading, row.lost_offsets) == (Leading.OTHER, False)
+    assert isinstance(row.lost, Unknown) and isinstance(row.gap, Unknown) and depends_on_depth(row, now)
+    whole = log((0, 0, 1000), (2, 1000, 1300), (6, 1300, 1400), leader_epoch=6)
+    deeper = now._replace(replicas=tuple(one._replace(log=whole) for one in now.replicas))
+    assert look(deeper).leading is Leading.MOVED and not depends_on_depth(look(deeper), deeper)
+    silent = stale_long_tail()._replace(state=stale_long_tail().state._replace(elr=(4,)))
+    by_elr = deeper._replace(state=deeper.state._replace(leader=4))
+    (row,) = verify(plan_of(silent), [by_elr])
+    assert (row.leading, row.complete, row.missing) == (Leading.MOVED, True, ()), "it did not answer before"
 
 
 def test_another_leader_is_told_with_what_it_lost_of_the_planned_log() -> None:
