@@ -147,10 +147,23 @@ class OpenEntry(NamedTuple):
     detail: Mapping[str, Any]
 
 
+_REFUSED_FOR_GOOD = frozenset(
+    {"INVALID_TIMESTAMP", "MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD"}
+)
+STOPPED = "stopped before its turn"
+
+
+def refused_for_good(answer: str) -> bool:
+    """Whether the same batch gets this answer to Produce again: the topic's settings refuse it."""
+    return answer.split(" ", maxsplit=1)[0].rstrip(":") in _REFUSED_FOR_GOOD
+
+
 class OpenRestore(NamedTuple):
     """A restore of rescued records that was killed, or that left some of them out.
 
     ``words`` are its target and selection, as options of ``ktriage restore``; ``records`` were to be written.
+    Where the topic does not take them for good, these are the options that write them to a new topic. ``waits``:
+    why the same command would write nothing now, "" where it goes on.
     """
 
     run_id: str
@@ -159,6 +172,7 @@ class OpenRestore(NamedTuple):
     directory: str
     words: tuple[str, ...]
     records: int
+    waits: str = ""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -339,8 +353,7 @@ class _Book:
         self._entries.pop(event.entry, None)
         self._plan_files.pop(event.entry, None)
         self._disks.ended(event)
-        if not event.refused:
-            self._close_restores({event.entry})
+        self._restore_ended(event)
         electing = self._electing.pop(event.entry, None)
         if electing is not None:
             self._in_doubt.update(dict.fromkeys(event.unknown, event.at))
@@ -399,6 +412,18 @@ class _Book:
         for tp in event.rows:
             self._orders.pop(tp, None)
             self._elections.pop(tp, None)
+
+    def _restore_ended(self, event: EntryEnded) -> None:
+        """It stays open with what is missing: to be written to another topic, or later."""
+        mine = [one for one in self._restores.values() if one.entry == event.entry]
+        self._close_restores({event.entry})
+        elsewhere = event.result.get("instead", ())
+        left = [why for why in event.refused.values() if not (elsewhere and refused_for_good(why))]
+        for restore in mine:
+            others = [restore._replace(words=tuple(map(str, words))) for words in elsewhere]
+            if left:
+                others.append(restore._replace(waits=next((why for why in left if why != STOPPED), "")))
+            self._restores.update((one.command, one) for one in others)
 
     def _close_restores(self, entries: Collection[str]) -> None:
         still = (one for one in self._restores.values() if one.entry not in entries)

@@ -106,8 +106,8 @@ def _restore_lines(found: Unfinished) -> Iterator[str]:
     for one in found.restores[:SHOWN]:
         yield printable(
             f"a restore of {_named(found, one.run_id, one.at)} was not finished:"
-            f" {counted(one.records, 'rescued record')} of {one.directory} ({' '.join(one.words)}); the same"
-            " command writes what is missing"
+            f" {counted(one.records, 'rescued record')} of {one.directory} ({' '.join(one.words)});"
+            f" {one.waits or 'this command writes what is missing'}"
         )
     if len(found.restores) > SHOWN:
         yield f"… and {len(found.restores) - SHOWN:,} more restores that were not finished"

@@ -35,6 +35,10 @@ LARGEST_BY_DEFAULT = 1_048_588
 """max.message.bytes of a topic that does not set it."""
 
 
+AS_PRODUCED, UNCOMPRESSED = "producer", "uncompressed"
+"""compression.type of a topic: as the client packed the batch, and unpacked."""
+
+
 class RestoredTransactions(StrEnum):
     """COMMITTED: records of committed transactions, and those outside of any. OPEN, ABORTED: only those."""
 
@@ -126,7 +130,8 @@ class TargetLimits(NamedTuple):
     """What a target partition takes: batches of at most ``most`` bytes. ``newer`` are the digests of the keys that
     have a newer record there (:func:`key_digest`). Records with a timestamp (ms) before ``oldest_ms`` or after
     ``newest_ms`` are refused, and with ``keys`` those without a key; those before ``retained_from_ms`` are deleted
-    again by the topic's retention.
+    again by the topic's retention. A batch that is not ``packed`` so is packed anew by the broker, which then looks
+    at its size again (Kafka's UnifiedLog.append).
     """
 
     most: int = LARGEST_BY_DEFAULT
@@ -135,6 +140,11 @@ class TargetLimits(NamedTuple):
     retained_from_ms: int | None = None
     newest_ms: int | None = None
     keys: bool = False
+    packed: str = AS_PRODUCED
+
+    def repacks(self, compression: str) -> bool:
+        """Whether the broker unpacks a batch with that compression, so that it may become larger."""
+        return compression != "none" and self.packed not in (AS_PRODUCED, compression)
 
 
 class BatchToRestore(NamedTuple):
@@ -243,7 +253,8 @@ def count_branch(rescued: RescuedBranch, selection: RestoreSelection, limits: Ta
             counts["filtered"] += inside - selected
             counts["outside"] += header.record_count - inside
             for part in in_parts(found, limits.most):
-                refused = _refusal_of_part(limits, part, compressed=header.compression != "none")
+                compressed = header.compression != "none" and limits.packed != UNCOMPRESSED
+                refused = _refusal_of_part(limits, part, compressed=compressed)
                 if refused is not None:
                     counts[refused] += len(part)
         counts["selected"] += selected
@@ -321,6 +332,7 @@ class _Wanted:
             not self._selection.selects_records
             and not has_holes(header)
             and header.size <= self._limits.most
+            and not self._limits.repacks(header.compression)
             and max(start, branch.start) <= header.base_offset
             and header.next_offset <= branch.end
         )

@@ -1,7 +1,8 @@
 """What a topic refuses of rescued records is said before they are sent, and a topic that is made takes them.
 
 Each topic took its records by another setting than it has now: timestamps in microseconds, records of 2 MB, records
-without a key. They stand on the disk of broker 2 alone, which is down while it is read.
+without a key, records that were small as long as they were compressed. They stand on the disk of broker 2 alone,
+which is down while it is read.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tests.live.command_runner import CommandRunner
 from tests.live.started_cluster import TWO_DISKS, emptied
 
 CLUSTER = TWO_DISKS
-MICROS, LARGE, KEYLESS = "micros", "large", "keyless"
-COUNTS = {MICROS: 50, LARGE: 3, KEYLESS: 20}
+MICROS, LARGE, KEYLESS, PACKED = "micros", "large", "keyless", "packed"
+COUNTS = {MICROS: 50, LARGE: 3, KEYLESS: 20, PACKED: 3}
 AGREED = ("--yes", "--reason", "a test")
 REFUSED = {
     MICROS: (
@@ -30,8 +31,14 @@ REFUSED = {
     ),
     LARGE: "3 records or more will be refused: larger than max.message.bytes",
     KEYLESS: "20 records or more will be refused: without a key, which cleanup.policy=compact of keyless",
+    PACKED: "3 records or more will be refused: larger than max.message.bytes",
 }
-ANSWERS = {MICROS: "INVALID_TIMESTAMP", LARGE: "MESSAGE_TOO_LARGE", KEYLESS: "INVALID_RECORD"}
+ANSWERS = {
+    MICROS: "INVALID_TIMESTAMP",
+    LARGE: "MESSAGE_TOO_LARGE",
+    KEYLESS: "INVALID_RECORD",
+    PACKED: "MESSAGE_TOO_LARGE",
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +49,7 @@ def rescued(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> 
         MICROS: {"message.timestamp.after.max.ms": str(2**63 - 1)},
         LARGE: {"max.message.bytes": "5000000"},
         KEYLESS: {},
+        PACKED: {},
     }
     for topic, config in settings.items():
         cluster.client.create_topic(topic, [[1, 2]], {"min.insync.replicas": "1", **config})
@@ -53,7 +61,13 @@ def rescued(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> 
         producer.produce(LARGE, b"x" * 2_000_000, key="k", partition=0)
     for number in range(COUNTS[KEYLESS]):
         producer.produce(KEYLESS, f"n{number}", partition=0)
-    assert producer.flush(30) == 0
+    packing = Producer(
+        cluster.superuser_config()
+        | {"message.max.bytes": 5_000_000, "acks": "all", "compression.type": "gzip"}
+    )
+    for number in range(COUNTS[PACKED]):
+        packing.produce(PACKED, b"y" * 2_000_000, key=f"p{number}", partition=0)
+    assert producer.flush(30) == 0 and packing.flush(30) == 0
     for topic in COUNTS:
         cluster.metadata.wait_isr(topic, 0, (1, 2))
     incident_steps.kill(cluster, 2)
@@ -64,6 +78,7 @@ def rescued(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> 
         altered(MICROS, "message.timestamp.after.max.ms"),
         altered(LARGE, "max.message.bytes"),
         altered(KEYLESS, "cleanup.policy", "compact"),
+        altered(PACKED, "compression.type", "uncompressed"),
     ]
     for done in cluster.admin.incremental_alter_configs(changes).values():
         done.result(60)
@@ -90,7 +105,7 @@ def next_command(err: str) -> list[str]:
     return line.removeprefix("next: ktriage restore ").split(" --bootstrap-server")[0].split()
 
 
-@pytest.mark.parametrize("topic", [MICROS, LARGE])
+@pytest.mark.parametrize("topic", [MICROS, LARGE, PACKED])
 def test_what_the_topic_refuses_is_said_before_and_the_next_command_writes_it(
     rescued: CommandRunner, cluster: KafkaCluster, topic: str
 ) -> None:
@@ -117,3 +132,25 @@ def test_a_compacted_topic_takes_no_record_without_a_key(
     status, told = rescued.json("restore", *next_command(written.err), *AGREED)
     assert status == 0, json.dumps(told)
     assert len(cluster.client.consume(f"{KEYLESS}-rescued", 0)) == COUNTS[KEYLESS]
+
+
+def test_a_leader_without_enough_replicas_in_sync_is_said_before_and_after(
+    rescued: CommandRunner, cluster: KafkaCluster
+) -> None:
+    """Only the return of a broker helps, so no command is printed as the next one."""
+    changes = [altered(LARGE, "min.insync.replicas", "2"), altered(LARGE, "max.message.bytes", "5000000")]
+    for change in changes:
+        for done in cluster.admin.incremental_alter_configs([change]).values():
+            done.result(60)
+    cluster.metadata.wait_caught_up()
+    incident_steps.kill(cluster, 2)
+    source = ("restore", "saved", "--to-source", "--topic", LARGE)
+    why = "min.insync.replicas is 2, and 1 of 2 replicas is in sync, broker 2 not: bring back who is missing"
+    dry = rescued(*source, "--dry-run")
+    assert f"{LARGE}-0 takes no record now: {why}" in dry.out + dry.err and "next:" not in dry.err, dry
+    refused = rescued(*source, *AGREED)
+    assert refused.status == 1 and why in refused.err and "next:" not in refused.err, refused
+    cluster.bring_all_up()
+    cluster.metadata.wait_isr(LARGE, 0, (1, 2))
+    written = rescued(*source, *AGREED)
+    assert written.status == 0, written

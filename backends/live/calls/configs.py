@@ -26,6 +26,7 @@ BATCH = 1_000
 TOPIC_KEYS = (
     "min.insync.replicas",
     "cleanup.policy",
+    "compression.type",
     "max.message.bytes",
     "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms",

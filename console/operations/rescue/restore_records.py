@@ -14,7 +14,7 @@ from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone, Status
 from console.journal.recorded_restores import recorded_restores, spans_detail
 from console.journal.run_records import read_runs
-from console.journal.unfinished_entries import RESTORE_RECORDS, unfinished
+from console.journal.unfinished_entries import RESTORE_RECORDS, STOPPED, refused_for_good, unfinished
 from console.new_files import locked
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
@@ -28,7 +28,14 @@ from console.operations.rescue.restore_notes import (
     repeated_lines,
 )
 from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, TargetPartition, key_of
-from console.operations.rescue.restore_target import RestoreTarget, TopicChecks, source_target, topic_target
+from console.operations.rescue.restore_target import (
+    MIN_ISR,
+    RestoreTarget,
+    TopicChecks,
+    source_target,
+    too_few_text,
+    topic_target,
+)
 from console.provenance import now
 from console.rescue.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
 from console.rescue.restore_journal import RestoreJournal
@@ -42,11 +49,7 @@ from console.rescue.restore_selection import (
 )
 from recovery.model import TopicPartition, Unknown
 from recovery.rescue_branches import RescueBranch
-
-REFUSED_FOR_GOOD = frozenset(
-    {"INVALID_TIMESTAMP", "MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD"}
-)
-"""Answers to Produce that the same batch gets again: the topic's settings refuse it."""
+from recovery.wording.quantity_text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class PreparedRestore:
     are in ``notes`` too. ``places``: of each row, the offsets that are written, and the topic that they go to.
     ``recounted``, where nothing is left to write: how many records earlier runs wrote to each partition, and how
     many of them are there now; the run that wrote the last of them may have been killed before it counted.
+    ``too_few``: where too few replicas are in sync now, one line each; these are in ``notes`` too.
     """
 
     contents: RescueContents
@@ -70,6 +74,7 @@ class PreparedRestore:
     damaged: tuple[str, ...] = ()
     places: tuple[tuple[RescueBranch, str], ...] = ()
     recounted: Mapping[TopicPartition, tuple[int, int | Unknown]] = field(default_factory=dict)
+    too_few: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -198,16 +203,40 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         repeated = tuple(repeated_lines((one for one in recorded if one.directory != own), places))
         at = "".join(one.at for one in recorded if (one.directory, one.words) == (own, self.words))
         damaged = await asyncio.to_thread(damaged_lines, branches) if sound_only else ()
+        too_few = await self._too_few(cluster, target, rows)
         notes = (
             *target.notes,
             *damaged,
             *refused_lines(rows),
+            *too_few,
             *forgotten(journal, now().timestamp()),
             *other_runs(self.directory, journal, target.name),
             *repeated,
         )
-        found = PreparedRestore(contents, target, tuple(rows), notes, before, repeated, at, damaged, places)
+        found = PreparedRestore(
+            contents, target, tuple(rows), notes, before, repeated, at, damaged, places, too_few=too_few
+        )
         return found if found.records > 0 or not before else await _recounted(cluster, found, journal)
+
+    async def _too_few(
+        self, cluster: Backend, target: RestoreTarget, rows: Sequence[TargetPartition]
+    ) -> tuple[str, ...]:
+        """Where so few replicas are in sync that no record is taken now, with what to do first."""
+        if target.creates:
+            up = sum(broker.fenced is not True for broker in (await cluster.cluster()).brokers)
+            if up >= int(target.min_isr or 0):
+                return ()
+            return (
+                f"{target.topic} will take no record now: its {MIN_ISR} will be {target.min_isr} as that of the"
+                f" source, and {counted(up, 'broker')} {'is' if up == 1 else 'are'} up: bring back the others, or"
+                f" create the topic before with a lower {MIN_ISR}; then run the same command again",
+            )
+        found = {}
+        for row in rows:
+            state, checks = target.states.get(row.tp), target.checks.get(row.tp.topic, TopicChecks())
+            if row.counts.selected and state is not None:
+                found[row.tp] = too_few_text(row.tp.topic, state, checks.min_isr)
+        return tuple(f"{tp} takes no record now: {why}" for tp, why in found.items() if why is not None)
 
     def _places(self, rows: Iterable[TargetPartition]) -> tuple[tuple[RescueBranch, str], ...]:
         found = ((row, chosen_spans(row.rescued, self.selection.only)) for row in rows)
@@ -240,7 +269,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             None if age is None else at - age for age in (checks.taken_ms, checks.retained_ms)
         )
         newest = None if checks.ahead_ms is None else at + checks.ahead_ms
-        return TargetLimits(most, newer, oldest, deleted_before, newest, checks.keys)
+        return TargetLimits(most, newer, oldest, deleted_before, newest, checks.keys, checks.packed)
 
     async def _counts(self, rescued: RescuedBranch, limits: TargetLimits) -> BranchCounts:
         """Raises InputError, with the way on where a file is damaged."""
@@ -319,8 +348,9 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         finally:
             journal.close()
         result = RestoredRecords(prepared, branches, counted)
-        refused = dict(result.failures)
-        run.journal.after(entry, {"records": result.records, "refused": refused})
+        done = {"records": result.records, "refused": dict(result.failures)}
+        instead = self._to_other_topics(result)
+        run.journal.after(entry, {**done, "instead": instead} if instead else done)
         return result
 
     def _recorded(self, prepared: PreparedRestore) -> dict[str, object]:
@@ -341,23 +371,36 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         """The command that goes on; of what a broker refuses, and would refuse again, the one that writes it to a
         topic that is made so that it takes everything.
         """
+        command, now = ("restore", str(self.directory)), result.prepared
+        instead = self._to_other_topics(result)
+        if instead:
+            return (*command, *instead[0])
+        # What took nothing at all fails again, until somebody has done what the reason says.
+        goes_on = now.records > 0 and not now.too_few if self.dry_run else _went_on(result)
+        return (*command, *self.words) if goes_on else ()
+
+    def _to_other_topics(self, result: RestoredRecords) -> list[tuple[str, ...]]:
+        """For each topic that does not take its records, the target and the selection that write them to a new
+        one."""
         rows, failed = result.prepared.rows, dict(result.failures)
         if self.dry_run:
             refused = {row.rescued.branch.tp.topic: None for row in rows if row.counts.refused}
         else:
-            final = {tp for tp, why in failed.items() if why.split(" ")[0] in REFUSED_FOR_GOOD}
+            final = {tp for tp, why in failed.items() if refused_for_good(why)}
             refused = {row.rescued.branch.tp.topic: None for row in rows if row.tp in final}
-        command = ("restore", str(self.directory))
-        if not refused:
-            open_ = bool(failed) or (self.dry_run and result.prepared.records > 0)
-            return (*command, *self.words) if open_ else ()
-        topic = next(iter(refused))
-        others = replace(
-            self.selection, topics=(topic,), only=self.selection.only._replace(missing_keys=False)
-        )
-        new = f"{topic}-rescued"
-        new += "-2" if new == self.to_topic else ""
-        return (*command, "--to-topic", new, *others.words)
+        only = self.selection.only._replace(missing_keys=False)
+        found = []
+        for topic in refused:
+            new = f"{topic}-rescued"
+            new += "-2" if new == self.to_topic else ""
+            found.append(("--to-topic", new, *replace(self.selection, topics=(topic,), only=only).words))
+        return found
+
+
+def _went_on(result: RestoredRecords) -> bool:
+    """Whether something is left, and this run was stopped or has written something."""
+    stopped = any(why == STOPPED for _, why in result.failures)
+    return bool(result.failures) and (stopped or result.records > result.prepared.written_before)
 
 
 async def _recounted(cluster: Backend, now: PreparedRestore, journal: RestoreJournal) -> PreparedRestore:

@@ -13,7 +13,9 @@ from backends.base.errors import BackendError, NotAllowed
 from backends.base.protocol import Backend, Progress, Stop
 from backends.base.record_writer import AppendResult, BatchToAppend, RecordWriter
 from console.errors import InputError
+from console.journal.unfinished_entries import STOPPED
 from console.operations.rescue.byte_rate import ByteRate
+from console.operations.rescue.restore_target import MIN_ISR, too_few_text
 from console.rescue.manifest import branch_directory
 from console.rescue.record_batches import producible
 from console.rescue.rescued_branch import RescuedBranch
@@ -26,7 +28,7 @@ from console.rescue.restore_selection import (
     batches_to_restore,
 )
 from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown
-from recovery.wording.quantity_text import both, human_bytes, lasting
+from recovery.wording.quantity_text import human_bytes, lasting
 
 REQUEST_BYTES = 4 << 20
 """Bytes of one request, or one batch if that is larger."""
@@ -34,7 +36,7 @@ REQUEST_PARTITIONS = 64
 ROUNDS = 20
 """How often a failing partition is tried again without progress."""
 PAUSE = 0.5
-TOO_FEW, MIN_ISR = "NOT_ENOUGH_REPLICAS", "min.insync.replicas"
+TOO_FEW = "NOT_ENOUGH_REPLICAS"
 
 
 class TargetPartition(NamedTuple):
@@ -99,7 +101,7 @@ class RestoreRun:
         for rescued, tp, counts, _ in rows:
             position = self._journal.position(key_of(rescued))
             records = 0 if position is None else position.records
-            problem = None if records >= counts.selected else problems[tp] or "stopped before its turn"
+            problem = None if records >= counts.selected else problems[tp] or STOPPED
             written.append(RestoredBranch(rescued, tp, records, problem))
         return tuple(written)
 
@@ -148,16 +150,9 @@ class RestoreRun:
 
     def _too_few(self, tp: TopicPartition, config: Mapping[str, str] | Unknown | None) -> str:
         state = self._states.get(tp)
-        least = None if config is None or isinstance(config, Unknown) else config.get(MIN_ISR)
-        missing = [] if state is None else sorted(set(state.replicas) - set(state.isr))
-        if state is None or least is None or not missing:
-            return f"{TOO_FEW}: fewer replicas are in sync than {MIN_ISR} asks for"
-        away = f"{'brokers' if len(missing) > 1 else 'broker'} {both(missing)} not"
-        return (
-            f"{TOO_FEW}: {MIN_ISR} is {least}, and {len(state.isr)} of {len(state.replicas)} replicas"
-            f" {'is' if len(state.isr) == 1 else 'are'} in sync, {away}: bring back who is missing, or set"
-            f" {MIN_ISR} of {tp.topic} lower for the time of the restore; then run the same command again"
-        )
+        least = "" if config is None or isinstance(config, Unknown) else config.get(MIN_ISR, "")
+        short = too_few_text(tp.topic, state, int(least)) if state is not None and least.isdecimal() else None
+        return f"{TOO_FEW}: {short or f'fewer replicas are in sync than {MIN_ISR} asks for'}"
 
     async def _send_to(self, broker: int, lanes: Sequence[_Lane], meter: _Meter) -> None:
         """Sends to one leader until its lanes are empty, or one after the other has failed."""

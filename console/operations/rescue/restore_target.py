@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from backends.base.protocol import Backend
 from console.errors import InputError
 from console.rescue.rescued_branch import RescuedBranch
-from console.rescue.restore_selection import LARGEST_BY_DEFAULT
+from console.rescue.restore_selection import AS_PRODUCED, LARGEST_BY_DEFAULT
 from recovery.model import PartitionState, TopicPartition, Unknown
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import both, counted
 
 COMPACTED = "compact"
 ANY_AGE = (1 << 63) - 1
+MIN_ISR = "min.insync.replicas"
 INTERNAL = "__"
 """So begin the names of Kafka's own topics."""
 RESCUE_TOPIC = {
@@ -22,6 +23,7 @@ RESCUE_TOPIC = {
     "retention.bytes": "-1",
     "max.message.bytes": "104857600",
     "segment.bytes": "1073741824",
+    "compression.type": AS_PRODUCED,
     "message.timestamp.type": "CreateTime",
     "message.timestamp.before.max.ms": str(ANY_AGE),
     "message.timestamp.after.max.ms": str(ANY_AGE),
@@ -34,7 +36,8 @@ _LARGEST = ("max.message.bytes", "segment.bytes")
 class TopicChecks:
     """What a broker checks in batches for a topic beside their size: how old records may be to be accepted, and
     to be retained, and how far in the future, in ms (None: any); ``keys``: each needs a key. ``append_time``: their
-    timestamps are replaced.
+    timestamps are replaced. ``packed``: how the broker packs the records before it looks at the batch's size
+    (compression.type), and ``min_isr`` the replicas that must be in sync.
     """
 
     taken_ms: int | None = None
@@ -42,6 +45,8 @@ class TopicChecks:
     ahead_ms: int | None = None
     keys: bool = False
     append_time: bool = False
+    packed: str = AS_PRODUCED
+    min_isr: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class RestoreTarget:
     @property
     def configs(self) -> Mapping[str, str]:
         """Of the topic that is made."""
-        return {**RESCUE_TOPIC, **({} if self.min_isr is None else {"min.insync.replicas": self.min_isr})}
+        return {**RESCUE_TOPIC, **({} if self.min_isr is None else {MIN_ISR: self.min_isr})}
 
     def partition(self, rescued: RescuedBranch) -> TopicPartition:
         """Where the records of that branch go."""
@@ -165,7 +170,7 @@ async def topic_target(cluster: Backend, branches: Sequence[RescuedBranch], topi
         creates=True,
         partitions=max(wanted, len(source)),
         replicas=max((len(state.replicas) for state in source), default=-1),
-        min_isr=known.get("min.insync.replicas"),
+        min_isr=known.get(MIN_ISR),
     )
 
 
@@ -188,17 +193,33 @@ def _checks(config: Mapping[str, str]) -> TopicChecks:
     """A topic whose broker sets the timestamp takes and keeps records of any age."""
     policy = config.get("cleanup.policy", "delete")
     keys = COMPACTED in policy
+    packed, least = config.get("compression.type", AS_PRODUCED), config.get(MIN_ISR, "")
+    min_isr = int(least) if least.isdecimal() else 0
     if config.get("message.timestamp.type") == "LogAppendTime":
-        return TopicChecks(keys=keys, append_time=True)
+        return TopicChecks(keys=keys, append_time=True, packed=packed, min_isr=min_isr)
     retention = config.get("retention.ms") if "delete" in policy else None
     before, after = (config.get(f"message.timestamp.{way}.max.ms") for way in ("before", "after"))
-    return TopicChecks(_age(before), _age(retention), _age(after), keys)
+    ages = (_age(before), _age(retention), _age(after))
+    return TopicChecks(*ages, keys, packed=packed, min_isr=min_isr)
 
 
 def _append_time(checks: Mapping[str, TopicChecks]) -> Iterator[str]:
     topics = ", ".join(sorted(topic for topic, one in checks.items() if one.append_time))
     if topics:
         yield f"brokers set the time of each record anew: message.timestamp.type of {topics} is LogAppendTime"
+
+
+def too_few_text(topic: str, state: PartitionState, least: int) -> str | None:
+    """What to do where min.insync.replicas lets a leader take nothing; None where enough replicas are in sync."""
+    missing = sorted(set(state.replicas) - set(state.isr))
+    if not missing or len(state.isr) >= least:
+        return None
+    away = f"{'brokers' if len(missing) > 1 else 'broker'} {both(missing)} not"
+    return (
+        f"{MIN_ISR} is {least}, and {len(state.isr)} of {len(state.replicas)} replicas"
+        f" {'is' if len(state.isr) == 1 else 'are'} in sync, {away}: bring back who is missing, or set"
+        f" {MIN_ISR} of {topic} lower for the time of the restore; then run the same command again"
+    )
 
 
 def _age(configured: str | None) -> int | None:

@@ -306,7 +306,7 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
     if incident.going_on is None and not stuck:
         if not replace(incident.unfinished, restores=()).nothing:
             yield line("resume")
-        for restore in incident.unfinished.restores:
+        for restore in (one for one in incident.unfinished.restores if not one.waits):
             yield line(*restore.command)
     offline = _offline_now(incident)
     if offline and not stuck:

@@ -301,6 +301,22 @@ def test_a_restore_is_open_until_the_same_one_has_written_everything(tmp_path: P
     assert found(tmp_path).nothing
 
 
+def test_what_a_topic_does_not_take_is_open_until_another_topic_has_it(tmp_path: Path) -> None:
+    """The same command would be refused for ever."""
+    other = ["--to-topic", "kept", "--topic", "orders"]
+    with journal(tmp_path, "refused") as run:
+        refused = {TPS[0]: "MESSAGE_TOO_LARGE", TPS[1]: "NOT_ENOUGH_REPLICAS: 1 of 2"}
+        run.after(restoring(run, "--to-source"), {"records": 0, "refused": refused, "instead": [other]})
+    elsewhere, later = found(tmp_path).restores
+    assert elsewhere.command == ("restore", "/saved", *other) and not elsewhere.waits
+    assert (
+        later.command == ("restore", "/saved", "--to-source") and later.waits == "NOT_ENOUGH_REPLICAS: 1 of 2"
+    )
+    with journal(tmp_path, "elsewhere") as run:
+        run.after(restoring(run, *other), {"records": 400})
+    assert found(tmp_path).restores == (later,)
+
+
 def test_a_restore_that_is_going_on_is_not_left_by_an_earlier_run(tmp_path: Path) -> None:
     with journal(tmp_path, "one") as run:
         restoring(run, "--to-source")

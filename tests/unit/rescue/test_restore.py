@@ -161,6 +161,22 @@ def test_a_batch_too_large_for_the_topic_is_sent_in_parts_and_goes_on_between_th
 
 
 @pytest.mark.parametrize(
+    ("packed", "parts", "too_large"),
+    [("producer", 1, 0), ("gzip", 1, 0), ("zstd", 4, 0), ("uncompressed", 4, 1)],
+)
+def test_a_batch_that_the_broker_packs_anew_is_as_large_as_it_makes_it(
+    tmp_path: Path, packed: str, parts: int, too_large: int
+) -> None:
+    """Packed, ten records fit into one batch, and one that is too large by itself into another."""
+    several = rescued(tmp_path / "several", batch(500, 10, 7, size=100, compression=GZIP))
+    alone = rescued(tmp_path / "alone", batch(510, 1, 7, size=1000, compression=GZIP))
+    limits = TargetLimits(500, packed=packed)
+    assert len(list(batches_to_restore(several, ALL, 0, limits))) == parts
+    assert count_branch(several, ALL, limits).refused == 0
+    assert count_branch(alone, ALL, limits).too_large == too_large
+
+
+@pytest.mark.parametrize(
     ("only", "expected"),
     [
         (RecordFilter(after_offset=507), range(508, 520)),
