@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from widgets.text import Tone
@@ -18,10 +18,11 @@ class Field(Generic[Row]):
     ``text`` is the cell (default: the value, numbers with commas, "unknown" for None). ``screen``, ``printed`` and
     ``json``: which forms have it.
 
-    In a pane, ``priority`` 0 is never dropped; where the table is too narrow, the highest goes first. ``flex``:
-    takes what width is left, and loses its middle where that is too little; every other column is as wide as what
-    is seen in it, so that no number is cut. ``width`` is the least it takes. ``shown_below``: the details below the
-    table show it in any case. In a text table, ``below``: it moves below its row if the terminal is too narrow.
+    In a pane, ``short`` is the heading where the title is too wide. ``priority`` 0 is never dropped; where the
+    table is too narrow, the highest goes first. ``flex``: takes what width is left, and loses its middle where that
+    is too little; every other column is as wide as what is seen in it, so that no number is cut. ``width`` is the
+    least it takes. ``shown_below``: the details below the table show it in any case. In a text table, ``below``: it
+    moves below its row if the terminal is too narrow.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Field(Generic[Row]):
     screen: bool = True
     printed: bool = True
     json: bool = True
+    short: str = ""
 
     def cell(self, row: Row) -> str:
         if self.text is not None:
@@ -60,7 +62,7 @@ class Field(Generic[Row]):
 
 def on_screen(fields: Iterable[Field[Row]]) -> tuple[Field[Row], ...]:
     """The columns of a pane."""
-    return tuple(field for field in fields if field.screen)
+    return tuple(replace(field, title=field.short or field.title) for field in fields if field.screen)
 
 
 def text_rows(fields: Iterable[Field[Row]], rows: Sequence[Row], indent: str = "") -> Iterator[str]:
@@ -70,9 +72,15 @@ def text_rows(fields: Iterable[Field[Row]], rows: Sequence[Row], indent: str = "
     return table([TextColumn(field.title, field.right, field.below) for field in used], cells, indent)
 
 
+def json_of(fields: Iterable[Field[Row]]) -> Callable[[Row], dict[str, object]]:
+    """From a row to its object in a JSON document, for the many rows of a cluster."""
+    values = [(field.id, field.value) for field in fields if field.json]
+    return lambda row: {name: value(row) for name, value in values}
+
+
 def json_row(fields: Iterable[Field[Row]], row: Row) -> dict[str, object]:
     """The row as an object of a JSON document."""
-    return {field.id: field.value(row) for field in fields if field.json}
+    return json_of(fields)(row)
 
 
 def text_of_all(fields: Sequence[Field[Row]]) -> Callable[[Row], str]:

@@ -12,6 +12,7 @@ from console.app.main_screen.key_actions import ActionContext, Obstacle, disable
 from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane
 from console.app.main_screen.offline_view import UNKNOWN
 from console.app.main_screen.quorum_pane import QuorumPane
+from console.app.main_screen.replicas_pane import ReplicasPane
 from console.app.plan.progress import Batches
 from console.app.session.session import Session
 from console.app.session.view import View
@@ -27,6 +28,7 @@ from console.operations.registry import (
     TIMELINE,
 )
 from console.output.survey.log_dirs_report import dir_rows
+from console.output.survey.replica_report import ReplicaRow, replica_rows
 from recovery.broker_load import BrokerLoad
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.membership.preflight import LivenessLimits
@@ -38,7 +40,6 @@ from widgets.base_pane import Pane
 from widgets.brokers_pane import BrokerRow, BrokersPane, BrokersView
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.plan import BatchProgress, PlanPane, PlanView
-from widgets.replicas_pane import ReplicasPane, ReplicasView
 from widgets.timeline_pane import TimelinePane, TimelineView
 
 
@@ -160,7 +161,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
     session, view = sources.session, sources.session.view
     match pane:
         case ReplicasPane():
-            pane.update(_replicas(session, sources.cursor))
+            pane.update(_replicas(view, sources.cursor), session.choosing.ranking)
         case EligiblePane():
             eligible = _eligible(session, view)
             nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
@@ -180,18 +181,15 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             pane.update(brokers_view(session))
 
 
-def _replicas(session: Session, partition: TopicPartition | None) -> ReplicasView | Unknown | None:
-    view = session.view
+def _replicas(view: View, partition: TopicPartition | None) -> tuple[ReplicaRow, ...] | Unknown | None:
     survey = None if partition is None else view.surveys.get(partition)
     if partition is None or survey is None:
         elsewhere = {} if view.partitions is None else view.partitions.unreachable_leaders
         return None if partition is None else elsewhere.get(partition, _NOT_YET)
     asked = view.surveyed.get(partition)
     age = 0.0 if asked is None or view.at is None else max(0.0, view.at - asked)
-    ages = {replica.broker: age for replica in survey.replicas}
     judged = view.verdicts.get(partition)
-    verdicts = None if judged is None else judged.verdicts
-    return ReplicasView(survey, session.choosing.ranking, view.brokers, view.calls, ages, verdicts)
+    return replica_rows(survey, view.calls, view.brokers, age, None if judged is None else judged.verdicts)
 
 
 def _eligible(session: Session, view: View) -> EligibleView:

@@ -15,7 +15,7 @@ from console.output.incident.report_blocks import (
     ReportTable,
     ReportText,
 )
-from console.output.survey.replica_table import LEGEND, svg_drawing
+from console.output.survey.log_picture import LEGEND, svg_drawing
 
 # Words are not broken in the columns of a table, save in the last, which holds the text: a narrow window scrolls.
 STYLE = """

@@ -13,7 +13,7 @@ from console.output.incident.report_blocks import (
     ReportTable,
     ReportText,
 )
-from console.output.survey.replica_table import LEGEND, text_drawing
+from console.output.survey.log_picture import LEGEND, text_drawing
 from recovery.wording.quantity_text import printable
 from widgets.text_table import TextColumn, table
 

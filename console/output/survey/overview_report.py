@@ -11,13 +11,12 @@ from console.output.json_document import document
 from console.output.plan.plan_json import steps_json
 from console.output.quorum.quorum_report import BRIEF, key_json, strength_json
 from console.output.survey.log_dirs_report import FAILED_LOG_DIR, LOG_DIR
-from console.output.survey.replica_table import partition_lines
+from console.output.survey.replica_report import partition_lines, survey_json
 from console.output.survey.survey_json import (
     cluster_json,
     contact_json,
     health_json,
     quorum_json,
-    survey_json,
     unknown_json,
 )
 from console.output.survey.survey_report import AS_LAST_KNOWN, without_answer, worst

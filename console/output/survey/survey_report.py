@@ -7,23 +7,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from backends.base.answers import Contact
 from console.operations.elections.partition_selection import Which
 from console.operations.survey.cluster_reading import ClusterReading
 from console.output.json_document import document
 from console.output.survey.copied_log_report import copied_log_json, copied_log_lines
-from console.output.survey.replica_table import contact_lines, partition_lines, replica_table
+from console.output.survey.replica_report import REPLICA, partition_lines, replica_rows, survey_json
 from console.output.survey.survey_json import (
     cluster_json,
     contact_json,
     quorum_json,
-    survey_json,
     unknown_json,
 )
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.disk_evidence import DiskReading, EvidenceUse
 from recovery.loss import loss
 from recovery.membership.quorum import Quorum
-from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown
+from recovery.model import Survey, TopicPartition, Unknown
 from recovery.old_leaders import old_leaders
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import SurveyTotals, missing_in_sync, totals
@@ -33,6 +33,8 @@ from recovery.wording.proof_text import explained_lines, partition_proofs, proof
 from recovery.wording.quantity_text import counted, printable
 from recovery.wording.replica_text import STANDING_WORDS, disk_text, still_writes_text
 from recovery.wording.verdict_text import short_verdict, verdict_text
+from widgets.fields import text_rows
+from widgets.loss_tone import last_epoch
 from widgets.text_table import TextColumn, table
 
 
@@ -112,7 +114,7 @@ def verdict_lines(
         (
             str(survey.tp),
             f"{broker}{_CANNOT if _obstacle(survey, broker) else ''}",
-            short_loss(loss(survey, broker), _last_epoch(survey.log(broker))),
+            short_loss(loss(survey, broker), last_epoch(survey.log(broker))),
             short_verdict(verdict),
             f"{_obstacle(survey, broker)}{verdict_text(verdict)}",
         )
@@ -135,10 +137,6 @@ def _obstacle(survey: Survey, broker: int) -> str:
     if replica is None or replica.electable:
         return ""
     return f"cannot be elected now ({STANDING_WORDS[replica.standing]}); if it could: "
-
-
-def _last_epoch(log: ReplicaLog | None) -> int | None:
-    return log.lineage.last_epoch if log is not None and isinstance(log.lineage, Lineage) else None
 
 
 def picture_lines(
@@ -164,7 +162,8 @@ def replica_lines(
     for why in dict.fromkeys(unknown):
         yield f"whether a reassignment is in progress is not known: {printable(str(why))}"
     yield ""
-    yield from replica_table(surveys, picture.contacts)
+    calls = {contact.broker: contact.call for contact in picture.contacts}
+    yield from text_rows(REPLICA, [row for survey in surveys for row in replica_rows(survey, calls)])
     for survey in surveys:
         if writing := old_leaders(survey):
             yield f"{survey.tp}: {still_writes_text(writing, offline=survey.state.offline)}"
@@ -223,6 +222,15 @@ _NOUNS = {
     Which.OFFLINE: "offline partition",
     Which.UNDER_MIN_ISR: "under-min-ISR partition",
 }
+
+
+def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:
+    """The brokers that did not answer, with the address that was tried and the reason."""
+    for contact in contacts:
+        if contact.problem is not None:
+            problem = printable(str(contact.problem))
+            named = contact.address in problem
+            yield problem if named else f"broker {contact.broker} at {contact.address}: {problem}"
 
 
 def hidden_lines(picture: ClusterReading) -> Iterator[str]:

@@ -12,10 +12,11 @@ from textual.widget import Widget
 
 from console.app.main_screen.log_dirs_pane import LogDirsPane
 from console.app.main_screen.quorum_pane import QuorumPane
+from console.app.main_screen.replicas_pane import ReplicasPane
+from console.output.survey.replica_report import replica_rows
 from recovery.controller.rules import ControllerRules
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum_health import health
-from recovery.ranking import Ranking
 from tests.unit.membership.quorums import quorum
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness
@@ -24,13 +25,12 @@ from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.eligible_pane import EligiblePane, EligibleRow, EligibleView
 from widgets.partitions import PartitionsPane
 from widgets.plan import PlanPane, PlanView
-from widgets.replicas_pane import ReplicasPane, ReplicasView
 from widgets.table import RowTable
 from widgets.text_lines import Lines
 
 VIEWS: dict[type[Widget], Callable[[], Any]] = {
     PartitionsPane: rows,
-    ReplicasPane: lambda: ReplicasView(examples.stale_long_tail(), Ranking.LAST_RECORD, examples.BROKERS),
+    ReplicasPane: lambda: replica_rows(examples.stale_long_tail(), brokers=examples.BROKERS),
     EligiblePane: lambda: EligibleView(
         tuple(EligibleRow(one, ControllerRules(), {}) for one in examples.SURVEYS)
     ),

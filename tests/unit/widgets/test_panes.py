@@ -11,7 +11,9 @@ from textual.pilot import Pilot
 from backends.base.answers import LogDir, LogDirReplica
 from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane, PartitionOutcome, row_key
 from console.app.main_screen.quorum_pane import QuorumPane
+from console.app.main_screen.replicas_pane import ReplicasPane
 from console.output.survey.log_dirs_report import dir_rows
+from console.output.survey.replica_report import replica_rows
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import Advice, AdviceKind
@@ -25,7 +27,6 @@ from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView
 from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row
-from widgets.replicas_pane import ReplicasPane, ReplicasView
 
 NOW = 1_772_334_000.0
 PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)
@@ -139,7 +140,7 @@ async def test_partitions_are_grouped_by_the_broker_that_is_missing() -> None:
 async def test_replicas_show_the_controllers_view_beside_ours() -> None:
     pane = ReplicasPane()
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(ReplicasView(examples.fenced_but_better(), Ranking.LAST_RECORD, examples.BROKERS))
+        pane.update(replica_rows(examples.fenced_but_better(), brokers=examples.BROKERS))
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "OFFLINE, no leader, leader epoch 4" in " ".join(screen.split())
@@ -159,9 +160,7 @@ async def test_a_broker_that_still_acts_as_leader_is_named_before_anything_else(
     assert isinstance(first.log, ReplicaLog)
     old = first._replace(standing=Standing.FENCED, log=first.log._replace(leader_epoch=3, leads=True))
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(
-            ReplicasView(told._replace(replicas=(old, *others)), Ranking.LAST_RECORD, examples.BROKERS)
-        )
+        pane.update(replica_rows(told._replace(replicas=(old, *others)), brokers=examples.BROKERS))
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
         writes = f"broker {old.broker} still acts as leader in epoch 3 and takes writes"
@@ -174,8 +173,7 @@ async def test_replicas_show_what_each_choice_loses_of_the_acknowledged_records(
     told = examples.stale_long_tail()
     verdicts = partition_verdicts(PartitionFacts(told, compacted=False))
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=(80, 24)) as pilot:
-        view = ReplicasView(told, Ranking.LAST_RECORD, examples.BROKERS, verdicts=verdicts)
-        pane.update(view)
+        pane.update(replica_rows(told, brokers=examples.BROKERS, verdicts=verdicts))
         await pilot.pause()
         exported = json.loads("".join(pane.export("json")))
         assert [row["acknowledged"] for row in exported] == ["300+ committed", "none, in doubt", ""]
@@ -303,7 +301,7 @@ async def test_at_80_columns_nothing_of_the_row_under_the_cursor_is_out_of_reach
     calls = {2: examples.CALL}
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=(80, 60)) as pilot:
         survey = examples.stale_long_tail()
-        pane.update(ReplicasView(survey, Ranking.LAST_RECORD, examples.BROKERS, calls, {2: 3.0}))
+        pane.update(replica_rows(survey, calls, examples.BROKERS, 3.0))
         pane.table.move_to(2)
         await pilot.pause()
         screen = text_of(pilot.app)
