@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from backends.base.answers import ClusterInfo, LogDir, Partitions
+from backends.base.failed_disks import LogDirs
+from console.operations.survey.cluster_reading import ClusterReading
+from console.output.survey.broker_report import BrokerHealth, BrokerRow, broker_rows
 from recovery.broker_load import BrokerLoad, broker_loads
 from recovery.metadata_log.fenced_since import fenced_since_ms
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import DecodedRecord
 from recovery.metadata_log.records import BrokerRegistrationChangeRecord
-from recovery.model import PartitionState
+from recovery.model import Broker, PartitionState, Unknown, Why
 from tests.console.faults import happens
 from tests.console.robot import console
-from widgets.brokers_pane import BrokerHealth, BrokerRow, BrokersView
 
 
 def state(
     partition: int, leader: int, isr: tuple[int, ...], elr: tuple[int, ...] | None = ()
 ) -> PartitionState:
     return PartitionState("orders", partition, "id", leader, 1, (1, 2, 3), isr, elr, (), ())
+
+
+def reading(brokers: list[Broker], log_dirs: LogDirs) -> ClusterReading:
+    return ClusterReading(ClusterInfo("id", tuple(brokers), 1, False), Partitions(()), log_dirs=log_dirs)
 
 
 def test_what_hangs_on_a_broker_is_counted() -> None:
@@ -63,10 +70,22 @@ async def test_a_broker_that_answers_and_is_not_in_the_isr_yet_is_said_to_be_so(
 
 
 def test_a_broker_with_a_failed_disk_stands_above_those_that_are_only_out_of_sync() -> None:
-    behind = BrokerRow(1, "", None, False, BrokerLoad(4, 3, 1, 0, 0), asked=True, failed_dirs=0)
-    failed = behind._replace(id=2, failed_dirs=1)
-    down = behind._replace(id=3, problem="not answered", failed_dirs=None)
-    assert [row.id for row in BrokersView((behind, failed, down)).worst_first] == [3, 2, 1]
+    brokers = [Broker(broker, "host", 9092, None, False) for broker in (1, 2, 3)]
+    dirs: LogDirs = {
+        1: (LogDir(1, "/kafka", None, 9, 9, ()),),
+        2: (LogDir(2, "/kafka", "KAFKA_STORAGE_ERROR", 9, 9, ()),),
+        3: Unknown(Why.NOT_ANSWERED, "refused"),
+    }
+    loads = dict.fromkeys((1, 2, 3), BrokerLoad(4, 3, 1, 0, 0))
+    rows = broker_rows(reading(brokers, dirs), loads)
+    assert [(row.id, row.failed_dirs) for row in rows] == [(3, None), (2, 1), (1, 0)]
+
+
+def test_a_broker_that_refuses_is_not_silent() -> None:
+    """As ``status`` has it: who may not ask was answered."""
+    refused: LogDirs = {1: Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on the cluster")}
+    (row,) = broker_rows(reading([Broker(1, "host", 9092, None, False)], refused), {})
+    assert (row.state, row.asked, row.failed_dirs) == (BrokerHealth.UP, True, None)
 
 
 async def test_nothing_waits_for_a_broker_that_is_there_with_a_failed_disk() -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from backends.base.answers import Capabilities
 from backends.base.failed_disks import FailedDisks
 from console.app.main_screen.bars import doubt
+from console.app.main_screen.brokers_pane import BrokersPane
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
 from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane
 from console.app.main_screen.offline_view import UNKNOWN
@@ -27,9 +28,9 @@ from console.operations.registry import (
     REPLICAS,
     TIMELINE,
 )
+from console.output.survey.broker_report import BrokerRow, broker_rows
 from console.output.survey.log_dirs_report import dir_rows
 from console.output.survey.replica_report import ReplicaRow, replica_rows
-from recovery.broker_load import BrokerLoad
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
@@ -37,7 +38,6 @@ from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from widgets.base_pane import Pane
-from widgets.brokers_pane import BrokerRow, BrokersPane, BrokersView
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.plan import BatchProgress, PlanPane, PlanView
 from widgets.timeline_pane import TimelinePane, TimelineView
@@ -76,46 +76,22 @@ def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
     )
 
 
-def brokers_view(session: Session) -> BrokersView:
-    """The brokers that are registered, and those that have replicas and are not."""
-    view, loads = session.view, session.rows.loads
-    if view.cluster is None or view.partitions is None:
-        return BrokersView((), known=False)
+def brokers_shown(session: Session) -> tuple[BrokerRow, ...] | None:
+    """The brokers that are registered, and those that have replicas and are not; None: not read yet."""
+    view, reading = session.view, session.view.reading
+    if reading is None:
+        return None
     now = view.at if view.at is not None else session.clock()
-    brokers = {*view.brokers, *loads}
-    rows = tuple(_row(broker, view, loads.get(broker, BrokerLoad()), now) for broker in brokers)
-    return BrokersView(rows, doubt=doubt(session))
+    return tuple(_timed(row, view, now) for row in broker_rows(reading, session.rows.loads))
 
 
-def _row(broker: int, view: View, load: BrokerLoad, now: float) -> BrokerRow:
-    registered, contact = view.brokers.get(broker), view.contacts.get(broker)
-    dirs = (view.log_dirs or {}).get(broker)
-    problem = contact.problem if contact is not None else dirs if isinstance(dirs, Unknown) else None
-    fenced_at = view.fenced_since.get(broker)
-    answered_at = view.answered.get(broker)
-    where = "" if registered is None else f"{registered.host}:{registered.port}"
-    return BrokerRow(
-        broker,
-        where or (contact.address if contact is not None else ""),
-        None if registered is None else registered.rack,
-        None if registered is None else registered.fenced,
-        load,
+def _timed(row: BrokerRow, view: View, now: float) -> BrokerRow:
+    fenced_at, answered_at = view.fenced_since.get(row.id), view.answered.get(row.id)
+    return row._replace(
         fenced_s=None if fenced_at is None else max(0.0, now - fenced_at[0]),
         exact=fenced_at is not None and fenced_at[1],
         answered_s=None if answered_at is None else max(0.0, now - answered_at),
-        problem=_problem_text(problem),
-        asked=contact is not None or dirs is not None,
-        failed_dirs=sum(1 for one in view.failed_before if one.broker == broker) or None
-        if dirs is None or isinstance(dirs, Unknown)
-        else sum(1 for one in dirs if one.error),
     )
-
-
-def _problem_text(problem: Unknown | None) -> str:
-    """Why it did not answer, without saying twice that it did not."""
-    if problem is None:
-        return ""
-    return problem.detail if problem.why is Why.NOT_ANSWERED and problem.detail else str(problem)
 
 
 def quorum_shown(view: View) -> QuorumHealth | QuorumWithoutLeader | Unknown | None:
@@ -178,7 +154,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case TimelinePane():
             pane.update(sources.timeline)
         case BrokersPane():
-            pane.update(brokers_view(session))
+            pane.update(brokers_shown(session), doubt(session))
 
 
 def _replicas(view: View, partition: TopicPartition | None) -> tuple[ReplicaRow, ...] | Unknown | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions, Reassignment
 from backends.base.failed_disks import LogDirs, brokers_not_listed
@@ -20,7 +19,6 @@ from recovery.advice import FirstStep
 from recovery.cluster_health import (
     ClusterHealth,
     cut_off,
-    no_answer,
     quorum_finding,
     self_electing,
     short_of_replicas,
@@ -31,7 +29,7 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.topic_marks import Mark, marks
 from recovery.survey_columns import SurveyTotals, totals, unknown_values
 from recovery.unread_disks import before_start, by_broker
@@ -39,14 +37,6 @@ from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.unread_disk_text import not_judged_text
 
 Configs = Mapping[str, Mapping[str, str] | Unknown]
-
-
-class BrokerView(NamedTuple):
-    """One broker: as the controller lists it, and as it fared from here. ``problem`` None: it answered."""
-
-    broker: Broker
-    problem: Unknown | None
-    failed_dirs: int
 
 
 @dataclass(frozen=True)
@@ -144,28 +134,15 @@ class ClusterReading:
         reported = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
         return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in reported)
 
-    def brokers(self) -> tuple[BrokerView, ...]:
-        """Every listed broker, by id."""
-        problems = self.problems
-        return tuple(
-            BrokerView(
-                broker, no_answer(broker.id, problems, self.log_dirs), len(self.failed_dirs(broker.id))
-            )
-            for broker in sorted(self.cluster.brokers)
-        )
-
     @property
     def dirs_not_listed(self) -> tuple[int, ...]:
         """The brokers whose log dirs are not known."""
         return brokers_not_listed(self.log_dirs, self.partitions.states)
 
-    def failed_dirs(self, broker: int | None = None) -> tuple[LogDir, ...]:
-        """The log dirs that are offline, of that broker or of all, and those that were before it stopped."""
-        listed = self.log_dirs if broker is None else {broker: self.log_dirs.get(broker, ())}
-        return (
-            *(one for dirs in listed.values() if not isinstance(dirs, Unknown) for one in dirs if one.error),
-            *(one for one in self.failed_before if broker in (None, one.broker)),
-        )
+    def failed_dirs(self) -> tuple[LogDir, ...]:
+        """The log dirs that are offline, and those that were before their broker stopped."""
+        listed = (dirs for dirs in self.log_dirs.values() if not isinstance(dirs, Unknown))
+        return (*(one for dirs in listed for one in dirs if one.error), *self.failed_before)
 
     @property
     def members_health(self) -> QuorumHealth | Unknown | None:

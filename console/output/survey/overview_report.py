@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from backends.base.answers import LogDir
-from console.operations.survey.cluster_reading import BrokerView, ClusterReading, not_answered
+from console.operations.survey.cluster_reading import ClusterReading, not_answered
 from console.operations.survey.offline_times import OfflineTimes
 from console.output.json_document import document
 from console.output.plan.plan_json import steps_json
 from console.output.quorum.quorum_report import BRIEF, key_json, strength_json
+from console.output.survey.broker_report import BROKER, BrokerHealth, BrokerRow, broker_rows
 from console.output.survey.log_dirs_report import FAILED_LOG_DIR, LOG_DIR
 from console.output.survey.replica_report import partition_lines, survey_json
 from console.output.survey.survey_json import (
@@ -20,6 +21,8 @@ from console.output.survey.survey_json import (
     unknown_json,
 )
 from console.output.survey.survey_report import AS_LAST_KNOWN, without_answer, worst
+from recovery.broker_load import broker_loads
+from recovery.cluster_health import no_answer
 from recovery.membership.quorum_health import (
     MemberRole,
     MemberState,
@@ -42,11 +45,13 @@ AT_MOST = 8
 
 def overview_counts(view: ClusterReading) -> dict[str, int]:
     """The counts by their names in JSON."""
-    brokers, found = view.brokers(), view.totals
+    brokers, found, problems = view.cluster.brokers, view.totals, view.problems
     return {
         "brokers": len(brokers),
-        "fenced": sum(1 for broker in brokers if broker.broker.fenced),
-        "unreachable": sum(1 for broker in brokers if broker.problem is not None),
+        "fenced": sum(1 for broker in brokers if broker.fenced),
+        "unreachable": sum(
+            1 for broker in brokers if no_answer(broker.id, problems, view.log_dirs) is not None
+        ),
         "partitions": found.partitions,
         "offline": found.offline,
         "underMinIsr": found.under_min_isr,
@@ -77,10 +82,7 @@ def overview_lines(
         yield from steps_lines(view.steps, after=resumes_first)
     yield from count_lines(view)
     yield from offline_lines(view.offline_times, view.totals.offline, now)
-    troubled_brokers = [
-        b for b in view.brokers() if b.broker.fenced or b.problem is not None or b.failed_dirs
-    ]
-    yield from _titled("BROKERS IN TROUBLE", _broker_fields(current=view.health.current), troubled_brokers)
+    yield from _titled("BROKERS IN TROUBLE", BROKER, _brokers_in_trouble(view))
     yield from _titled("QUORUM", BRIEF, _members_shown(view))
     failed = [(dir_.broker, dir_) for dir_ in view.failed_dirs()]
     yield from _titled("FAILED LOG DIRS", FAILED_LOG_DIR, failed)
@@ -177,23 +179,9 @@ def _voters_behind(found: QuorumHealth) -> list[QuorumMember]:
     return [member for member in found.behind if _votes(member)]
 
 
-def _broker_fields(*, current: bool) -> tuple[Field[BrokerView], ...]:
-    """``current``: the controllers say what is so now."""
-    up = "up" if current else ""
-    return (
-        Field("id", "BROKER", lambda b: b.broker.id, lambda b: str(b.broker.id), right=True),
-        Field("address", "ADDRESS", lambda b: f"{b.broker.host}:{b.broker.port}"),
-        Field("rack", "RACK", lambda b: b.broker.rack, lambda b: b.broker.rack or ""),
-        Field("fenced", "CONTROLLER SAYS", lambda b: "fenced" if b.broker.fenced else up),
-        Field("dirs", "LOG DIRS", lambda b: f"{b.failed_dirs:,} failed" if b.failed_dirs else ""),
-        Field(
-            "problem",
-            "FROM HERE",
-            lambda b: b.problem,
-            lambda b: "answers" if b.problem is None else printable(str(b.problem)),
-            below=True,
-        ),
-    )
+def _brokers_in_trouble(view: ClusterReading) -> list[BrokerRow]:
+    fine = (BrokerHealth.OUT_OF_SYNC, BrokerHealth.UP)
+    return [row for row in broker_rows(view, broker_loads(view.partitions.states)) if row.state not in fine]
 
 
 def _titled(title: str, fields: Sequence[Field[Row]], rows: Sequence[Row]) -> Iterator[str]:
