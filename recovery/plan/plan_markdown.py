@@ -79,8 +79,8 @@ def _counts(summary: Summary, risk: Risk, native: bool | None) -> list[str]:
     if summary.not_elected:
         counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(summary.not_elected.items()))
         lines.append(f"- Nobody is elected for {sum(summary.not_elected.values()):,}: {counts}")
-    if summary.not_best:
-        lines.append(f"- A candidate that ranks better is passed over for {summary.not_best:,}")
+    if summary.passed_over:
+        lines.append(f"- {summary.passed_over}")
     if summary.disagree:
         lines.append(f"- The other ranking would choose another leader for {summary.disagree:,}")
     return lines

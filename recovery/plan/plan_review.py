@@ -86,6 +86,13 @@ class Summary:
         return range_text(self.at_least, self.at_most)
 
     @property
+    def passed_over(self) -> str:
+        """That not the best is elected everywhere; "" where it is."""
+        if not self.not_best:
+            return ""
+        return f"{self.not_best:,} of {self.elect:,} elect another leader than the best by ranking"
+
+    @property
     def unacknowledged(self) -> str:
         """What ``may_lose`` is about where the verdicts say that no acknowledged record is lost; else ""."""
         return "records that were never acknowledged" if self.acknowledged.is_none(self.elect) else ""
@@ -133,7 +140,7 @@ def summarise(plan: Plan) -> Summary:
         sum(loss.at_least for loss in losses),
         None if unknown else sum(loss.at_most or 0 for loss in losses),
         sum(row.other_ranking_leader is not None for row in plan.rows),
-        sum(map(_passes_over, plan.rows)),
+        sum(map(passes_over, plan.rows)),
         acknowledged_loss(row.chosen.verdict for row in plan.rows),
     )
 
@@ -148,7 +155,7 @@ def acknowledged_loss(judged: Iterable[Verdict | None]) -> AcknowledgedLoss:
     )
 
 
-def _passes_over(row: PlanRow) -> bool:
+def passes_over(row: PlanRow) -> bool:
     """Whether a better log could be elected; an equal one further up in the assignment is none."""
     best = next((c for c in row.candidates if c.standing is Standing.ELECTABLE), row.chosen)
     return (best.last_epoch, best.log_end) != (row.chosen.last_epoch, row.chosen.log_end)

@@ -19,6 +19,7 @@ from console.app.session.session import Session
 from console.errors import NotDone
 from console.journal.state_access import why_unusable
 from console.operations.change import Conclusion
+from console.operations.elections.loss_consent import election_warnings
 from console.operations.elections.plan_comparison import PreparedPlan, checked_just_now, prepare
 from console.operations.elections.unfinished_orders import HalfDone
 from console.operations.registry import BY_NAME
@@ -26,15 +27,13 @@ from console.output.resume_report import unfinished_lines
 from console.plan_files import save_plan
 from console.program import Program
 from console.provenance import now
-from recovery.model import Unknown
+from recovery.model import Standing, Unknown
 from recovery.plan.election_requests import requests_in_short
-from recovery.plan.plan_review import candidate_harm, worst
-from recovery.plan.successors import risk_lines
+from recovery.plan.plan_review import candidate_harm, passes_over, worst
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers
 from recovery.wording.quantity_text import both, counted
-from recovery.wording.unread_disk_text import unread_broker_lines
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
@@ -105,8 +104,6 @@ def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> Re
     )
 
 
-WORST = 5
-"""Warnings of each kind that the question shows."""
 NAMED = 3
 """Partitions that the question names: those that may lose most."""
 
@@ -349,38 +346,15 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     target += map(_elects, named)
     if len(rows) > len(named):
         target.append(f"… and {counted(len(rows) - len(named), 'more partition')}: pane 6 lists each of them")
-    warnings: list[str] = []
-    if acknowledged := str(summary.acknowledged):
-        none_lost = summary.acknowledged.is_none(summary.elect)
-        (target if none_lost else warnings).append(f"acknowledged records lost: {acknowledged}")
-    by_hand = [row for row in rows if row.leader != row.candidates[0].broker]
-    if by_hand:
-        warnings.append(
-            f"{len(by_hand):,} of {summary.elect:,} elect another leader than the best by ranking"
-        )
+    if summary.acknowledged.is_none(summary.elect):
+        target.append(f"acknowledged records lost: {summary.acknowledged}")
     consent = frozen.consent
-    if consent.lossy:
-        what = summary.unacknowledged or "records"
-        warnings.append(
-            f"{summary.may_lose:,} of {summary.elect:,} may lose {what}; offsets lost: {summary.loss}"
-        )
-        warnings += [
-            f"{row.tp}: {mark}: {mark.meaning}" for row in worst(frozen.plan, WORST) for mark in row.marks
-        ][:WORST]
-    warnings += list(unread_broker_lines(prepared.unread))[:WORST]
-    warnings += risk_lines(frozen.plan, WORST, native=prepared.native)
-    if prepared.refused:
-        warnings.append(
-            f"left out, because it cannot be applied any more: {counted(len(prepared.refused), 'row')} of the plan"
-        )
-    if any(check.others_at_work for check in prepared.checks):
-        warnings.append("somebody else may be at work on this cluster: see the rows that changed")
     return ConfirmRequest(
         title=f"Apply the plan: elect {summary.elect:,} designated {leaders}?",
         target=tuple(target),
         confirm_label="Apply",
         opened_by="X",
-        warnings=tuple(warnings),
+        warnings=election_warnings(prepared),
         expected=consent.phrase if consent.lossy else None,
         expected_what=f"{consent.means} ({consent.shown})",
         needs_reason=consent.lossy,
@@ -389,8 +363,8 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
 
 def _elects(row: PlanRow) -> str:
     """The loss of a row, with the kind of records: the smaller number is not always the smaller harm."""
-    best = row.candidates[0]
     text = f"{row.tp}: elect {row.leader}, loses {candidate_harm(row.chosen)}"
-    if row.leader == best.broker:
+    if not passes_over(row):
         return text
-    return f"{text}; NOT the suggestion: {best.broker}, which loses {candidate_harm(best)}"
+    best = next(one for one in row.candidates if one.standing is Standing.ELECTABLE)
+    return f"{text}; NOT the best by ranking: {best.broker}, which loses {candidate_harm(best)}"

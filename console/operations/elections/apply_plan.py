@@ -193,9 +193,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         return None if prepared.holding.rows else Applied(prepared, None)
 
     def question(self, prepared: PreparedPlan) -> Question:
-        question = loss_question(prepared.holding, self.title, native=prepared.native)
-        question = question._replace(warnings=(*question.warnings, *prepared.notes))
-        return with_keep_offer(question, prepared.offered)
+        return with_keep_offer(loss_question(prepared, self.title), prepared.offered)
 
     async def compare_again(
         self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]

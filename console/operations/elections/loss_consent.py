@@ -6,16 +6,23 @@ types by habit. Where something may be lost, the journal gets a reason.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from console.errors import NotDone
 from console.operations.change import Question
-from recovery.plan.plan_review import summarise
+from recovery.plan.plan_review import summarise, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan
+from recovery.wording.quantity_text import counted
+from recovery.wording.unread_disk_text import unread_broker_lines
 
-WORST_SUCCESSORS = 5
-"""Partitions named in a confirmation whose successor loses more than the chosen leader."""
+if TYPE_CHECKING:
+    from console.operations.elections.plan_comparison import PreparedPlan
+
+WORST = 5
+"""Lines of each kind in a confirmation."""
 NO_REASON = "not confirmed: give a reason for the journal; nothing was sent"
 
 
@@ -52,20 +59,38 @@ def consent_to(plan: Plan) -> LossConsent:
     return LossConsent(str(number), means, bool(losing), f"{number:,}")
 
 
-def loss_question(plan: Plan, title: str, *, native: bool = False) -> Question:
-    """The question before the elections of this plan, on the cluster that ``title`` names. ``native``: it has
-    designated elections of its own.
-    """
-    consent, summary = consent_to(plan), summarise(plan)
-    number = summary.elect
+def election_warnings(prepared: PreparedPlan) -> tuple[str, ...]:
+    """What is said before the elections of a plan are confirmed, on the terminal and on the screen: the worst first."""
+    return tuple(_warnings(prepared))
+
+
+def _warnings(prepared: PreparedPlan) -> Iterator[str]:
+    plan, summary = prepared.holding, summarise(prepared.holding)
+    acknowledged = str(summary.acknowledged)
+    if acknowledged and not summary.acknowledged.is_none(summary.elect):
+        yield f"acknowledged records lost: {acknowledged}"
+    if summary.passed_over:
+        yield summary.passed_over
+    if summary.may_lose:
+        what = summary.unacknowledged or "records"
+        yield f"{summary.may_lose:,} of {summary.elect:,} may lose {what}; offsets lost: {summary.loss}"
+    marked = (f"{row.tp}: {mark}: {mark.meaning}" for row in worst(plan, WORST) for mark in row.marks)
+    yield from islice(marked, WORST)
+    yield from islice(unread_broker_lines(prepared.unread), WORST)
+    yield from risk_lines(plan, WORST, native=prepared.native)
+    if prepared.refused:
+        yield f"left out, because it cannot be applied: {counted(len(prepared.refused), 'row')} of the plan"
+    if any(check.others_at_work for check in prepared.checks):
+        yield "somebody else may be at work on this cluster: see the rows that changed"
+
+
+def loss_question(prepared: PreparedPlan, title: str) -> Question:
+    """The question before the elections of this plan, on the cluster that ``title`` names."""
+    plan = prepared.holding
+    consent, number = consent_to(plan), len(plan.rows)
     elections = "1 election" if number == 1 else f"{number:,} elections"
     where = f"cluster {plan.header.cluster_id} ({title})"
     text = f"{elections} will be run on {where}. To go on, type {consent.means}:"
-    acknowledged = str(summary.acknowledged)
-    warnings = (
-        *([f"acknowledged records lost: {acknowledged}"] if acknowledged else []),
-        *risk_lines(plan, WORST_SUCCESSORS, native=native),
-    )
-    return Question(
-        text, (consent.phrase, consent.shown), consent.otherwise, warnings, needs_reason=consent.lossy
-    )
+    warnings = (*election_warnings(prepared), *prepared.notes)
+    answers = (consent.phrase, consent.shown)
+    return Question(text, answers, consent.otherwise, warnings, needs_reason=consent.lossy)

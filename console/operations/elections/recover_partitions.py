@@ -233,8 +233,9 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         return None if prepared.plan.rows else Recovery(prepared, None)
 
     def question(self, prepared: Choices) -> Question:
-        question = loss_question(prepared.plan, self.title, native=prepared.native)
-        return question._replace(warnings=(*question.warnings, *prepared.notes))
+        plan = replace(prepared.plan, not_elected=())
+        checked = replace(checked_just_now(plan), native=prepared.native, notes=prepared.notes)
+        return loss_question(checked, self.title)
 
     async def compare_again(
         self, cluster: Backend, prepared: Choices, answer: str, operator: Operator[Choices]

@@ -100,8 +100,8 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
     if risk.rows:
         text = risk_text(risk, native=native)
         yield text if native else f"{text}: see THEN LOST"
-    if summary.not_best:
-        yield f"in {summary.not_best:,} a candidate that ranks better is passed over: see NOTE"
+    if summary.passed_over:
+        yield f"{summary.passed_over}: see NOTE"
     if summary.disagree:
         yield (
             f"in {summary.disagree:,} the longest log is not the one with the newest records, and the two rankings"
