@@ -60,7 +60,7 @@ def consent_to(plan: Plan) -> LossConsent:
 
 
 def election_warnings(prepared: PreparedPlan) -> tuple[str, ...]:
-    """What is said before the elections of a plan are confirmed, on the terminal and on the screen: the worst first."""
+    """What is said before a plan's elections are confirmed, on the terminal and on the screen: the worst first."""
     return tuple(_warnings(prepared))
 
 

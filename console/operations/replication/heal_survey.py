@@ -70,7 +70,7 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealPropo
     cluster = await backend.open()
     if selection.plan is not None:
         refuse_other_cluster(selection.plan, cluster.cluster_id)
-    reading = await read_state(backend, cluster)
+    reading = await read_state(backend, cluster, reassignments=True)
     found, dirs, moving = reading.partitions, reading.log_dirs, reading.reassignments
     refuse_stale(reading.health)
     gone = selection.gone or _not_up(cluster, _selected(found.states, selection.plan))

@@ -229,17 +229,21 @@ def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
 
 
 async def read_state(
-    backend: Backend, cluster: ClusterInfo, contacts: tuple[Contact, ...] = ()
+    backend: Backend,
+    cluster: ClusterInfo,
+    contacts: tuple[Contact, ...] = (),
+    *,
+    reassignments: bool = False,
 ) -> ClusterReading:
-    """Asks an open backend for the partitions, their reassignments, the quorum and all disks, and for no replica's
-    log. ``contacts`` say how each broker fared that was asked before. Raises BackendError.
+    """Asks an open backend for the partitions, the quorum and all disks, with ``reassignments`` for these too, and
+    for no replica's log. ``contacts`` say how each broker fared that was asked before. Raises BackendError.
     """
-    quorum, dirs, found, reassignments = await asyncio.gather(
-        quorum_or_lost(backend, cluster.cluster_id),
-        backend.log_dirs(),
-        backend.partitions(),
-        backend.reassignments(),
-    )
+    async with tasks() as group:
+        quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id))
+        dirs_asked = group.create_task(backend.log_dirs())
+        moves_asked = group.create_task(backend.reassignments()) if reassignments else None
+        found = await backend.partitions()
+    quorum, dirs = quorum_asked.result(), dirs_asked.result()
     return ClusterReading(
         cluster,
         found,
@@ -249,7 +253,7 @@ async def read_state(
         failed_before=failed_before(cluster, found, dirs),
         quorum=quorum.quorum,
         lost=quorum.lost,
-        reassignments=reassignments,
+        reassignments=moves_asked.result() if moves_asked else None,
     )
 
 
