@@ -31,6 +31,7 @@ from backends.live.elections.live_election_api import LiveElectionApi
 from backends.live.errors import as_unknown
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.log_dir_listing import LogDirListing
+from backends.live.nodes.quorum_cache import FRESH_FOR
 from backends.live.survey.log_ends import LogEnds
 from backends.live.survey.min_isr_answers import MinIsrAnswers
 from backends.live.survey.survey_answer import LiveSurveys, Replicas, SurveyedReplicas
@@ -58,6 +59,10 @@ T = TypeVar("T")
 
 TIMES_TIMEOUT = 3.0
 """Seconds for one batch's timestamps."""
+HELD_SECONDS = 1.0
+"""Seconds for what a broker forwards to the controller, where nobody describes the quorum: without a leader the
+broker holds it.
+"""
 LIST_REASSIGNMENTS_AT_ONCE = 5_000
 """Above this number of partitions all reassignments are listed: that request is shorter."""
 
@@ -252,17 +257,21 @@ class LiveBackend:
         return await self._listing.log_dirs(brokers)
 
     async def quorum(self) -> Quorum | Unknown:
-        """The quorum now."""
-        return await self._fleet.quorum(max_age=0)
+        """The quorum now; where nobody described it a moment ago, nobody is waited for once more."""
+        return await self._fleet.quorum(max_age=0, unknown_for=FRESH_FOR)
 
     async def reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[Reassignment, ...] | Unknown:
         """Reassignments in progress."""
         try:
-            reported = await self._fleet.any(
-                lambda conn: list_reassignments(conn, partitions), forwarded=True
-            )
+            leaderless = isinstance(await self._fleet.quorum(), Unknown)
+            async with asyncio.timeout(HELD_SECONDS if leaderless else None):
+                reported = await self._fleet.any(
+                    lambda conn: list_reassignments(conn, partitions), forwarded=True
+                )
+        except TimeoutError:
+            return Unknown(Why.NOT_ANSWERED, f"within {HELD_SECONDS:g} s, and no broker described the quorum")
         except BackendError as error:
             return as_unknown(error)
         return reported.value

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FEATURE_TIMEOUT = 30.0
+LISTED_WITHIN = 1.0
+"""Seconds for the list of the controllers, before each address that is known is asked without it: where all of them
+hang, nobody waits for that twice.
+"""
 
 
 class Route(Protocol):
@@ -206,10 +210,15 @@ class LiveMembership:
         for node in brokers:
             if not isinstance(node.answer, Unknown) and not isinstance(node.answer.settings, Unknown):
                 self._learn_from(node.answer.settings)
-        listed = await self.controllers()
-        ids = {} if isinstance(listed, Unknown) else {Address(c.host, c.port): c.id for c in listed}
-        known = self._controllers.known
-        answers = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in known))
+        listing = asyncio.ensure_future(self.controllers())
+        try:
+            await asyncio.wait({listing}, timeout=LISTED_WITHIN)
+            ids = _ids(listing.result()) if listing.done() else {}
+            known = self._controllers.known
+            answers = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in known))
+            ids = _ids(await listing)
+        finally:
+            listing.cancel()
         found = [
             ClusterNode(_node_id(answer, ids.get(address, -1)), ProcessRole.CONTROLLER, str(address), answer)
             for address, answer in zip(known, answers, strict=True)
@@ -272,9 +281,11 @@ class LiveMembership:
         """Learn addresses of controllers if none is known yet."""
         if not self._controllers.known:
             try:
-                await self.describe()
+                found = await (self._route.quorum() if self._fleet is None else self._fleet.quorum())
             except BackendError:
                 return
+            if not isinstance(found, Unknown):
+                self._controllers.learn(controller_addresses(found))
 
     async def _learn_from_broker(self) -> None:
         """From the settings of any broker: they name controllers also while nobody leads the quorum.
@@ -304,6 +315,11 @@ class LiveMembership:
                 self._controllers.learn([parse_address(server.rpartition("@")[2])])
             except ValueError:
                 continue
+
+
+def _ids(listed: tuple[Controller, ...] | Unknown) -> dict[Address, int]:
+    """The node ids of the controllers, by their addresses."""
+    return {} if isinstance(listed, Unknown) else {Address(c.host, c.port): c.id for c in listed}
 
 
 def _node_id(answer: NodeProbe | Unknown, listed: int) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from backends.base.protocol import Backend
 
 C = TypeVar("C")
-DESCRIBED_WITHIN = 4.0
+DESCRIBED_WITHIN = 1.0
 """Seconds for a description of the quorum: where no controller leads, nobody answers."""
 
 
@@ -60,7 +60,11 @@ async def node_directories(cluster: Backend) -> frozenset[str]:
     """
     if cluster.simulated:
         return frozenset()
-    quorum = await cluster.quorum()
+    try:
+        async with asyncio.timeout(DESCRIBED_WITHIN):
+            quorum = await cluster.quorum()
+    except TimeoutError:
+        return frozenset()
     return frozenset() if isinstance(quorum, Unknown) else quorum.directories
 
 

@@ -167,9 +167,11 @@ class BrokerFleet:
         self.addresses.learn(reported.value)
         return reported
 
-    async def quorum(self, *, max_age: float = FRESH_FOR) -> Quorum | Unknown:
-        """The quorum as it was at most ``max_age`` seconds ago; Unknown, with the reason, where it is not had."""
-        return await self._quorum.get(max_age=max_age)
+    async def quorum(
+        self, *, max_age: float = FRESH_FOR, unknown_for: float | None = None
+    ) -> Quorum | Unknown:
+        """As :meth:`QuorumCache.get`."""
+        return await self._quorum.get(max_age=max_age, unknown_for=unknown_for)
 
     async def describe_quorum(self, conn: BrokerConnection) -> Quorum:
         """The quorum of this cluster, asked over ``conn``. Raises as the call does."""

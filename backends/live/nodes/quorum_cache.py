@@ -30,12 +30,16 @@ class QuorumCache:
         self._task: asyncio.Task[Quorum | Unknown] | None = None
         self._closed = False
 
-    async def get(self, *, max_age: float = FRESH_FOR) -> Quorum | Unknown:
-        """The quorum as it was at most ``max_age`` seconds ago; Unknown, with the reason, where it is not had."""
+    async def get(self, *, max_age: float = FRESH_FOR, unknown_for: float | None = None) -> Quorum | Unknown:
+        """The quorum as it was at most ``max_age`` seconds ago; Unknown, with the reason, where it is not had.
+        Nobody waits again for what was not had in the last ``unknown_for`` seconds: by default
+        :data:`UNKNOWN_FOR`, and none where the newest is asked for.
+        """
+        if unknown_for is None:
+            unknown_for = UNKNOWN_FOR if max_age > 0 else 0.0
         if self._newest is not None:
             age = asyncio.get_running_loop().time() - self._newest[0]
-            lasting = isinstance(self._newest[1], Unknown) and max_age > 0
-            if age <= (UNKNOWN_FOR if lasting else max_age):
+            if age <= (unknown_for if isinstance(self._newest[1], Unknown) else max_age):
                 return self._newest[1]
         if self._task is None:
             self._task = asyncio.ensure_future(self._refresh())
