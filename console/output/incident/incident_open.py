@@ -320,7 +320,8 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
         if rescue.branches and not rescue.restored:
             yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))
     for broker, healed in _healed_brokers(incident):
-        yield line(*heal_command("unregister" if healed else "apply", (broker,)))
+        # What is left may need something else first: heal show says what, and prints apply where it moves anything.
+        yield line(*heal_command("unregister" if healed else "show", (broker,)))
     if incident.earlier:
         # The whole day of the newest one, not run by run.
         day = str(incident.earlier[-1].header.get("at"))[:10]
