@@ -357,6 +357,28 @@ def test_a_partition_without_any_replica_left_begins_empty(
     assert "archive" not in console("heal", "undo", "--dry-run").out, "there is no undo"
 
 
+def test_a_partition_whose_two_replicas_are_gone_begins_empty_with_two(
+    cluster: KafkaCluster, console: CommandRunner
+) -> None:
+    both = ("--broker-id", "4", *gone(5))
+    incident_steps.start(cluster, 4, 5)
+    cluster.client.create_topic("pairs", [[4, 5], [5, 4]])
+    for number in (0, 1):
+        cluster.client.produce("pairs", number, 30, prefix="old")
+    kill(cluster, 4)
+    kill(cluster, 5)
+    incident_steps.wait_offline(cluster, ["pairs"])
+    one = console("heal", "begin-empty", *gone(5), "--dry-run")
+    assert "0 partitions without any replica left" in one.out, one
+    begun = console("heal", "begin-empty", *both, *AGREED)
+    assert "EVERY record of pairs-0, pairs-1 is lost" in begun.out and "2 moved" in begun.out, begun
+    for number in (0, 1):
+        cluster.metadata.wait_isr("pairs", number, [1, 2])
+        assert not cluster.client.consume("pairs", number), "empty"
+        cluster.client.produce("pairs", number, 5, prefix="new")
+        assert len(cluster.client.consume("pairs", number)) == 5
+
+
 def start(console: CommandRunner, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*command_line("ktriage", *words), *console.connection],
