@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone, Status
 from console.journal.recorded_restores import recorded_restores, spans_detail
@@ -330,7 +331,12 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         writer = cluster.record_writer()
         to = prepared.to
         if prepared.creates is not None:
-            await writer.create_topic(prepared.creates, to.partitions, to.replicas, to.configs)
+            try:
+                await writer.create_topic(prepared.creates, to.partitions, to.replicas, to.configs)
+            except BackendError as error:
+                refused = {row.tp: str(error) for row in prepared.rows}
+                run.journal.after(entry, {"records": prepared.written_before, "refused": refused})
+                raise
         journal = RestoreJournal(self.directory, run.cluster_id, to.name, self.selection.name)
         work = RestoreRun(
             cluster,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from backends.base.errors import BackendError
+from backends.simulator.operate.record_writer import SimulatedRecordWriter
 from console.new_files import locked
 from console.signals import Stopped
 from recovery.model import TopicPartition
@@ -312,3 +314,23 @@ def test_verify_finds_what_is_not_as_it_was_written(elected: Caller, tmp_path: P
     ended = elected("ktriage", "rescue", "verify", "saved")
     assert "intact" not in ended.out
     assert ended.status == 1 and "not whole: payments-0" in ended.err
+
+
+def test_a_topic_that_the_cluster_does_not_create_is_no_command_to_repeat(
+    elected: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where every broker that is up has cordoned its log dirs: the reason is said, until it is gone."""
+
+    async def refused(*_given: object) -> None:
+        raise BackendError("topic kept was not created: INVALID_REPLICATION_FACTOR")
+
+    words = ("restore", "saved", "--to-topic", "kept", *AGREED, *TAIL)
+    with monkeypatch.context() as without_room:
+        without_room.setattr(SimulatedRecordWriter, "create_topic", refused)
+        ended = elected("ktriage", *words)
+    assert ended.status == 1 and "INVALID_REPLICATION_FACTOR" in ended.err, ended
+    status = elected("ktriage", "status", *TAIL).err
+    assert "topic kept was not created: INVALID_REPLICATION_FACTOR" in status, status
+    assert "next: ktriage restore" not in status, status
+    assert elected("ktriage", *words).status == 0
+    assert "was not created" not in elected("ktriage", "status", *TAIL).err
