@@ -77,18 +77,20 @@ class CommandWalk:
         self.steps = 0
 
     def troubles(self, first: Iterable[tuple[str, ...]]) -> Iterator[str]:
-        """Carries out the first commands and each one that is printed; tells which could not succeed."""
+        """Carries out the first commands and each one that is printed; tells which could not succeed. Of the same
+        changes in another order nothing is walked again.
+        """
         untouched = self._copy()
         steps = deque(Step(self._at(words), untouched) for words in first)
-        walked: set[tuple[str, ...]] = set()
+        walked: set[tuple[str, frozenset[str]]] = set()
         while steps:
             step = steps.popleft()
             line = self._line(step.words)
-            key = (line, *(self._line(change.words) for change in step.changes))
-            if key in walked:
+            changed = [self._line(change.words) for change in step.changes]
+            if (line, frozenset(changed)) in walked:
                 continue
-            walked.add(key)
-            after = f"{line}, printed by {step.printed_by} after {key[1:]}"
+            walked.add((line, frozenset(changed)))
+            after = f"{line}, printed by {step.printed_by} after {changed}"
             if len(walked) > self._most:
                 yield f"{after}: printed commands lead to ever more commands"
                 return
