@@ -18,11 +18,11 @@ class Field(Generic[Row]):
     ``text`` is the cell (default: the value, numbers with commas, "unknown" for None). ``screen``, ``printed`` and
     ``json``: which forms have it.
 
-    In a pane, ``short`` is the heading where the title is too wide. ``priority`` 0 is never dropped; where the
-    table is too narrow, the highest goes first. ``flex``: takes what width is left, and loses its middle where that
-    is too little; every other column is as wide as what is seen in it, so that no number is cut. ``width`` is the
-    least it takes. ``shown_below``: the details below the table show it in any case. In a text table, ``below``: it
-    moves below its row if the terminal is too narrow.
+    In a pane, ``short`` is the heading and ``brief`` the cell where title and text are too wide. ``priority`` 0 is
+    never dropped; where the table is too narrow, the highest goes first. ``flex``: takes what width is left, and
+    loses its middle where that is too little; every other column is as wide as what is seen in it, so that no
+    number is cut. ``width`` is the least it takes. ``shown_below``: the details below the table show it in any
+    case. In a text table, ``below``: it moves below its row if the terminal is too narrow.
     """
 
     id: str
@@ -41,6 +41,7 @@ class Field(Generic[Row]):
     printed: bool = True
     json: bool = True
     short: str = ""
+    brief: Callable[[Row], str] | None = None
 
     def cell(self, row: Row) -> str:
         if self.text is not None:
@@ -62,7 +63,11 @@ class Field(Generic[Row]):
 
 def on_screen(fields: Iterable[Field[Row]]) -> tuple[Field[Row], ...]:
     """The columns of a pane."""
-    return tuple(replace(field, title=field.short or field.title) for field in fields if field.screen)
+    return tuple(
+        replace(field, title=field.short or field.title, text=field.brief or field.text)
+        for field in fields
+        if field.screen
+    )
 
 
 def text_rows(fields: Iterable[Field[Row]], rows: Sequence[Row], indent: str = "") -> Iterator[str]:

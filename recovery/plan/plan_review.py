@@ -1,4 +1,4 @@
-"""A plan as a person reviews it: counts, the worst rows, and every row as a line of a table."""
+"""A plan as a person reviews it: counts, the worst rows, and what there is to know of each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from recovery.acknowledged.verdict import Verdict, VerdictValue
 from recovery.loss import Loss
-from recovery.model import NO_LEADER, Standing, TopicPartition
+from recovery.model import NO_LEADER, Standing
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import NotElected, Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import DecisionKind
-from recovery.wording.loss_text import harm_text, lost_ranges, range_text
+from recovery.wording.loss_text import harm_text, range_text
 from recovery.wording.offline_text import offline_text
 from recovery.wording.verdict_text import verdict_text
 
@@ -110,21 +110,6 @@ def offline_for(plan: Plan) -> str:
     return offline_text(since, already, len(rows), made, " when the plan was made")
 
 
-class ReviewRow(NamedTuple):
-    """One row in words; ``last_epoch`` and ``log_end`` are the chosen log's."""
-
-    tp: TopicPartition
-    leader: int
-    last_epoch: int | None
-    log_end: int
-    loss: str
-    lost_ranges: str
-    successor: int | None
-    successor_loss: str
-    marks: str
-    note: str
-
-
 def summarise(plan: Plan) -> Summary:
     """The plan in counts."""
     losses = [row.loss for row in plan.rows]
@@ -188,24 +173,8 @@ def fixed_order_text(row: PlanRow) -> str:
     return f"the order of the replicas cannot be changed: broker {missing} is not registered"
 
 
-def review_row(row: PlanRow) -> ReviewRow:
-    """One row in words."""
-    chosen, successor = row.chosen, row.successor
-    return ReviewRow(
-        row.tp,
-        row.leader,
-        chosen.last_epoch,
-        chosen.log_end,
-        candidate_harm(chosen),
-        lost_ranges(chosen.loss),
-        None if successor is None else successor.broker,
-        "" if successor is None else successor_harm(row, successor),
-        ", ".join(row.marks),
-        _note(row),
-    )
-
-
-def _note(row: PlanRow) -> str:
+def row_note(row: PlanRow) -> str:
+    """Why the row elects its leader, and what a person has to know of that choice."""
     notes = [row.reason]
     if row.chosen.verdict is not None:
         notes.append(verdict_text(row.chosen.verdict))

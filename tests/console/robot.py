@@ -20,6 +20,7 @@ from backends.base.protocol import Backend
 from console.app.app import Console, Options
 from console.app.main_screen.main_screen import MainScreen
 from console.app.main_screen.question_dialogs import ChoiceQuestion
+from console.app.plan.candidate_picker import CandidatePicker
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.output.screen import Screen
@@ -32,7 +33,6 @@ from recovery.plan.values import Plan
 from tests.unit.widgets.harness import text_of
 from widgets.bars.message_bars import MessageBar
 from widgets.dialogs.confirmation import Confirmation
-from widgets.plan import CandidatePicker
 from widgets.table import RowTable
 
 PATIENCE = 40.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.app.main_screen.quorum_pane import QuorumPane
+from console.app.plan.candidate_picker import CandidatePicker
 from console.app.session.view import Link
 from console.target import resolve
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
@@ -14,7 +15,6 @@ from tests.console.faults import answers_again, hangs, happens, passes, scenario
 from tests.console.robot import Robot, console
 from tests.unit.widgets.harness import Harness, colours_of, text_of
 from widgets import theme
-from widgets.plan import CandidatePicker
 from widgets.text import Tone
 
 PAYMENTS = TopicPartition("payments", 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from textual.events import AppBlur, AppFocus
 from textual.widgets import Input
 
+from console.app.plan.candidate_picker import CandidatePicker
 from console.plan_files import read
 from recovery.model import TopicPartition
 from recovery.plan.judgement import RowDecision
@@ -14,7 +15,6 @@ from recovery.plan.values import Plan
 from recovery.strategy import Strategy
 from tests.console.faults import passes
 from tests.console.robot import console, records
-from widgets.plan import CandidatePicker
 
 PAYMENTS = TopicPartition("payments", 0)
 

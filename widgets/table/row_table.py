@@ -47,13 +47,16 @@ def _csv(arranged: Arrangement[Row], columns: Sequence[Field[Row]]) -> Iterator[
     writer.writerow([column.id for column in columns])
     for start in range(0, max(len(arranged.shown), 1), CHUNK):
         for n in arranged.shown[start : start + CHUNK]:
-            writer.writerow([_scalar(column.value(arranged.rows[n])) for column in columns])
+            writer.writerow([_scalar(column, arranged.rows[n]) for column in columns])
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
 
 
-def _scalar(value: object) -> object:
+def _scalar(column: Field[Row], row: Row) -> object:
+    value = column.value(row)
+    if isinstance(value, dict):
+        return column.cell(row)
     if isinstance(value, (list, tuple)):
         return " ".join(str(item) for item in value)
     return "" if value is None else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from console.app.plan.plan_text import ACKS_REFUSED
 from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
@@ -14,7 +15,6 @@ from recovery.model import Survey, TopicPartition
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
 from recovery.wording.quantity_text import counted, ids
-from widgets.plan.plan_text import ACKS_REFUSED
 
 
 class GuideState(NamedTuple):

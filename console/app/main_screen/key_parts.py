@@ -25,6 +25,7 @@ from console.app.main_screen.pane_views import PaneSources, how_to_plan, other_p
 from console.app.main_screen.partition_search import PartitionSearch
 from console.app.main_screen.running_task import RunningTask
 from console.app.plan.plan_keys import PlanKeys
+from console.app.plan.plan_pane import PlanPane
 from console.app.plan.progress import TaskProgress
 from console.app.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.session.session import Session
@@ -33,7 +34,6 @@ from console.operations.registry import PANES, PLAN, QUORUM, Action
 from console.program import Program
 from recovery.model import TopicPartition
 from widgets.base_pane import Pane
-from widgets.plan import PlanPane
 from widgets.table import RowTable
 
 if TYPE_CHECKING:

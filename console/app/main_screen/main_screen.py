@@ -46,7 +46,7 @@ from widgets.text import Tone
 if TYPE_CHECKING:
     from console.app.main_screen.key_parts import KeyParts
     from console.app.main_screen.log_dirs_pane import LogDirsPane
-    from widgets.plan import PlanPane
+    from console.app.plan.plan_pane import PlanPane
 
 TICK_SECONDS = 1.0
 

@@ -14,6 +14,8 @@ from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane
 from console.app.main_screen.offline_view import UNKNOWN
 from console.app.main_screen.quorum_pane import QuorumPane
 from console.app.main_screen.replicas_pane import ReplicasPane
+from console.app.plan.plan_pane import PlanPane
+from console.app.plan.plan_text import BatchProgress
 from console.app.plan.progress import Batches
 from console.app.session.session import Session
 from console.app.session.view import View
@@ -39,7 +41,6 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from widgets.base_pane import Pane
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
-from widgets.plan import BatchProgress, PlanPane, PlanView
 from widgets.timeline_pane import TimelinePane, TimelineView
 
 
@@ -57,23 +58,6 @@ def native_elections(session: Session) -> bool:
     capabilities = session.view.capabilities
     elections = capabilities.designated_elections if isinstance(capabilities, Capabilities) else ""
     return isinstance(elections, str) and "native" in elections
-
-
-def plan_view(session: Session, batches: Batches | None, how: str) -> PlanView:
-    """The draft and the progress of the running task; ``how`` is shown while there is no draft."""
-    draft = session.draft
-    return PlanView(
-        draft.plan,
-        draft.checks,
-        draft.edited,
-        None if draft.file is None else str(draft.file),
-        draft.digest,
-        None if batches is None or not batches.of else BatchProgress(batches.what, batches.done, batches.of),
-        draft.outcomes,
-        draft.states,
-        native_elections(session),
-        how,
-    )
 
 
 def brokers_shown(session: Session) -> tuple[BrokerRow, ...] | None:
@@ -150,7 +134,14 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             rows = None if view.log_dirs is None else dir_rows(view.log_dirs, view.failed_before, states)
             pane.update(rows, sources.log_dir)
         case PlanPane():
-            pane.update(plan_view(session, sources.batches, sources.how_to_plan))
+            batches = sources.batches
+            batch = (
+                None
+                if batches is None or not batches.of
+                else BatchProgress(batches.what, batches.done, batches.of)
+            )
+            native = native_elections(session)
+            pane.update(session.draft, batch, native=native, how=sources.how_to_plan)
         case TimelinePane():
             pane.update(sources.timeline)
         case BrokersPane():

@@ -13,6 +13,7 @@ from console.app.main_screen.key_actions import NO_ALTER
 from console.app.main_screen.running_task import RunningTask
 from console.app.plan import confirmed_change, draft_changes
 from console.app.plan.confirmed_change import ConfirmedTargets, freeze, refuse_changed, refuse_unconfirmed
+from console.app.plan.plan_text import ACKS_REFUSED
 from console.app.plan.progress import TaskProgress
 from console.app.screen_calls import Ask, Handlers, Say
 from console.app.session.session import Session
@@ -35,7 +36,6 @@ from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers
 from recovery.wording.quantity_text import both, counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
-from widgets.plan.plan_text import ACKS_REFUSED
 from widgets.text import Tone
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from backends.base.answers import Outcome
 from console.app.session.draft import Draft, DraftRescue
 from console.operations.elections.election_batches import Elected, Result, row_failure
+from console.output.plan.plan_table import RowOutcome
 from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.judgement import Judgement, RowDecision
@@ -17,7 +18,6 @@ from recovery.plan.values import Header, Plan, PlanError
 from recovery.plan.write import digest
 from recovery.rescue_branches import BranchPart
 from recovery.strategy import Strategy
-from widgets.plan import RowOutcome
 
 if TYPE_CHECKING:
     from console.operations.elections.apply_plan import Applied

@@ -14,6 +14,7 @@ from console.app.main_screen.pane_views import native_elections
 from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.main_screen.running_task import RunningTask
 from console.app.plan import draft_changes, journal, leader_choice
+from console.app.plan.candidate_picker import CandidatePicker, in_plan
 from console.app.plan.confirmed_change import verified_now
 from console.app.plan.leader_choice import StrategyOutcome
 from console.app.plan.progress import TaskProgress
@@ -36,7 +37,6 @@ from recovery.strategy import DecisionKind, Strategy, decide
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import range_text
 from recovery.wording.quantity_text import both, counted
-from widgets.plan import CandidatePicker, in_plan
 from widgets.table import RowTable
 from widgets.text import Tone
 

@@ -14,8 +14,8 @@ from recovery.plan.judgement import Judgement
 from recovery.plan.values import Plan, PlanRow
 
 if TYPE_CHECKING:
+    from console.output.plan.plan_table import RowOutcome
     from recovery.plan.verify import RowState
-    from widgets.plan import RowOutcome
 
 
 class DraftRescue(NamedTuple):

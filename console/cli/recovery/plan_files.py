@@ -20,11 +20,11 @@ from console.operations.elections.plan_file_checks import refuse_other_cluster
 from console.operations.elections.verify_plan import Verified, read_verified
 from console.operations.rescue.rescue_first import recorded_rescue, rescue_words
 from console.output.plan.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
+from console.output.plan.plan_markdown import markdown
 from console.output.plan.review_report import review_document, review_lines, verified_document, verified_lines
 from console.plan_files import read
 from console.rescue.rescued_branch import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
-from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.verify import Leading, Order
 from recovery.wording.quantity_text import both

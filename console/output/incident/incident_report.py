@@ -54,8 +54,8 @@ from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
 from recovery.metadata_log.timeline_text import event_text as metadata_event_text
 from recovery.model import NO_LEADER
-from recovery.plan.plan_review import review_row
-from recovery.wording.loss_text import range_text
+from recovery.plan.plan_review import row_note
+from recovery.wording.loss_text import lost_ranges, range_text
 from recovery.wording.quantity_text import age, counted, human_bytes, printable, time_text
 
 MOST_ROWS = 200
@@ -309,12 +309,8 @@ def _evidence(one: ElectionRound, election: PlannedElection) -> str:
     row = one.row(election)
     if row is None:
         return "" if one.file is None else "not in the plan file as it is now"
-    reported = review_row(row)
-    return "; ".join(
-        filter(
-            None, (reported.note, reported.lost_ranges and f"cut off: {reported.lost_ranges}", reported.marks)
-        )
-    )
+    ranges = lost_ranges(row.loss)
+    return "; ".join(filter(None, (row_note(row), ranges and f"cut off: {ranges}", ", ".join(row.marks))))
 
 
 # Rescues

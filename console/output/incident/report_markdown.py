@@ -23,22 +23,22 @@ def markdown_lines(blocks: Iterable[ReportBlock]) -> Iterator[str]:
     for block in blocks:
         match block:
             case ReportHeading(level, text):
-                yield f"{'#' * level} {_plain(text)}"
+                yield f"{'#' * level} {markdown_text(text)}"
             case ReportText(text):
-                yield _plain(text)
+                yield markdown_text(text)
             case ReportList(items):
-                yield from (f"- {_plain(item)}" for item in items)
+                yield from (f"- {markdown_text(item)}" for item in items)
             case ReportTable(columns, rows):
-                yield f"| {' | '.join(map(_plain, columns))} |"
+                yield f"| {' | '.join(map(markdown_text, columns))} |"
                 yield f"|{'---|' * len(columns)}"
-                yield from (f"| {' | '.join(map(_plain, row))} |" for row in rows)
+                yield from (f"| {' | '.join(map(markdown_text, row))} |" for row in rows)
             case ReportCommands(lines):
                 # Indented, not fenced: a line cannot end an indented block.
                 yield from (f"    {printable(line)}" for line in lines)
             case ReportDrawing(row):
                 yield from (f"    {printable(line)}" for line in text_drawing(row))
                 yield ""
-                yield _plain(LEGEND)
+                yield markdown_text(LEGEND)
         yield ""
 
 
@@ -62,7 +62,8 @@ def plain_lines(blocks: Iterable[ReportBlock]) -> Iterator[str]:
                 yield from text_drawing(row)
 
 
-def _plain(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Nothing in it is markup, and it is one line."""
     for mark in "\\|*_<>[]`#~":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(printable(text).split())

@@ -10,9 +10,7 @@ from recovery.advice import FirstStep
 from recovery.loss import Loss
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.plan_review import Summary
-from recovery.plan.successors import worse_successor
-from recovery.plan.values import NotElected, Plan, PlanRow
-from recovery.plan.verdict_json import verdict_json
+from recovery.plan.values import NotElected, Plan
 from recovery.plan.verify import RowState
 from recovery.plan.write import digest, utc_text
 from recovery.wording.advice_text import step_lines
@@ -72,30 +70,6 @@ def loss_json(loss: Loss) -> dict[str, object]:
         "firstMs": loss.first_ms,
         "lastMs": loss.last_ms,
         "compacted": loss.compacted,
-    }
-
-
-def row_json(row: PlanRow) -> dict[str, object]:
-    """One planned election."""
-    successor = row.successor
-    return {
-        **tp_json(row.tp),
-        "designatedLeader": row.leader,
-        "loss": loss_json(row.loss),
-        "acknowledged": [
-            {"broker": candidate.broker, **verdict_json(candidate.verdict)}
-            for candidate in row.candidates
-            if candidate.verdict is not None
-        ],
-        "successor": successor.broker if successor else None,
-        "successorLoss": loss_json(successor.loss) if successor else None,
-        "successorStanding": successor.standing.value if successor else None,
-        "successorLosesMore": worse_successor(row) is not None,
-        "otherRankingLeader": row.other_ranking_leader,
-        "offlineSinceMs": row.offline_since_ms,
-        "offlineAlreadyMs": row.offline_already_ms,
-        "marks": [mark.value for mark in row.marks],
-        "reason": row.reason,
     }
 
 

@@ -1,22 +1,20 @@
-"""A plan's rows, their losses and their results, as text."""
+"""A plan's rows, described once for pane 6, text, Markdown and JSON; their results as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from backends.base.answers import Outcome
 from console.operations.elections.election_batches import Elected, Result
-from recovery.model import Unknown
-from recovery.plan.plan_review import (
-    Summary,
-    candidate_harm,
-    offline_for,
-    review_row,
-    summarise,
-    worst,
-)
-from recovery.plan.successors import STAYS_OFFLINE, at_risk, risk_text
-from recovery.plan.values import NotElected, Plan, PlanRow
+from console.output.plan.plan_json import loss_json, tp_json
+from recovery.loss import Loss
+from recovery.model import Standing, TopicPartition, Unknown
+from recovery.plan.judgement import Judgement, RowDecision
+from recovery.plan.plan_review import Summary, candidate_harm, offline_for, row_note, summarise, worst
+from recovery.plan.successors import STAYS_OFFLINE, at_risk, risk_text, worse_successor
+from recovery.plan.values import NotElected, Plan, PlanRow, Successor
+from recovery.plan.verdict_json import verdict_json
 from recovery.plan.verify import Leading, Order, RowState
 from recovery.strategy import DecisionKind
 from recovery.wording.group_text import (
@@ -25,7 +23,12 @@ from recovery.wording.group_text import (
     affected_offset_lines,
     internal_loss_lines,
 )
+from recovery.wording.loss_text import harm_text, lost_ranges, short_loss
 from recovery.wording.quantity_text import counted, ids, offset, printable
+from recovery.wording.verdict_text import short_verdict
+from widgets.fields import Field, json_of, text_rows
+from widgets.loss_tone import loss_order, loss_tone
+from widgets.text import Tone
 from widgets.text_table import TextColumn, table
 
 LED_BY = {
@@ -39,18 +42,282 @@ LED_BY = {
 
 AS_ABOVE = "as above"
 """A zone that is down gives hundreds of partitions the same reason."""
-_PLANNED = (
-    TextColumn("PARTITION"),
-    TextColumn("LEADER", right=True),
-    TextColumn("LAST EPOCH", right=True),
-    TextColumn("LOG END", right=True),
-    TextColumn("OFFSETS LOST"),
-    TextColumn("WHICH", below=True),
-    TextColumn("IF IT DROPS OUT", below=True),
-    TextColumn("THEN LOST", below=True),
-    TextColumn("TOPIC", below=True),
-    TextColumn("NOTE", below=True),
+
+
+class RowOutcome(NamedTuple):
+    """How a row's election ended, in the words of the command line."""
+
+    good: bool
+    word: str
+    detail: str = ""
+
+
+class PlannedRow(NamedTuple):
+    """A partition of the plan with all that is known of it; ``row`` is a NotElected where nobody is elected.
+    ``native``: the cluster elects the designated leader or nobody.
+    """
+
+    row: PlanRow | NotElected
+    check: Judgement | None = None
+    edited: bool = False
+    outcome: RowOutcome | None = None
+    state: RowState | None = None
+    native: bool = False
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.row.tp
+
+    @property
+    def planned(self) -> PlanRow | None:
+        return self.row if isinstance(self.row, PlanRow) else None
+
+
+_DECISION_WORDS = {
+    RowDecision.SEND: "still true",
+    RowDecision.STALE: "STALE",
+    RowDecision.ALREADY_ONLINE: "already online",
+    RowDecision.OTHER_LEADER: "OTHER LEADER",
+    RowDecision.TRY_AGAIN: "TRY AGAIN",
+    RowDecision.NOT_POSSIBLE: "NOT POSSIBLE",
+}
+
+
+def status(row: PlannedRow) -> str:
+    """The result of the row, or how it compares with the cluster now."""
+    if row.outcome is not None:
+        return row.outcome.word
+    if isinstance(row.row, NotElected):
+        return (
+            "online" if row.row.verdict is DecisionKind.ALREADY_ONLINE else f"not elected: {row.row.verdict}"
+        )
+    return "not compared" if row.check is None else _DECISION_WORDS[row.check.decision]
+
+
+def _status_tone(row: PlannedRow) -> Tone:
+    if row.outcome is not None:
+        return Tone.GOOD if row.outcome.good else Tone.BAD
+    if row.planned is None or row.check is None:
+        return Tone.DIM
+    if row.check.holds:
+        return Tone.GOOD
+    return Tone.INFO if row.check.decision is RowDecision.ALREADY_ONLINE else Tone.BAD
+
+
+def _afterwards(row: PlannedRow) -> str:
+    """Led, usable and replicated are three things."""
+    state = row.state
+    if state is None:
+        return ""
+    return "complete" if state.complete else "; ".join(state.missing)
+
+
+def _afterwards_tone(row: PlannedRow) -> Tone:
+    return Tone.GOOD if row.state is not None and row.state.complete else Tone.WARN
+
+
+def brief_note(row: PlannedRow) -> str:
+    """What a person has to know of the row beside its figures; what a replica loses stands elsewhere in pane 6."""
+    if isinstance(row.row, NotElected):
+        named = row.row.verdict is DecisionKind.WAIT and row.row.waits_for
+        waits = f"wait for {ids(row.row.waits_for)}: " if named else ""
+        return printable(waits + row.row.reason)
+    if row.outcome is not None and row.outcome.detail:
+        return printable(row.outcome.detail)
+    if row.check is not None and row.check.detail:
+        return printable(row.check.detail)
+    return printable(row.row.reason)
+
+
+def _leader(row: PlannedRow) -> str:
+    if row.planned is None:
+        return "-"
+    return f"{row.planned.leader} by hand" if row.edited else str(row.planned.leader)
+
+
+def _of(value: Callable[[PlanRow], Any], otherwise: Any = None) -> Callable[[PlannedRow], Any]:
+    """The value of a row that elects somebody."""
+    return lambda row: otherwise if row.planned is None else value(row.planned)
+
+
+def _drops_out(row: PlannedRow) -> str:
+    if row.planned is None:
+        return ""
+    successor = row.planned.successor
+    if successor is None or row.native:
+        return STAYS_OFFLINE
+    if successor.standing is Standing.ELECTABLE:
+        return f"broker {successor.broker}"
+    return f"broker {successor.broker} ({successor.standing})"
+
+
+def _then(row: PlannedRow) -> tuple[Loss, int | None] | None:
+    """What electing the successor would lose, and the epoch of its log's last record; None where there is none."""
+    planned = row.planned
+    successor = None if planned is None else planned.successor
+    if planned is None or successor is None or row.native:
+        return None
+    known = planned.candidate(successor.broker)
+    return successor.loss, None if known is None else known.last_epoch
+
+
+def _then_loses(words: Callable[[Loss, int | None], str]) -> Callable[[PlannedRow], str]:
+    def text(row: PlannedRow) -> str:
+        then = _then(row)
+        return words(*then) if then is not None else "" if row.planned is None else "nothing more"
+
+    return text
+
+
+def _then_tone(row: PlannedRow) -> Tone:
+    then = _then(row)
+    return Tone.DIM if then is None else loss_tone(*then)
+
+
+def _loses(words: Callable[[Loss, int | None], Any], otherwise: Any = "") -> Callable[[PlannedRow], Any]:
+    return _of(lambda p: words(p.loss, p.chosen.last_epoch), otherwise)
+
+
+def _note(row: PlannedRow) -> str:
+    return brief_note(row) if row.planned is None else printable(row_note(row.planned))
+
+
+def _data(name: str, value: Callable[[PlanRow], Any]) -> Field[PlannedRow]:
+    """For programs alone."""
+    return Field(name, name, _of(value), screen=False, printed=False)
+
+
+def _verdicts(row: PlanRow) -> list[dict[str, object]]:
+    return [{"broker": c.broker, **verdict_json(c.verdict)} for c in row.candidates if c.verdict is not None]
+
+
+def _successor(value: Callable[[Successor], Any]) -> Callable[[PlanRow], Any]:
+    return lambda row: None if row.successor is None else value(row.successor)
+
+
+PLANNED: tuple[Field[PlannedRow], ...] = (
+    Field(
+        "name",
+        "PARTITION",
+        lambda r: str(r.tp),
+        lambda r: printable(str(r.tp)),
+        Tone.STRONG,
+        sort=lambda r: r.tp,
+        flex=True,
+        json=False,
+    ),
+    Field("now", "NOW", status, tone=_status_tone, printed=False, json=False),
+    Field(
+        "designatedLeader",
+        "LEADER",
+        _of(lambda p: p.leader),
+        _leader,
+        lambda r: Tone.KEY if r.edited else Tone.STRONG,
+    ),
+    Field(
+        "acknowledged",
+        "ACKNOWLEDGED LOST",
+        _of(_verdicts),
+        _of(lambda p: short_verdict(p.chosen.verdict), ""),
+        screen=False,
+        printed=False,
+    ),
+    Field(
+        "lastEpoch",
+        "LAST EPOCH",
+        _of(lambda p: p.chosen.last_epoch),
+        _of(lambda p: "" if p.chosen.last_epoch is None else str(p.chosen.last_epoch), ""),
+        right=True,
+        screen=False,
+        json=False,
+    ),
+    Field(
+        "logEnd",
+        "LOG END",
+        _of(lambda p: p.chosen.log_end),
+        _of(lambda p: offset(p.chosen.log_end), ""),
+        right=True,
+        screen=False,
+        json=False,
+    ),
+    Field(
+        "loss",
+        "OFFSETS LOST",
+        _of(lambda p: loss_json(p.loss)),
+        _loses(harm_text),
+        _loses(loss_tone, Tone.DIM),
+        sort=lambda r: loss_order(r.planned.loss if r.planned else None),
+        brief=_loses(short_loss),
+    ),
+    Field(
+        "which",
+        "WHICH",
+        _of(lambda p: lost_ranges(p.loss), ""),
+        below=True,
+        screen=False,
+        json=False,
+    ),
+    Field(
+        "successor",
+        "IF IT DROPS OUT",
+        _of(_successor(lambda s: s.broker)),
+        _drops_out,
+        priority=3,
+        below=True,
+    ),
+    _data("successorStanding", _successor(lambda s: s.standing.value)),
+    Field(
+        "successorLoss",
+        "THEN LOST",
+        _of(_successor(lambda s: loss_json(s.loss))),
+        _then_loses(harm_text),
+        _then_tone,
+        priority=4,
+        below=True,
+        brief=_then_loses(short_loss),
+    ),
+    _data("successorLosesMore", lambda p: worse_successor(p) is not None),
+    _data("otherRankingLeader", lambda p: p.other_ranking_leader),
+    _data("offlineSinceMs", lambda p: p.offline_since_ms),
+    _data("offlineAlreadyMs", lambda p: p.offline_already_ms),
+    Field(
+        "marks",
+        "TOPIC",
+        _of(lambda p: [mark.value for mark in p.marks]),
+        _of(lambda p: ", ".join(p.marks), ""),
+        priority=5,
+        below=True,
+    ),
+    Field(
+        "afterwards",
+        "SEEN AFTERWARDS",
+        _afterwards,
+        tone=_afterwards_tone,
+        priority=2,
+        printed=False,
+        json=False,
+    ),
+    Field(
+        "reason",
+        "NOTE",
+        lambda r: r.row.reason,
+        _note,
+        Tone.DIM,
+        priority=6,
+        width=24,
+        flex=True,
+        below=True,
+        brief=brief_note,
+    ),
 )
+
+
+def planned_json(row: PlanRow) -> dict[str, object]:
+    """One planned election."""
+    return {**tp_json(row.tp), **_PLANNED_JSON(PlannedRow(row))}
+
+
+_PLANNED_JSON = json_of(PLANNED)
 
 
 def plan_lines(plan: Plan, limit: int, *, native: bool | None = None) -> Iterator[str]:
@@ -65,7 +332,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool | None = None) -> Iterato
     rows = shown_rows(plan, limit)
     if rows:
         yield ""
-        yield from planned_table(rows, native=native)
+        yield from text_rows(PLANNED, [PlannedRow(row, native=bool(native)) for row in rows])
         yield from _more(len(plan.rows) - len(rows))
     waiting = [row for row in plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE]
     if waiting:
@@ -107,19 +374,6 @@ def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -
             f"in {summary.disagree:,} the longest log is not the one with the newest records, and the two rankings"
             " choose different leaders: see NOTE"
         )
-
-
-def planned_table(rows: Iterable[PlanRow], *, native: bool | None = None) -> Iterator[str]:
-    """The planned elections; ``native`` as above."""
-    cells = []
-    for text in map(review_row, rows):
-        then = ("", "") if text.successor is None else (f"broker {text.successor}", text.successor_loss)
-        if native and text.successor is not None:
-            then = (STAYS_OFFLINE, "nothing more")
-        cells.append(
-            (*text[:3], offset(text.log_end), text.loss, text.lost_ranges, *then, text.marks, text.note)
-        )
-    return table(_PLANNED, [tuple(map(_cell, row)) for row in cells])
 
 
 def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
@@ -246,10 +500,6 @@ def yes_no(value: bool | Unknown) -> str:
     if isinstance(value, Unknown):
         return printable(str(value))
     return "yes" if value else "no"
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else printable(str(value))
 
 
 def _more(left: int) -> Iterator[str]:

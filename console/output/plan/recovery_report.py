@@ -17,12 +17,11 @@ from console.output.plan.plan_json import (
     not_elected_json,
     plan_head,
     result_json,
-    row_json,
     steps_json,
     summary_json,
     tp_json,
 )
-from console.output.plan.plan_table import elected_lines, outcome_counts, plan_lines
+from console.output.plan.plan_table import elected_lines, outcome_counts, plan_lines, planned_json
 from console.output.rescue.rescue_report import rescue_lines, rescued_fields
 from console.output.survey.copied_log_report import copied_log_json
 from console.output.survey.replica_report import survey_json
@@ -162,7 +161,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "evidence": evidence_json(reading.evidence),
         "copiedLog": copied_log_json(reading.copied_log),
         "steps": steps_json(choices.steps),
-        "partitions": [row_json(row) for row in plan.rows],
+        "partitions": [planned_json(row) for row in plan.rows],
         "notElected": [not_elected_json(row) for row in plan.not_elected],
     }
     if show:

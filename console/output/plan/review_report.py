@@ -19,11 +19,10 @@ from console.output.plan.plan_json import (
     loss_json,
     not_elected_json,
     plan_head,
-    row_json,
     state_json,
     summary_json,
 )
-from console.output.plan.plan_table import plan_lines, shown_rows, state_counts, state_table
+from console.output.plan.plan_table import plan_lines, planned_json, shown_rows, state_counts, state_table
 from console.output.unread_disks_json import unread_disks_json
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.plan_review import candidate_harm, summarise
@@ -164,7 +163,12 @@ def _row(row: PlanRow) -> dict[str, object]:
         }
         for c in row.candidates
     ]
-    return {**row_json(row), "order": list(row.order), "candidates": candidates, "silent": list(row.silent)}
+    return {
+        **planned_json(row),
+        "order": list(row.order),
+        "candidates": candidates,
+        "silent": list(row.silent),
+    }
 
 
 def _request(request: PlannedRequest) -> dict[str, object]:

@@ -14,12 +14,12 @@ import pytest
 
 from backends.live.errors import one_line as error_line
 from console.journal.journal_lines import encode
+from console.output.plan.plan_markdown import markdown
 from console.output.screen import Screen
 from console.paths import cluster_name
 from console.rescue.manifest import branch_directory
 from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.make import one_line as reason_line
-from recovery.plan.plan_markdown import markdown
 from recovery.plan.read import from_json
 from recovery.plan.values import PlanError
 from recovery.plan.write import to_json

@@ -114,9 +114,13 @@ def test_the_first_frame_of_the_console_needs_nothing_that_only_a_key_or_a_refre
             "console.journal.journal",
             "recovery.metadata_log.history",
             "widgets.dialogs.confirmation",
-            "widgets.plan",
+            "console.app.plan.plan_pane",
             "widgets.timeline_pane",
-            *(f"widgets.{pane}_pane" for pane in ("brokers", "eligible", "log_dirs", "quorum", "replicas")),
+            "widgets.eligible_pane",
+            *(
+                f"console.app.main_screen.{pane}_pane"
+                for pane in ("brokers", "log_dirs", "quorum", "replicas")
+            ),
         }
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from console.operations.consumers.group_offsets import StayingLog, staying_log
+from console.output.plan.plan_markdown import markdown
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.edit import with_leader
-from recovery.plan.plan_markdown import markdown
 from recovery.plan.values import AffectedGroup, Plan
 from recovery.wording.group_text import (
     affected_group_lines,

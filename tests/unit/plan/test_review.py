@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from console.output.plan.plan_table import plan_lines
+from console.output.plan.plan_markdown import markdown
+from console.output.plan.plan_table import PLANNED, PlannedRow, plan_lines
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.make import make_plan
-from recovery.plan.plan_markdown import markdown
-from recovery.plan.plan_review import offline_for, review_row, summarise, worst
+from recovery.plan.plan_review import offline_for, summarise, worst
 from recovery.plan.read import from_json
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import NotElected, Plan, PlanRow
@@ -168,35 +168,39 @@ def test_the_worst_come_first_what_is_certain_before_what_is_doubtful() -> None:
     assert [row.tp.topic for row in worst(plan, 2)] == ["more", "most"]
 
 
+def cells(row: PlanRow) -> dict[str, str]:
+    """What text shows of the row, by the headings."""
+    return {field.title: field.cell(PlannedRow(row)) for field in PLANNED}
+
+
 def _losing(row: PlanRow, topic: str, loss: Loss) -> PlanRow:
     candidates = tuple(c._replace(loss=loss) if c.broker == row.leader else c for c in row.candidates)
     return row._replace(tp=TopicPartition(topic, 0), candidates=candidates)
 
 
 def test_a_row_says_who_would_lead_if_the_chosen_one_dropped_out_and_what_that_loses() -> None:
-    row = review_row(plan_of(stale_long_tail()).rows[0])
-    assert (row.leader, row.last_epoch, row.log_end) == (2, 2, 1300)
-    assert (row.loss, row.lost_ranges) == (
-        LOST_TAIL,
-        "1000-1499 of epoch 0; unknown on 4",
-    )
-    assert (row.successor, row.successor_loss) == (3, LOST_TAIL)
-    assert "the other ranking would choose 1, and lose 300 or more" in row.note
-    assert "(300 NEWER than anything it has)" in row.note
-    assert "no answer from 4" in row.note
+    row = cells(plan_of(stale_long_tail()).rows[0])
+    assert (row["LEADER"], row["LAST EPOCH"], row["LOG END"]) == ("2", "2", "1,300")
+    assert (row["OFFSETS LOST"], row["WHICH"]) == (LOST_TAIL, "1000-1499 of epoch 0; unknown on 4")
+    assert (row["IF IT DROPS OUT"], row["THEN LOST"]) == ("broker 3", LOST_TAIL)
+    assert "the other ranking would choose 1, and lose 300 or more" in row["NOTE"]
+    assert "(300 NEWER than anything it has)" in row["NOTE"]
+    assert "no answer from 4" in row["NOTE"]
 
 
 def test_nobody_would_lead_where_no_other_can_be_elected() -> None:
     told = survey({1: RIGHT, 2: LONG_TAIL}, standings={2: Standing.FENCED})
-    row = review_row(plan_of(told).rows[0])
-    assert (row.leader, row.successor, row.successor_loss) == (1, None, "")
+    row = cells(plan_of(told).rows[0])
+    shown = (row["LEADER"], row["IF IT DROPS OUT"], row["THEN LOST"])
+    assert shown == ("1", "nobody (stays offline)", "nothing more")
 
 
 def test_a_broker_that_only_we_cannot_reach_would_lead_too_and_what_that_loses_is_unknown() -> None:
     told = survey({1: RIGHT, 2: SILENT, 3: SILENT}, standings={3: Standing.ELECTABLE})
     plan = plan_of(told)
-    row = review_row(plan.rows[0])
-    assert (row.leader, row.successor, row.successor_loss) == (1, 3, "an unknown number")
+    row = cells(plan.rows[0])
+    shown = (row["LEADER"], row["IF IT DROPS OUT"], row["THEN LOST"])
+    assert shown == ("1", "broker 3", "an unknown number")
     assert [r.name for r in requests(plan, native=False)] == ["ElectLeaders"]
     first = plan_of(survey({3: SILENT, 1: RIGHT}, standings={3: Standing.ELECTABLE}))
     assert [r.name for r in requests(first, native=False)] == [
@@ -208,9 +212,10 @@ def test_a_broker_that_only_we_cannot_reach_would_lead_too_and_what_that_loses_i
 
 def test_an_edited_leader_shows_its_own_loss() -> None:
     edited = with_leader(story(), TopicPartition("orders", 0), 1)
-    row = review_row(edited.rows[0])
-    assert (row.leader, row.loss) == (1, "300 or more, no upper limit known (300 NEWER than anything it has)")
-    assert (row.successor, row.successor_loss) == (2, LOST_TAIL)
+    row = cells(edited.rows[0])
+    newer = "300 or more, no upper limit known (300 NEWER than anything it has)"
+    assert (row["LEADER"], row["OFFSETS LOST"]) == ("1", newer)
+    assert (row["IF IT DROPS OUT"], row["THEN LOST"]) == ("broker 2", LOST_TAIL)
 
 
 # The requests.
@@ -302,7 +307,7 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
         "Nobody is elected for 1: no candidate 1",
         digest(plan),
         "`ktriage apply plan.json`",
-        f"`orders-0` | 2 | not judged | {LOST_TAIL} | 1000-1499 of epoch 0; unknown on 4",
+        f"| orders-0 | 2 | not judged | {LOST_TAIL} | 1000-1499 of epoch 0; unknown on 4",
     ):
         assert said in page
     assert "ffline for" not in page, "without the metadata log that is not known"
@@ -319,12 +324,12 @@ def test_the_page_is_at_most_forty_lines_however_much_is_lost(count: int) -> Non
     )
     page = markdown(everything, "plan.json", "ktriage apply plan.json")
     assert len(page.splitlines()) <= 40
-    assert page.count("| `many-") == min(count, 10)
+    assert page.count("| many-") == min(count, 10)
     assert "1. Then: step 1" in page and "4. Then: step 4" in page
     assert "- Offline for" in page
     if count > 10:
         assert f"The worst 10 of {count} that may lose something:" in page
-        assert page.index(f"`many-{count}`") < page.index(f"`many-{count - 1}`")
+        assert page.index(f"| many-{count} |") < page.index(f"| many-{count - 1} |")
 
 
 @settings(max_examples=40)
@@ -342,7 +347,7 @@ def test_no_name_or_reason_breaks_the_page(plan: Plan) -> None:
 def test_marks_stand_beside_the_row_that_loses() -> None:
     plan = make_plan(HEADER, [decided(stale_long_tail())], {"orders": (Mark.COMPACTED,)})
     assert "| compacted |" in markdown(plan, "p", "n")
-    assert review_row(plan.rows[0]).marks == "compacted"
+    assert cells(plan.rows[0])["TOPIC"] == "compacted"
 
 
 def judged_row(leader_verdict: Verdict | None, partition: int) -> PlanRow:

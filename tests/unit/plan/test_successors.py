@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from console.output.plan.plan_markdown import markdown
 from console.output.plan.plan_table import plan_lines
 from recovery.model import ReplicaLog, Standing, Survey, Unknown
 from recovery.plan.edit import with_leader
-from recovery.plan.plan_markdown import markdown
 from recovery.plan.plan_parts import max_loss
-from recovery.plan.plan_review import review_row
 from recovery.plan.successors import at_risk, risk_lines, worse_successor
 from recovery.plan.values import Plan, PlanRow
 from tests.unit.plan.plans import RIGHT, equal_logs, named, plan_of
+from tests.unit.plan.test_review import cells
 from tests.unit.recovery.surveys import SILENT, log, survey
 
 Logs = dict[int, ReplicaLog | Unknown]
@@ -85,8 +85,9 @@ def test_where_no_order_can_be_written_whoever_stands_first_may_be_elected_inste
     assert row.successor is not None
     assert (row.successor.broker, row.successor.standing) == (1, Standing.FENCED)
     assert row.successor.loss.at_least == 700
-    assert (review_row(row).successor, review_row(row).successor_loss[:11]) == (1, "700 or more")
-    assert "broker 3 is not registered" in review_row(row).note
+    shown = cells(row)
+    assert (shown["IF IT DROPS OUT"], shown["THEN LOST"][:11]) == ("broker 1 (fenced)", "700 or more")
+    assert "broker 3 is not registered" in shown["NOTE"]
     (_, told) = risk_lines(plan_of(unregistered()), 5)
     assert "broker 1" in told and "broker 3 is not registered" in told and "700" in told
 
@@ -119,7 +120,7 @@ def test_the_page_for_the_channel_tells_the_numbers_and_the_name() -> None:
     assert "drops out" in page
     assert "700" in page
     fixed = markdown(plan_of(unregistered()), "recovery.json", "ktriage apply recovery.json")
-    assert "| 1 (fenced): " in fixed.replace("\\", "")
+    assert "| broker 1 (fenced) | " in fixed.replace("\\", "")
     assert "nobody" not in fixed
     everybody = plan_of(*(behind("many", n) for n in range(40)))
     assert len(markdown(everybody, "recovery.json", "ktriage apply recovery.json").splitlines()) <= 40

@@ -13,6 +13,8 @@ from textual.widget import Widget
 from console.app.main_screen.log_dirs_pane import LogDirsPane
 from console.app.main_screen.quorum_pane import QuorumPane
 from console.app.main_screen.replicas_pane import ReplicasPane
+from console.app.plan.plan_pane import PlanPane
+from console.app.session.draft import Draft
 from console.output.survey.replica_report import replica_rows
 from recovery.controller.rules import ControllerRules
 from recovery.membership.preflight import LivenessLimits
@@ -24,7 +26,6 @@ from tests.unit.widgets.test_panes import DIRS, rows
 from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.eligible_pane import EligiblePane, EligibleRow, EligibleView
 from widgets.partitions import PartitionsPane
-from widgets.plan import PlanPane, PlanView
 from widgets.table import RowTable
 from widgets.text_lines import Lines
 
@@ -36,7 +37,7 @@ VIEWS: dict[type[Widget], Callable[[], Any]] = {
     ),
     QuorumPane: lambda: health(quorum(1, 2, 3), LivenessLimits()),
     LogDirsPane: lambda: tuple(DIRS),
-    PlanPane: lambda: PlanView(examples.plan()),
+    PlanPane: lambda: Draft(examples.plan()),
     TitleBar: lambda: Title("prod", "id", False, age_s=3.0, refresh=RefreshState.FRESH, colour="red"),
 }
 

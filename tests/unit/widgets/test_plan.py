@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from textual.pilot import Pilot
 
+from console.app.plan.candidate_picker import CandidatePicker, choices
+from console.app.plan.plan_pane import PlanPane
+from console.app.plan.plan_text import BatchProgress
+from console.app.session.draft import Draft
+from console.output.plan.plan_table import PLANNED, PlannedRow, RowOutcome
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.model import TopicPartition
@@ -16,9 +23,7 @@ from recovery.strategy import Strategy, decide
 from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.plan import BatchProgress, CandidatePicker, PlanPane, PlanView, RowOutcome
-from widgets.plan.candidate_picker import choices
-from widgets.plan.plan_columns import COLUMNS, PlannedRow
+from widgets.fields import on_screen
 from widgets.text import Tone
 
 PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)
@@ -34,20 +39,26 @@ def line_of(pilot: Pilot[None], word: str) -> str:
     return next((line for line in text_of(pilot.app).splitlines() if word in line), "")
 
 
-async def shown(view: PlanView, word: str, size: tuple[int, int] = (80, 40)) -> str:
+async def shown(
+    draft: Draft,
+    word: str,
+    size: tuple[int, int] = (80, 40),
+    batch: BatchProgress | None = None,
+    how: str = "",
+) -> str:
     pane = PlanPane()
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=size) as pilot:
-        pane.update(view)
+        pane.update(draft, batch, how=how)
         await pilot.pause()
         return line_of(pilot, word) if word else text_of(pilot.app)
 
 
 async def test_no_plan_says_how_to_make_one() -> None:
-    assert "no plan yet: c in pane 1 chooses" in await shown(PlanView(None, how="c in pane 1 chooses"), "")
+    assert "no plan yet: c in pane 1 chooses" in await shown(Draft(), "", how="c in pane 1 chooses")
 
 
 async def test_the_number_that_will_be_typed_is_told() -> None:
-    screen = " ".join((await shown(PlanView(examples.plan()), "")).split())
+    screen = " ".join((await shown(Draft(examples.plan()), "")).split())
     assert "5 partitions to elect" in screen
     assert "4 may lose something (offsets: " in screen
     assert "), 1 lose nothing for certain" in screen
@@ -59,7 +70,7 @@ async def test_stale_rows_stand_out_by_a_word() -> None:
     plan = examples.plan()
     moved = examples.survey(examples.state("payments", 0, epoch=6), {1: examples.log((0, 0, 1500))})
     checks = {c.tp: c for c in compare(plan, [moved, *examples.SURVEYS[1:]], plan.header.cluster_id)}
-    view = PlanView(plan, checks)
+    view = Draft(plan, checks=checks)
     assert "still true" in await shown(view, "   orders-7")
     assert "STALE" in await shown(view, "►  payments-0")
     assert "the leader epoch is 6, was 4: somebody led in between" in await shown(view, "payments-0: STALE")
@@ -67,42 +78,42 @@ async def test_stale_rows_stand_out_by_a_word() -> None:
 
 async def test_a_leader_chosen_by_hand_is_marked() -> None:
     plan = with_leader(examples.plan(), PAYMENTS, 1)
-    told = await shown(PlanView(plan, edited=frozenset({PAYMENTS})), "►  payments-0")
+    told = await shown(Draft(plan, edited=frozenset({PAYMENTS})), "►  payments-0")
     assert "1 by hand" in told and "300 or more, NEWER" in told
 
 
 def test_a_loss_is_coloured_by_how_bad_it_is_in_whichever_column_it_stands() -> None:
     """The worse one in plain white beside the milder one in alarm reads as the better choice."""
-    planned = PlannedRow(row(PAYMENTS), None, False, None, None)
-    columns = {column.id: column for column in COLUMNS}
-    assert columns["loses"].cell(planned) == "500 or more, old"
-    assert columns["thenLoses"].cell(planned) == "300 or more, NEWER"
-    assert columns["loses"].tone_of(planned) is columns["thenLoses"].tone_of(planned) is Tone.BAD
-    assert columns["dropsOut"].cell(planned).startswith("broker ")
+    planned = PlannedRow(row(PAYMENTS))
+    columns = {column.id: column for column in on_screen(PLANNED)}
+    assert columns["loss"].cell(planned) == "500 or more, old"
+    assert columns["successorLoss"].cell(planned) == "300 or more, NEWER"
+    assert columns["loss"].tone_of(planned) is columns["successorLoss"].tone_of(planned) is Tone.BAD
+    assert columns["successor"].cell(planned).startswith("broker ")
     native = planned._replace(native=True)
-    then = [columns[name].cell(native) for name in ("dropsOut", "thenLoses")]
+    then = [columns[name].cell(native) for name in ("successor", "successorLoss")]
     assert then == ["nobody (stays offline)", "nothing more"], "as the sentence above the table says"
-    waits = PlannedRow(examples.plan().not_elected[0], None, False, None, None)
-    assert columns["thenLoses"].tone_of(waits) is Tone.DIM
+    waits = PlannedRow(examples.plan().not_elected[0])
+    assert columns["successorLoss"].tone_of(waits) is Tone.DIM
 
 
 async def test_partitions_that_nobody_is_elected_for_are_shown_with_the_reason() -> None:
-    view = PlanView(examples.plan())
+    view = Draft(examples.plan())
     assert "not elected: refused" in await shown(view, "secrets-0")
 
 
 async def test_progress_and_outcomes_are_told() -> None:
     batch = BatchProgress("electing batch 2 of 3", 1_200, 3_000)
-    assert "1,200 of 3,000  electing batch 2 of 3" in await shown(PlanView(examples.plan(), batch=batch), "")
+    assert "1,200 of 3,000  electing batch 2 of 3" in await shown(Draft(examples.plan()), "", batch=batch)
     outcomes = {PAYMENTS: RowOutcome(True, "elected"), ORDERS: RowOutcome(False, "failed", "not controller")}
-    screen = await shown(PlanView(examples.plan(), outcomes=outcomes), "")
+    screen = await shown(Draft(examples.plan(), outcomes=outcomes), "")
     assert "came to: 1 elected, 1 failed" in screen
 
 
 async def test_a_long_path_does_not_push_the_progress_out_of_sight() -> None:
     batch = BatchProgress("electing", 1_200, 3_000)
-    path = "/home/operator/" + "a-directory-with-a-long-name/" * 6 + "recovery.json"
-    screen = await shown(PlanView(examples.plan(), batch=batch, file=path), "", size=(80, 16))
+    path = Path("/home/operator/" + "a-directory-with-a-long-name/" * 6 + "recovery.json")
+    screen = await shown(Draft(examples.plan(), path), "", (80, 16), batch)
     assert "1,200 of 3,000  electing" in screen and "█" in screen
     assert "recovery.json" in screen
     assert "a-directory" not in screen
@@ -130,7 +141,7 @@ async def test_the_smallest_screen_still_says_who_ranks_best_and_who_cannot_be_e
 async def test_the_exact_requests_are_shown() -> None:
     pane = PlanPane()
     async with Harness(pane).run_test(size=(120, 50)) as pilot:
-        pane.update(PlanView(examples.plan()))
+        pane.update(Draft(examples.plan()))
         pane.show_requests(True)
         await pilot.pause()
         screen = text_of(pilot.app)
@@ -156,9 +167,9 @@ async def test_nobody_is_called_chosen_before_an_operator_chose() -> None:
         await pilot.pause()
         assert "rank 1" in line_of(pilot, "1,300")
         assert "chosen" not in text_of(app)
-    assert "in the plan, rank 1  epoch 2" in await shown(PlanView(examples.plan()), "", size=(120, 40))
+    assert "in the plan, rank 1  epoch 2" in await shown(Draft(examples.plan()), "", size=(120, 40))
     by_hand = with_leader(examples.plan(), PAYMENTS, 1)
-    screen = await shown(PlanView(by_hand, edited=frozenset({PAYMENTS})), "", size=(120, 40))
+    screen = await shown(Draft(by_hand, edited=frozenset({PAYMENTS})), "", size=(120, 40))
     assert "1  chosen  epoch 0" in screen
     assert "2  rank 1" in screen
 
@@ -212,7 +223,7 @@ async def test_enter_on_a_row_wants_to_edit_it() -> None:
             wanted.append(message.tp)
 
     async with Editing(pane).run_test(size=(80, 24)) as pilot:
-        pane.update(PlanView(examples.plan()))
+        pane.update(Draft(examples.plan()))
         pane.focus_first()
         await pilot.press("down", "enter", "end", "enter")
         await pilot.pause()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from pathlib import PurePath
+from typing import NamedTuple
 
+from console.app.plan.candidate_picker import choice_lines, choices, in_plan
+from console.app.session.draft import Draft
+from console.output.plan.plan_table import PlannedRow, brief_note, status
 from recovery.plan.election_requests import requests
 from recovery.plan.judgement import RowDecision
 from recovery.plan.plan_review import Summary
@@ -18,9 +21,6 @@ from recovery.wording.group_text import (
 )
 from recovery.wording.quantity_text import counted
 from widgets.loss_tone import VALUE_TONES
-from widgets.plan.candidate_picker import choice_lines, choices, in_plan
-from widgets.plan.plan_columns import PlannedRow, note, status
-from widgets.plan.plan_view import PlanView
 from widgets.text import Line, Piece, Tone, fold, line
 
 BAR = 24
@@ -29,16 +29,26 @@ _NOT_SAVED = Piece(" · NOT SAVED", Tone.WARN)
 ACKS_REFUSED = "acks=all is refused until replicas are back"
 
 
-def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
+class BatchProgress(NamedTuple):
+    """How far applying is: what is being done in a few words, and ``done`` of ``of`` partitions."""
+
+    what: str
+    done: int
+    of: int
+
+
+def summary(
+    draft: Draft, totals: Summary | None, batch: BatchProgress | None, how: str, width: int
+) -> list[Line]:
     """How far its application is, how many are elected and what that loses (``totals``), how it stands now."""
-    plan = view.plan
+    plan = draft.plan
     if plan is None or totals is None:
-        none = line(Piece("  no plan yet", Tone.STRONG), Piece(f": {view.how}" if view.how else ""))
+        none = line(Piece("  no plan yet", Tone.STRONG), Piece(f": {how}" if how else ""))
         return fold(none, width, "  ")
     # The bare name: the whole path stands in the command line, and would push out what matters more.
-    where = Piece(f" · saved: {PurePath(view.file).name}", Tone.DIM) if view.file else _NOT_SAVED
+    where = Piece(f" · saved: {draft.file.name}", Tone.DIM) if draft.file else _NOT_SAVED
     header = plan.header
-    lines = _progress(view, width)
+    lines = _progress(batch, width)
     lines += fold(
         line(
             Piece(f"  {counted(totals.elect, 'partition')} to elect", Tone.STRONG),
@@ -68,7 +78,7 @@ def summary(view: PlanView, totals: Summary | None, width: int) -> list[Line]:
         *lines,
         *_acknowledged(totals, width),
         *_groups(plan, width),
-        *_compared(view, width),
+        *_compared(draft, width),
     ]
 
 
@@ -92,22 +102,21 @@ def _acknowledged(totals: Summary, width: int) -> list[Line]:
 _HARMLESS = (RowDecision.SEND, RowDecision.ALREADY_ONLINE)
 
 
-def _compared(view: PlanView, width: int) -> list[Line]:
-    if view.outcomes:
-        words = Counter(outcome.word for outcome in view.outcomes.values())
-        failed = sum(1 for outcome in view.outcomes.values() if not outcome.good)
+def _compared(draft: Draft, width: int) -> list[Line]:
+    if draft.outcomes:
+        words = Counter(outcome.word for outcome in draft.outcomes.values())
+        failed = sum(1 for outcome in draft.outcomes.values() if not outcome.good)
         sentence = ", ".join(f"{count:,} {word}" for word, count in words.most_common())
         return fold(line(Piece(f"  came to: {sentence}", Tone.BAD if failed else Tone.GOOD)), width, "  ")
-    if not view.checks:
+    if not draft.checks:
         return []
-    counts = Counter(check.decision for check in view.checks.values())
+    counts = Counter(check.decision for check in draft.checks.values())
     sentence = ", ".join(f"{counts[one]:,} {one}" for one in RowDecision if counts[one])
     moved = sum(counts[one] for one in RowDecision if one not in _HARMLESS)
     return fold(line(Piece(f"  now: {sentence}", Tone.BAD if moved else Tone.GOOD)), width, "  ")
 
 
-def _progress(view: PlanView, width: int) -> list[Line]:
-    batch = view.batch
+def _progress(batch: BatchProgress | None, width: int) -> list[Line]:
     if batch is None:
         return []
     filled = round(BAR * batch.done / batch.of) if batch.of else 0
@@ -118,7 +127,7 @@ def _progress(view: PlanView, width: int) -> list[Line]:
 
 def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
     """One row in full: its current state, every candidate, the meaning of its topic's marks."""
-    head = line(Piece(f"{row.tp}: ", Tone.STRONG), Piece(f"{status(row)}; {note(row)}"))
+    head = line(Piece(f"{row.tp}: ", Tone.STRONG), Piece(f"{status(row)}; {brief_note(row)}"))
     lines = fold(head, width, "  ")
     if row.check is not None:
         for sentence in row.check.notes:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from recovery.model import Standing
-from recovery.plan.plan_review import (
-    Summary,
-    candidate_harm,
-    offline_for,
-    successor_harm,
-    summarise,
-    worst,
-)
-from recovery.plan.successors import STAYS_OFFLINE, Risk, at_risk, risk_text
-from recovery.plan.values import Plan, PlanRow, Successor
+from console.output.incident.report_blocks import ReportTable
+from console.output.incident.report_markdown import markdown_lines, markdown_text
+from console.output.plan.plan_table import PLANNED, PlannedRow
+from recovery.plan.plan_review import Summary, offline_for, summarise, worst
+from recovery.plan.successors import Risk, at_risk, risk_text
+from recovery.plan.values import Plan
 from recovery.plan.write import digest, utc_text
 from recovery.wording.group_text import (
     NAMED_OFFSETS,
@@ -20,10 +15,18 @@ from recovery.wording.group_text import (
     affected_offset_lines,
     internal_loss_lines,
 )
-from recovery.wording.loss_text import lost_ranges
-from recovery.wording.quantity_text import printable
-from recovery.wording.verdict_text import short_verdict
+from recovery.wording.quantity_text import counted, printable
 
+_COLUMNS = (
+    "name",
+    "designatedLeader",
+    "acknowledged",
+    "loss",
+    "which",
+    "successor",
+    "successorLoss",
+    "marks",
+)
 WORST = 10
 STEPS = 4
 """So many sentences of what to do first: three steps, and how many partitions are left."""
@@ -36,18 +39,22 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
     header, summary, offline = plan.header, summarise(plan), offline_for(plan)
     offsets = tuple(affected_offset_lines(plan.affected, NAMED_OFFSETS))
     lines = [
-        f"## Recovery plan for {_count(summary.elect, 'partition')} of {_count(summary.topics, 'topic')}",
+        f"## Recovery plan for {counted(summary.elect, 'partition')} of {counted(summary.topics, 'topic')}",
         "",
         f"- Cluster: `{_code(header.cluster_id)}`",
-        f"- Made: {utc_text(header.made_at)} by {_plain(header.made_by)}, ktriage {_plain(header.tool_version)}"
-        f", ranking `{header.ranking}`, strategy `{header.strategy}`",
-        *([f"- What was not checked is accepted: {_plain(header.accepted)}"] if header.accepted else []),
+        f"- Made: {utc_text(header.made_at)} by {markdown_text(header.made_by)}, ktriage"
+        f" {markdown_text(header.tool_version)}, ranking `{header.ranking}`, strategy `{header.strategy}`",
+        *(
+            [f"- What was not checked is accepted: {markdown_text(header.accepted)}"]
+            if header.accepted
+            else []
+        ),
         *_counts(summary, at_risk(plan), native),
-        *(f"- {_plain(line)}" for line in _clients(plan)),
-        *(f"  - {_plain(line)}" for line in offsets),
-        *([f"- {_plain(offline[0].upper() + offline[1:])}"] if offline else []),
+        *(f"- {markdown_text(line)}" for line in _clients(plan)),
+        *(f"  - {markdown_text(line)}" for line in offsets),
+        *([f"- {markdown_text(offline[0].upper() + offline[1:])}"] if offline else []),
         "",
-        *(f"{number}. {_plain(step)}" for number, step in enumerate(plan.steps[:STEPS], 1)),
+        *(f"{number}. {markdown_text(step)}" for number, step in enumerate(plan.steps[:STEPS], 1)),
         *([""] if plan.steps else []),
         *_worst(plan, summary, WORST - len(offsets), native=bool(native)),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",
@@ -89,7 +96,7 @@ def _counts(summary: Summary, risk: Risk, native: bool | None) -> list[str]:
 def _unknown(summary: Summary) -> str:
     if not summary.unknown:
         return ""
-    return f" ({_count(summary.unknown, 'partition')} with no known upper bound)"
+    return f" ({counted(summary.unknown, 'partition')} with no known upper bound)"
 
 
 def _worst(plan: Plan, summary: Summary, most: int, *, native: bool) -> list[str]:
@@ -99,43 +106,12 @@ def _worst(plan: Plan, summary: Summary, most: int, *, native: bool) -> list[str
     shown = "Those that may lose something"
     if summary.may_lose > len(rows):
         shown = f"The worst {len(rows)} of {summary.may_lose:,} that may lose something"
-    return [
-        f"{shown}:",
-        "",
-        "| partition | leader | acknowledged lost | offsets lost | which | if it drops out | marks |",
-        "|---|---|---|---|---|---|---|",
-        *(_table_row(row, native=native) for row in rows),
-        "",
-    ]
-
-
-def _table_row(row: PlanRow, *, native: bool) -> str:
-    successor = row.successor
-    then = "nobody" if successor is None else f"{_named(successor)}: {successor_harm(row, successor)}"
-    if native and successor is not None:
-        then = STAYS_OFFLINE
-    acknowledged = short_verdict(row.chosen.verdict)
-    losses = acknowledged, candidate_harm(row.chosen), lost_ranges(row.loss), then, ", ".join(row.marks)
-    partition = _code(str(row.tp)).replace("|", "\\|")
-    return f"| `{partition}` | {row.leader} | {' | '.join(map(_plain, losses))} |"
-
-
-def _named(successor: Successor) -> str:
-    """The broker, with its standing where it is elected only if it is back by then."""
-    if successor.standing is Standing.ELECTABLE:
-        return str(successor.broker)
-    return f"{successor.broker} ({successor.standing})"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    columns = [field for field in PLANNED if field.id in _COLUMNS]
+    shown_rows = [PlannedRow(row, native=native) for row in rows]
+    cells = tuple(tuple(field.cell(row) for field in columns) for row in shown_rows)
+    titles = tuple(field.title.lower() for field in columns)
+    return [f"{shown}:", "", *markdown_lines([ReportTable(titles, cells)])]
 
 
 def _code(text: str) -> str:
     return " ".join(printable(text).split()).replace("`", "'")
-
-
-def _plain(text: str) -> str:
-    for mark in "\\|*_<>[]`#":
-        text = text.replace(mark, f"\\{mark}")
-    return " ".join(printable(text).split())
