@@ -17,9 +17,10 @@ from typing import NamedTuple
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
+from console.output.survey.partition_row import PartitionRow, bare_row
 from recovery.model import PartitionState
 from widgets import theme
-from widgets.partitions import PartitionRow, PartitionsPane, PartitionsView, bare_row
 from widgets.table import RowFilter, RowTable
 
 ROWS = 200_000

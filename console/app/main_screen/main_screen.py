@@ -16,6 +16,7 @@ from console.app.main_screen.key_footer import KeyFooter
 from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.offline_view import update_offline
 from console.app.main_screen.panes_screen import PanesScreen
+from console.app.main_screen.partitions_pane import PartitionsPane
 from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.session_reports import SessionReports
 from console.app.main_screen.table_actions import OpenTable, TableActions, row_gone_text
@@ -39,7 +40,6 @@ from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import MessageBar
 from widgets.bars.pane_tabs import PaneTabs
 from widgets.lifecycle import is_ready, screen_is_open, when_ready
-from widgets.partitions import PartitionsPane
 from widgets.table import RowTable
 from widgets.text import Tone
 

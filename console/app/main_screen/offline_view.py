@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from console.app.main_screen.bars import doubt
+from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
 from console.app.session.session import Session
 from console.operations.registry import QUORUM
 from recovery.wording.cluster_health_text import stale_advice
 from recovery.wording.unread_disk_text import not_judged_text
-from widgets.partitions import PartitionsPane, PartitionsView
 
 _NONE = "no partition is offline or under min ISR"
 UNKNOWN = "not known: the cluster has not answered yet"

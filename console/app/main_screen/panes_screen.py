@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
 from console.app.main_screen.key_footer import KeyFooter
+from console.app.main_screen.partitions_pane import PartitionsPane
 from console.operations.registry import OFFLINE
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import CommandBar, MessageBar
@@ -19,7 +20,6 @@ from widgets.bars.pane_tabs import Crumbs, PaneTabs
 from widgets.bars.title_bar import TitleBar
 from widgets.base_pane import Pane
 from widgets.lifecycle import is_ready
-from widgets.partitions import PartitionsPane
 from widgets.text import Tone
 
 T = TypeVar("T")

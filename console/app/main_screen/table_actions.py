@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from console.app.screen_calls import Handlers, Say
+from console.output.survey.partition_row import PartitionRow
 from recovery.model import PartitionState, TopicPartition
 from recovery.wording.quantity_text import counted
 from widgets.bars.filter_bar import FilterBar
-from widgets.partitions import PartitionRow
 from widgets.table import RowFilter, RowTable
 from widgets.text import Tone
 

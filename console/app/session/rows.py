@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 
 from backends.base.answers import Partitions
 from console.app.session.view import Choosing, View
-from recovery.broker_load import BrokerLoad, broker_loads
-from recovery.controller.rules import min_isr_from_config
-from recovery.model import PartitionState, Survey, TopicPartition
-from recovery.plan.importance import log_size
-from widgets.partitions import (
+from console.output.survey.partition_row import (
     PartitionHealth,
     PartitionRow,
     bare_row,
@@ -19,6 +15,10 @@ from widgets.partitions import (
     partition_row,
     unjudged_row,
 )
+from recovery.broker_load import BrokerLoad, broker_loads
+from recovery.controller.rules import min_isr_from_config
+from recovery.model import PartitionState, Survey, TopicPartition
+from recovery.plan.importance import log_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from console.output.plan.plan_json import (
 from console.output.plan.plan_table import elected_lines, outcome_counts, plan_lines, planned_json
 from console.output.rescue.rescue_report import rescue_lines, rescued_fields
 from console.output.survey.copied_log_report import copied_log_json
-from console.output.survey.replica_report import survey_json
+from console.output.survey.partition_report import survey_json
 from console.output.survey.survey_json import cluster_json, contact_json, unknown_json
 from console.output.survey.survey_report import (
     count_lines,

@@ -12,7 +12,7 @@ from console.output.plan.plan_json import steps_json
 from console.output.quorum.quorum_report import BRIEF, key_json, strength_json
 from console.output.survey.broker_report import BROKER, BrokerHealth, BrokerRow, broker_rows
 from console.output.survey.log_dirs_report import FAILED_LOG_DIR, LOG_DIR
-from console.output.survey.replica_report import partition_lines, survey_json
+from console.output.survey.partition_report import partition_lines, survey_json
 from console.output.survey.survey_json import (
     cluster_json,
     contact_json,

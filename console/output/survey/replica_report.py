@@ -1,11 +1,11 @@
-"""Partitions with their replicas; a replica is described once for pane 2, ``replicas`` and JSON (docs/output.md).
+"""A replica, described once for pane 2, ``replicas`` and JSON (docs/output.md).
 
 An epoch span is [epoch, first offset, offset after the last] as in the plan file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,21 +13,17 @@ from typing import Any, NamedTuple
 from console.output.survey.survey_json import unknown_json
 from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
 from recovery.model import Broker, Lineage, Replica, ReplicaLog, Standing, Survey, Unknown
-from recovery.plan.verdict_json import verdict_json
-from recovery.wording.quantity_text import age, human_bytes, ids, offset, printable
+from recovery.wording.quantity_text import age, human_bytes, offset, printable
 from recovery.wording.replica_text import (
     ACTS_AS_LEADER,
     OLD_LEADER,
     disk_text,
-    elr_text,
-    min_isr_text,
     replica_sets,
 )
 from recovery.wording.verdict_text import short_verdict
 from widgets.fields import Field, json_of
 from widgets.loss_tone import last_epoch, verdict_tone
 from widgets.text import Tone
-from widgets.text_table import TextColumn, table
 
 SPANS_SHOWN = 3
 
@@ -256,77 +252,7 @@ REPLICA: tuple[Field[ReplicaRow], ...] = (
 _WHO_JSON, _REPLICA_JSON = json_of(_WHO), json_of(REPLICA)
 
 
-def survey_json(
-    survey: Survey, calls: Mapping[int, str], verdicts: PartitionVerdicts | None = None
-) -> dict[str, object]:
-    """A partition with all its replicas (docs/output.md, "partition"), and what each choice of leader loses of the
-    acknowledged records; None: nobody judged.
-    """
-    candidates = {} if verdicts is None else verdicts.candidates
-    state = survey.state
-    return {
-        "topic": state.topic,
-        "partition": state.partition,
-        "topicId": state.topic_id,
-        "leader": state.leader,
-        "leaderEpoch": state.leader_epoch,
-        "replicas": state.replicas,
-        "isr": state.isr,
-        "elr": state.elr,
-        "lastKnownElr": state.last_known_elr,
-        "offlineReplicas": state.offline_replicas,
-        "minIsr": _value(survey.min_isr),
-        "minIsrByBroker": {str(broker): value for broker, value in survey.min_isr_by_broker.items()},
-        "reassigning": _value(survey.reassigning),
-        "logs": [_log_json(row) for row in replica_rows(survey, calls)],
-        "acknowledged": [
-            {"broker": broker, **verdict_json(verdict)} for broker, verdict in candidates.items()
-        ],
-    }
-
-
-def _log_json(row: ReplicaRow) -> dict[str, object]:
+def log_json(row: ReplicaRow) -> dict[str, object]:
+    """The replica's log, or why it is not known."""
     log = row.replica.log
     return {**_WHO_JSON(row), **unknown_json(log)} if isinstance(log, Unknown) else _REPLICA_JSON(row)
-
-
-def _value(value: int | bool | Unknown) -> object:
-    return unknown_json(value) if isinstance(value, Unknown) else value
-
-
-def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
-    """One line per partition: leader, epoch, and the sets."""
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("LEADER", right=True),
-        TextColumn("LEADER EPOCH", right=True),
-        TextColumn("REPLICAS"),
-        TextColumn("ISR"),
-        TextColumn("ELR"),
-        TextColumn("LAST KNOWN ELR"),
-        TextColumn("MIN ISR"),
-        TextColumn("REASSIGNING", below=True),
-    )
-    rows = []
-    for survey in surveys:
-        state = survey.state
-        rows.append(
-            (
-                str(state.tp),
-                "none" if state.offline else str(state.leader),
-                str(state.leader_epoch),
-                ids(state.replicas),
-                ids(state.isr),
-                elr_text(state.elr),
-                elr_text(state.last_known_elr),
-                printable(min_isr_text(survey)),
-                _reassigning(survey),
-            )
-        )
-    return table(columns, rows)
-
-
-def _reassigning(survey: Survey) -> str:
-    """Whether it is so. Why that is not known can fill lines, and is told once for all partitions."""
-    value = survey.reassigning
-    return str(value.why) if isinstance(value, Unknown) else "yes" if value else ""

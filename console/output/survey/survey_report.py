@@ -12,7 +12,8 @@ from console.operations.elections.partition_selection import Which
 from console.operations.survey.cluster_reading import ClusterReading
 from console.output.json_document import document
 from console.output.survey.copied_log_report import copied_log_json, copied_log_lines
-from console.output.survey.replica_report import REPLICA, partition_lines, replica_rows, survey_json
+from console.output.survey.partition_report import partition_lines, survey_json
+from console.output.survey.replica_report import REPLICA, replica_rows
 from console.output.survey.survey_json import (
     cluster_json,
     contact_json,

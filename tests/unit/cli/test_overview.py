@@ -14,7 +14,7 @@ from backends.base.answers import (
 from console.operations.survey.cluster_reading import ClusterReading, not_answered
 from console.operations.survey.offline_times import OfflineTimes
 from console.output.survey.overview_report import offline_lines, overview_document, overview_lines
-from console.output.survey.replica_report import partition_lines
+from console.output.survey.partition_report import partition_lines
 from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why

@@ -11,6 +11,7 @@ from textual.geometry import Region
 from textual.widget import Widget
 
 from console.app.main_screen.log_dirs_pane import LogDirsPane
+from console.app.main_screen.partitions_pane import PartitionsPane
 from console.app.main_screen.quorum_pane import QuorumPane
 from console.app.main_screen.replicas_pane import ReplicasPane
 from console.app.plan.plan_pane import PlanPane
@@ -25,7 +26,6 @@ from tests.unit.widgets.harness import Harness
 from tests.unit.widgets.test_panes import DIRS, rows
 from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.eligible_pane import EligiblePane, EligibleRow, EligibleView
-from widgets.partitions import PartitionsPane
 from widgets.table import RowTable
 from widgets.text_lines import Lines
 

@@ -10,9 +10,11 @@ from textual.pilot import Pilot
 
 from backends.base.answers import LogDir, LogDirReplica
 from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane, PartitionOutcome, row_key
+from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
 from console.app.main_screen.quorum_pane import QuorumPane
 from console.app.main_screen.replicas_pane import ReplicasPane
 from console.output.survey.log_dirs_report import dir_rows
+from console.output.survey.partition_row import bare_row, partition_row
 from console.output.survey.replica_report import replica_rows
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
@@ -26,7 +28,6 @@ from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView
-from widgets.partitions import PartitionsPane, PartitionsView, bare_row, partition_row
 
 NOW = 1_772_334_000.0
 PAYMENTS, ORDERS = TopicPartition("payments", 0), TopicPartition("orders", 7)

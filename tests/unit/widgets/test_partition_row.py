@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from console.output.survey.partition_row import partition_row
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import advise
@@ -11,7 +12,6 @@ from recovery.loss import loss
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 from tests.pipeline.survey_strategies import surveys
-from widgets.partitions import partition_row
 
 SUGGEST_LATER = (DecisionKind.WAIT, DecisionKind.REPORT_ONLY)
 

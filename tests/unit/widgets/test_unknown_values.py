@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from console.app.main_screen.log_dirs_pane import LogDirsPane
+from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
 from console.output.survey.log_dirs_report import DirRow, dir_rows
 from recovery.model import Unknown, Why
 from tests.unit.widgets.harness import Harness, text_of
 from widgets.eligible_pane import EligiblePane, EligibleView
-from widgets.partitions import PartitionsPane, PartitionsView
 
 
 async def test_partitions_that_nobody_told_are_not_counted_as_well() -> None:

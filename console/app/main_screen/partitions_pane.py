@@ -6,6 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from console.output.survey.partition_report import partition_fields, suggested, why
+from console.output.survey.partition_row import (
+    PartitionHealth,
+    PartitionHealthCounts,
+    PartitionRow,
+    count_partitions,
+)
 from recovery.advice import FirstStep, in_order
 from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind
@@ -14,16 +21,27 @@ from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
 from widgets.base_pane import TablePane
-from widgets.partitions.partition_columns import GROUPINGS, columns, suggested, why
-from widgets.partitions.partition_row import (
-    PartitionHealth,
-    PartitionHealthCounts,
-    PartitionRow,
-    count_partitions,
-)
-from widgets.table import RowTable
+from widgets.fields import on_screen
+from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
+
+
+def _missing(row: PartitionRow) -> tuple[str, ...]:
+    """The brokers whose replica is not in the ISR, by the name that a person looks for."""
+    state = row.state
+    return tuple(f"broker {broker}" for broker in state.replicas if broker not in state.isr) or (
+        "none missing",
+    )
+
+
+GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
+    Grouping("topic", "by topic", lambda r: (r.state.topic,)),
+    Grouping("broker", "by broker that is missing", _missing, order=lambda s: (len(s), s)),
+    Grouping("suggested", "by suggestion", lambda r: (suggested(r) or "nothing suggested",)),
+    Grouping("state", "by state", lambda r: (str(r.health),)),
+)
+
 
 _CHECKING = "which records were acknowledged is being checked"
 SHOWN_STEPS = 2
@@ -66,10 +84,12 @@ class PartitionsPane(TablePane):
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
-            columns(
-                lambda: self._view.now,
-                lambda: self._view.first,
-                lambda row: row.state.tp in self._view.picked,
+            on_screen(
+                partition_fields(
+                    lambda: self._view.now,
+                    lambda: self._view.first,
+                    lambda row: row.state.tp in self._view.picked,
+                )
             ),
             lambda row: row.state.tp,
             groupings=GROUPINGS,
