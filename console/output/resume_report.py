@@ -113,14 +113,20 @@ def _restore_lines(found: Unfinished) -> Iterator[str]:
         yield f"… and {len(found.restores) - SHOWN:,} more restores that were not finished"
 
 
-def settled_lines(settled: SettledOrders) -> Iterator[str]:
+NOTHING = "nothing is unfinished, according to this journal (--plan FILE finishes a run of another journal)"
+NO_VOTERS = (
+    "no change of the voters is unfinished, according to this journal; of the rest, --bootstrap-server tells"
+)
+
+
+def settled_lines(settled: SettledOrders, nothing: str = NOTHING) -> Iterator[str]:
     """Counts, then the partitions whose order could not be restored, then those whose election was in doubt."""
     counts = Counter(row.fate for row in settled.rows)
     if settled.restores:
         many = counted(len(settled.restores), "restore")
         yield f"{many} of rescued records still to be finished, by its own command"
     elif not settled.rows and not settled.entries:
-        yield "nothing is unfinished, according to this journal (--plan FILE finishes a run of another journal)"
+        yield nothing
         return
     if settled.rows:
         named = ", ".join(f"{counts[fate]:,} {fate}" for fate in OrderOutcome if counts[fate])

@@ -16,7 +16,13 @@ from console.operations.elections.restore_orders import RESUMED, RestoreOrders, 
 from console.operations.elections.unfinished_orders import OrderOutcome, SettledOrders
 from console.operations.replication.finish_heals import FinishHeals
 from console.output.heal_report import finished_heal_lines
-from console.output.resume_report import settled_document, settled_lines, unfinished_lines
+from console.output.resume_report import (
+    NO_VOTERS,
+    NOTHING,
+    settled_document,
+    settled_lines,
+    unfinished_lines,
+)
 from console.plan_files import any_replacement, is_replacement_file, read
 from console.provenance import now
 
@@ -129,16 +135,16 @@ def _through_controllers(run: Run, plan: Path | None) -> int:
     if plan is not None:
         raise InputError(f"{plan}: unfinished elections need the brokers: give --bootstrap-server")
     settled, closed = change_quorum(run, SettleVoters(), TerminalOperator(run, _found_lines))
-    status = _report(run, settled)
+    status = _report(run, settled, nothing=NO_VOTERS)
     return status if closed else Status.PARTLY
 
 
-def _report(run: Run, settled: SettledOrders, *, to_stderr: bool = False) -> int:
+def _report(run: Run, settled: SettledOrders, *, to_stderr: bool = False, nothing: str = NOTHING) -> int:
     """Prints the result; ``to_stderr``: on stderr, because another document is the result."""
     if to_stderr:
         run.screen.say(*settled_lines(settled))
     else:
-        run.screen.out(settled_document(settled) if run.json else settled_lines(settled))
+        run.screen.out(settled_document(settled) if run.json else settled_lines(settled, nothing))
     for row in settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN):
         run.screen.say(f"not restored: {row.tp}: {row.why}")
     return _status(settled)
