@@ -40,19 +40,19 @@ PATIENCE = 24 * 3600.0
 
 def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
     """Shows the steps; with ``wait``, also waits until no replica of the disk is missing. Returns 1 if one is
-    missing.
+    missing, and if no controller leads, or none that does can be reached.
     """
 
-    async def job(backend: Backend, stop: StopRequest) -> tuple[DiskSwap, Disks]:
+    async def job(backend: Backend, stop: StopRequest) -> tuple[DiskSwap, Disks, str]:
         disks = await read_log_dirs(backend)
         found = await disk_swap(backend, disks, where)
         if not wait:
-            return found, disks
+            return found, disks, await _stale(backend, disks)
         run.screen.out([] if run.json else swap_lines(found, disks, rows, run.target.arguments))
         with stop.in_flight():
-            return found, await _wait(run, backend, where, found.awaited, stop)
+            return found, await _wait(run, backend, where, found.awaited, stop), ""
 
-    found, disks = run.read(job)
+    found, disks, stale = run.read(job)
     left = waiting(disks.partitions.states, where, found.awaited)
     if run.json:
         run.screen.out(swap_document(found, disks, run.target.arguments))
@@ -64,6 +64,13 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
         run.screen.out(swap_lines(found, disks, rows, run.target.arguments))
     if wait:
         return _waited(run, where, left)
+    if stale:
+        run.screen.say(
+            f"{stale}: leaders and ISRs are shown as the brokers last knew them. What an empty disk would lead once"
+            " a controller leads again is not known: leave the disk where it is until then"
+        )
+        run.next("quorum", "status")
+        return Status.PARTLY
     first = [danger.tp for danger in found.dangers if danger.others]
     if first:
         if found.steps[0].kind is SwapStepKind.READ:
@@ -182,8 +189,7 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
         if already is not None:
             raise InputError(f"{already} has already failed: see log-dirs --swap {already}")
         try:
-            quorum = await quorum_or_lost(backend, disks.cluster.cluster_id)
-            lost = stale_reason(ClusterHealth(quorum_finding(quorum.answer)))
+            lost = await _stale(backend, disks)
             found = if_places_fail(await reckon(backend, disks), places, lost)
         except DiskError as error:
             raise InputError(str(error)) from None
@@ -196,6 +202,12 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
     if found.without_controller:
         run.next("quorum", "status")
     return Status.PARTLY if unseen or found.without_controller else Status.DONE
+
+
+async def _stale(backend: Backend, disks: Disks) -> str:
+    """Why leaders and ISRs are known from before only, "" if they are not known to be old."""
+    quorum = await quorum_or_lost(backend, disks.cluster.cluster_id)
+    return stale_reason(ClusterHealth(quorum_finding(quorum.answer)))
 
 
 def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:

@@ -206,18 +206,19 @@ def advice_lines(scan: DiskScan) -> Iterator[str]:
             f"Before broker {node} is started, copy or move what you may need of the records that its start deletes"
             f" ({counted(lost_then, 'place')} above)."
         )
-    ends = sum(effect.effect == ENDS for effect in broken)
-    if broken and all(effect.effect == BEGINS_EMPTY for effect in broken):
+    ends = any(effect.effect == ENDS for effect in broken)
+    begins = sum(effect.effect == BEGINS_EMPTY for effect in broken)
+    if begins:
         yield (
-            f"Before broker {node} is started, look whether {counted(len(broken), 'partition')} without a folder"
+            f"Before broker {node} is started, look whether {counted(begins, 'partition')} without a folder"
             " (above) are still assigned to it: if so, it begins an empty log there. A partition that was deleted"
             " or moved away needs nothing."
         )
-    elif broken:
+    if reasons := len(broken) - begins:
         what = "ends at its start" if ends else "does not serve all of it"
         yield (
             f"Do not start broker {node} with these dirs as they are: it {what}"
-            f" ({counted(len(broken), 'reason')}, see above). Repair a copy, or repair and keep what you replace."
+            f" ({counted(reasons, 'reason')}, see above). Repair a copy, or repair and keep what you replace."
         )
     if lost:
         yield (

@@ -63,6 +63,13 @@ def test_without_a_controller_a_failure_elects_nobody(call: Caller) -> None:
     ]
 
 
+def test_without_a_controller_what_an_empty_disk_would_lead_is_not_known(call: Caller) -> None:
+    swapped = call("ktriage", "log-dirs", "--swap", "1:/kafka/0", *LOST)
+    assert swapped.status == 1, swapped
+    assert "What an empty disk would lead once a controller leads again is not known" in swapped.err, swapped
+    assert "next: ktriage quorum status" in swapped.err and "next: ktriage plan" not in swapped.err, swapped
+
+
 def test_the_hand_over_says_which_node_must_come_back_and_what_shows_it(call: Caller) -> None:
     told = " ".join(call("ktriage", "handover", *LOST).out.split())
     assert "Bring 102 back with the disk that it had." in told, told
