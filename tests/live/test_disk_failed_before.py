@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from recovery.model import NO_LEADER
-from testbed.kafka import KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster
 from testbed.kafka.incidents import failed_disk
 from tests.live import incident_steps as steps
 from tests.live.command_runner import CommandRunner
-from tests.live.started_cluster import TWO_DISKS, emptied
 
-CLUSTER = TWO_DISKS
+CLUSTER = ClusterSpec(log_dirs=2)
+"""Its own: a topic whose min.insync.replicas was changed while it had an ELR must not be deleted. 4.3.1 forgets no
+such member: its broker's next unclean registration then fails, and the controller resigns at each attempt ("existed
+in isrMembers, but not in the topics map").
+"""
 BROKER, PARTITIONS, RECORDS = 2, 6, 20
 HEARD, UNHEARD = "heard", "unheard"
 YES = ("--yes", "--reason", "the disk is dead")
@@ -44,7 +47,7 @@ def test_an_empty_disk_takes_nothing_away_where_the_swap_is_followed_as_it_is_pr
     cluster: KafkaCluster, looks: CommandRunner
 ) -> None:
     """The broker and its disk died together: no controller heard of the disk, and its log has assignments only."""
-    emptied(cluster).client.create_topic(UNHEARD, [[2, 1, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
+    cluster.client.create_topic(UNHEARD, [[2, 1, 3]] * PARTITIONS, {"min.insync.replicas": "2"})
     cluster.client.produce_each(UNHEARD, range(PARTITIONS), RECORDS)
     in_sync(cluster, UNHEARD, 1, 2, 3)
     steps.kill(cluster, 1)
@@ -79,7 +82,8 @@ def test_what_was_on_a_failed_disk_is_not_promised_and_the_empty_log_on_a_new_on
 ) -> None:
     """The controllers heard that the disk failed, before its broker died. Broker 1 has the first half only."""
     node, kept = cluster.node(BROKER), tmp_path / "old-disk"
-    emptied(cluster).client.create_topic(HEARD, [[2, 1]] * PARTITIONS, {"min.insync.replicas": "1"})
+    cluster.bring_all_up()
+    cluster.client.create_topic(HEARD, [[2, 1]] * PARTITIONS, {"min.insync.replicas": "1"})
     cluster.client.produce_each(HEARD, range(PARTITIONS), RECORDS)
     in_sync(cluster, HEARD, 1, 2)
     steps.kill(cluster, 1)
