@@ -3,15 +3,16 @@
 Each broker has one worker with one request in flight, and fails alone. A partition is settled when every one
 of its replicas is. For the epochs of the last records, replicas are asked in batches of one topic
 (``topic_batch``), and only a replica with an error becomes a row of its own (``survey_row``). Where more is wanted,
-every partition becomes a row then: the next question to one log may depend on the answer of another
-(``recovery.epoch_probe.deepen``), so the workers share the rows and wake one another.
+a partition whose logs differ becomes a row then: the next question to one log may depend on the answer of another
+(``recovery.epoch_probe.deepen``), so the workers share the rows and wake one another. Equal logs, as most are, have
+nothing more to tell, and stay in their batches.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Any, Protocol, cast
 
@@ -49,6 +50,9 @@ CATCH_UP_PAUSES = (0.1, 0.2, 0.4, 0.8)
 lags, or that hung and continues, catches up with the metadata log meanwhile; one that is cut off from the
 controllers does not.
 """
+
+HAS_ROW = "has a row"
+"""In the place of the log that a partition's replicas have told so far: it has a row, and all its logs go there."""
 
 CHANGES = 3
 """How often a log may change during its questions before it is given up."""
@@ -102,6 +106,8 @@ class LiveSurvey:
         self.batches: dict[int, tuple[TopicBatch, ...]] = {
             broker: tuple(several) for broker, several in self._waiting.items()
         }
+        self._told: list[EpochProbe | str | None] = [None] * len(self.states)
+        self._equal: dict[str, list[tuple[int, TopicBatch]]] = {}
         brokers = sorted(self._waiting)
         self._unasked: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
         self._questions: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
@@ -117,13 +123,35 @@ class LiveSurvey:
 
     def _hand_over(self, broker: int, state: PartitionState, index: int) -> SurveyRow:
         """The row of that partition, which waits for that replica from now on."""
+        row = self._row(state, index)
+        row.open.add(broker)
+        row.waiting += 1
+        return row
+
+    def _row(self, state: PartitionState, index: int) -> SurveyRow:
         row = self.rows.get(TopicPartition(state.topic, state.partition))
         if row is None:
             row = SurveyRow(state, index)
             self.rows[row.tp] = row
-        row.open.add(broker)
-        row.waiting += 1
+            self._told[index] = HAS_ROW
         return row
+
+    def _take_out(self, topic: str, indices: Iterable[int]) -> None:
+        """Give rows to these partitions, with all that their brokers have told: it is no longer the same."""
+        wanted = {index for index in indices if self._told[index] not in (None, HAS_ROW)}
+        if not wanted:
+            return
+        for broker, batch in self._equal.get(topic, ()):
+            places = [place for place, index in enumerate(batch.indices) if index in wanted]
+            offsets, epochs = batch.ends
+            for place in places:
+                row, number = self._row(batch.states[place], batch.indices[place]), batch.numbers[place]
+                row.ends[broker] = ReplicaLogEnd(epochs[place], offsets[place])
+                row.probes[broker] = batch.probes[place]
+                if number in batch.leads:
+                    row.leads[broker] = batch.leads[number]
+            if places:
+                batch.drop(places)
 
     async def run(self) -> None:
         """Returns when every replica is settled, and at the latest after the duration."""
@@ -316,6 +344,8 @@ class LiveSurvey:
     def _ask_anew(self, broker: int, tp: TopicPartition) -> None:
         """Ask for that replica's log again, from the beginning, though it was settled."""
         batch = self._behind[broker].pop(tp)
+        if batch is not None and (there := batch.position(tp.partition)) is not None:
+            self._take_out(batch.topic, (batch.indices[there],))
         position = None if batch is None else batch.position(tp.partition)
         if batch is not None and position is not None:
             row = self._hand_over(broker, batch.states[position], batch.indices[position])
@@ -356,18 +386,39 @@ class LiveSurvey:
         self._see_whether_all_is_done()
 
     def _ask_further(self, broker: int, batch: TopicBatch) -> None:
-        """Hands over the logs whose last epochs are known: what each is asked next depends on the others."""
-        settled = [place for place, probe in enumerate(batch.probes) if probe.settled]
+        """Hands over the logs that differ from another broker's: what each is asked next depends on the others."""
+        told, full = self._told, self._depth is Depth.FULL
+        differ = []
+        for place, (index, probe) in enumerate(zip(batch.indices, batch.probes, strict=True)):
+            before = told[index]
+            if full and not probe.bottom:
+                differ.append(place)
+            elif before is None:
+                told[index] = probe
+            elif before is not probe and before != probe:
+                differ.append(place)
+        self._hand_over_logs(broker, batch, differ)
+        self._equal.setdefault(batch.topic, []).append((broker, batch))
+        self.tally.settled(batch.indices)
+
+    def _hand_over_logs(self, broker: int, batch: TopicBatch, places: Sequence[int]) -> None:
+        """Gives each of these logs, whose last epochs are known, to its partition's row."""
+        if not places:
+            return
+        self._take_out(batch.topic, [batch.indices[place] for place in places])
         offsets, epochs = batch.ends
-        for place in settled:
+        for place in places:
             row = self._hand_over(broker, batch.states[place], batch.indices[place])
             row.ends[broker] = ReplicaLogEnd(epochs[place], offsets[place])
             row.probes[broker] = batch.probes[place]
             self._settle(broker, row)
-        batch.drop(settled)
+        batch.drop(places)
 
     def _took_odd(self, broker: int, odd: Iterable[NeedsRow]) -> None:
-        for one in odd:
+        several = list(odd)
+        for topic in {one.state.topic: None for one in several}:
+            self._take_out(topic, [one.at for one in several if one.state.topic == topic])
+        for one in several:
             row = self._hand_over(broker, one.state, one.at)
             if one.known is None:
                 self._took_end(broker, row, cast("ReplicaLogEnd | LogQueryError", one.answer))
@@ -506,7 +557,8 @@ class LiveSurvey:
         self._behind_left.discard(broker)
         for batch in self._waiting[broker]:
             if self._depth is not Depth.LAST:
-                self._ask_further(broker, batch)
+                settled = [place for place, probe in enumerate(batch.probes) if probe.settled]
+                self._hand_over_logs(broker, batch, settled)
             batch.unknown = unknown
             self.tally.settled(batch.indices)
         self._waiting[broker].clear()
