@@ -106,7 +106,7 @@ class LiveSurvey:
         self.batches: dict[int, tuple[TopicBatch, ...]] = {
             broker: tuple(several) for broker, several in self._waiting.items()
         }
-        self._told: list[EpochProbe | str | None] = [None] * len(self.states)
+        self._first_probes: list[EpochProbe | str | None] = [None] * len(self.states)
         self._equal: dict[str, list[tuple[int, TopicBatch]]] = {}
         brokers = sorted(self._waiting)
         self._unasked: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in brokers}
@@ -133,12 +133,12 @@ class LiveSurvey:
         if row is None:
             row = SurveyRow(state, index)
             self.rows[row.tp] = row
-            self._told[index] = HAS_ROW
+            self._first_probes[index] = HAS_ROW
         return row
 
     def _take_out(self, topic: str, indices: Iterable[int]) -> None:
         """Give rows to these partitions, with all that their brokers have told: it is no longer the same."""
-        wanted = {index for index in indices if self._told[index] not in (None, HAS_ROW)}
+        wanted = {index for index in indices if self._first_probes[index] not in (None, HAS_ROW)}
         if not wanted:
             return
         for broker, batch in self._equal.get(topic, ()):
@@ -387,14 +387,14 @@ class LiveSurvey:
 
     def _ask_further(self, broker: int, batch: TopicBatch) -> None:
         """Hands over the logs that differ from another broker's: what each is asked next depends on the others."""
-        told, full = self._told, self._depth is Depth.FULL
+        first_probes, full = self._first_probes, self._depth is Depth.FULL
         differ = []
         for place, (index, probe) in enumerate(zip(batch.indices, batch.probes, strict=True)):
-            before = told[index]
+            before = first_probes[index]
             if full and not probe.bottom:
                 differ.append(place)
             elif before is None:
-                told[index] = probe
+                first_probes[index] = probe
             elif before is not probe and before != probe:
                 differ.append(place)
         self._hand_over_logs(broker, batch, differ)
