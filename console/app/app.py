@@ -297,6 +297,8 @@ class Console(App[int], inherit_bindings=False):
         error = self._exception
         assert error is not None
         self.last_line = self.report(error)
+        if self.session is not None:
+            self.session.silence()  # a refresh that ends now has no screen any more
         self._close_messages_no_wait()
 
     def report(self, error: BaseException) -> str:
