@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from struct import Struct
 
 from recovery.metadata_log.field_reader import INT8, INT16, INT32, INT64, UINT16
+
+BYTES = [bytes((value,)) for value in range(256)]
+
+
+@lru_cache(4096)
+def _uuid(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "==")
 
 
 class FieldWriter:
@@ -46,13 +54,13 @@ class FieldWriter:
     def varint(self, value: int) -> None:
         """An unsigned varint."""
         while value >= 0x80:
-            self._parts.append(bytes((value & 0x7F | 0x80,)))
+            self._parts.append(BYTES[value & 0x7F | 0x80])
             value >>= 7
-        self._parts.append(bytes((value,)))
+        self._parts.append(BYTES[value])
 
     def uuid(self, text: str) -> None:
         """From Kafka's own form: base64 for URLs, without padding."""
-        self._parts.append(base64.urlsafe_b64decode(text + "=="))
+        self._parts.append(_uuid(text))
 
     def string(self, text: str) -> None:
         self.nullable_string(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from recovery.metadata_log.field_reader import FieldReader
@@ -47,7 +47,17 @@ def nullable_array(item: FieldType) -> FieldType:
     def write(writer: FieldWriter, items: Any) -> None:
         writer.nullable_array(item.write, items)
 
-    return FieldType(read, write)
+    @lru_cache(4096)
+    def encoded(items: Any) -> bytes:
+        writer = FieldWriter()
+        write(writer, items)
+        return writer.data()
+
+    def write_repeated(writer: FieldWriter, items: Any) -> None:
+        """Thousands of partitions have the same few brokers and log dirs."""
+        writer.raw(encoded(None if items is None else tuple(items)))
+
+    return FieldType(read, write_repeated if item in (INT32, UUID) else write)
 
 
 class SchemaField(NamedTuple):
