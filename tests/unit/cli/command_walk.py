@@ -105,8 +105,8 @@ class CommandWalk:
             for words in _printed(told):
                 if words == step.words and not any(wait in ended.err for wait in WAITS):
                     yield f"{after}: it is its own next command:\n{told}"
-                elif any(words == change.words for change in changes):
-                    yield f"{after}: it prints what was carried out already, {self._line(words)}:\n{told}"
+                elif changes and words == changes[-1].words:
+                    yield f"{after}: it prints what was just carried out, {self._line(words)}:\n{told}"
                 else:
                     steps.append(Step(words, home, changes, line))
             if agreed:
