@@ -27,7 +27,11 @@ UNDO = {"undo", "--undo"}
 DONE = ", ended with status "
 """So goes on the line of a hand-over for a command that was carried out."""
 AGREED = ("--yes", "--reason", "drill")
-WAITS = ("check again when it is:", "plan again when what stands above is done:")
+WAITS = (
+    "check again when it is:",
+    "plan again when what stands above is done:",
+    "this command finishes it later:",
+)
 """What is missing is done by others, on hosts or by time: only then a command may be its own next one."""
 IN_VAIN = (Status.USAGE, Status.NOT_ASKED, Status.STALE)
 """How no command may end that was printed in the very state in which it is run."""
