@@ -1,7 +1,7 @@
 """Simulated incidents are read and replayed once for all tests that meet them.
 
 Every command on a scenario replays it from its start until the operator comes. The first test that does so keeps
-that moment as the simulator keeps a long run (``backends.simulator.operate.checkpoint``), and every later one
+that moment as the simulator keeps a long run (``backends.simulator.session.checkpoint``), and every later one
 continues from a copy of its own. Tests that break a rule of the simulator replay for themselves: ``replayed``.
 
 The file of a scenario is parsed once in a process: a command took a fifth of its time to do so.
@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from backends.simulator.operate import checkpoint
-from backends.simulator.operate.session_store import SessionStore
+from backends.simulator.in_memory.memory_cluster import MemoryCluster
 from backends.simulator.scenario import files
+from backends.simulator.session import checkpoint
+from backends.simulator.session.session_store import SessionStore
 from backends.simulator.simulation import Simulation
 
 _REPLAYED = SessionStore._replayed
@@ -60,7 +61,7 @@ def replayed() -> Iterator[None]:
         yield
 
 
-async def _replayed(self: SessionStore, sent: list[dict[str, Any]], now: int) -> Simulation:
+async def _replayed(self: SessionStore, sent: list[dict[str, Any]], now: int) -> MemoryCluster:
     file, arrival = _checkpoint_file(self), self._scenario.operator_at
     if _comes_from_file(self) and now >= arrival and not file.exists():
         simulation = Simulation(self._scenario, self._seed)

@@ -60,6 +60,5 @@ class Config:
     kraft_version: int = 1
     membership: MembershipRules = field(default_factory=MembershipRules)
     partition_limit: int = 2000
-    log_info_limit: int = 1000
     publish_time: int = 300
     denied: tuple[str, ...] = ()

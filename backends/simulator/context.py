@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -23,7 +24,8 @@ class Context:
     """``emit`` takes the events that invariants check. ``controllers`` are the ids of all controllers.
 
     ``topic_configs`` are settings that nothing in the simulator depends on (``cleanup.policy``, say).
-    ``denied`` is what the operator may not do; it starts as the configuration says.
+    ``denied`` is what the operator may not do; it starts as the configuration says. ``inert_configs`` are what
+    clients have set, by (type, name) of the resource, and nothing here acts on.
     """
 
     loop: Loop
@@ -40,3 +42,4 @@ class Context:
     producers: IdempotentProducers = field(default_factory=IdempotentProducers)
     transactions: TransactionLogs = field(default_factory=TransactionLogs)
     groups: GroupStore = field(default_factory=GroupStore)
+    inert_configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=lambda: defaultdict(dict))

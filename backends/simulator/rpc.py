@@ -36,6 +36,11 @@ class RpcEndpoint:
         self.incarnation = network.attach(node, self._receive)
         self._correlation = self.incarnation << 32
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a request of this node may still be answered."""
+        return bool(self._pending)
+
     def close(self) -> None:
         """The process has ended; may be called twice."""
         if self.closed:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -20,9 +21,9 @@ from backends.base.errors import BackendError
 from backends.base.judged_partitions import judged
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
-from backends.simulator.operate.checkpoint import pickled, unpickled
 from backends.simulator.rehearsal import NullRecorder
 from backends.simulator.scenario.build import Scenario
+from backends.simulator.session.checkpoint import pickled, unpickled
 from backends.simulator.simulation import Simulation
 from pipeline.drills.incident import END, OPERATOR_AGAIN_AT, SHAPES, scenario
 from pipeline.drills.incident_costs import IncidentCosts
@@ -223,7 +224,8 @@ class _Player:
     async def _ask(self, own: _SharedRun, arms: Sequence[_ArmRun], number: int) -> None:
         """Each arm decides by the same answers. Those that elect the same by the same ranking go on together."""
         try:
-            await _decide(SimulatorBackend.at(own.simulation), arms)
+            async with _operator(own) as backend:
+                await _decide(backend, arms)
         except BackendError:
             _note_silence(own, arms)
             await self.play(own, arms, number + 1)
@@ -237,12 +239,22 @@ class _Player:
             await self.play(run_of_group, group, number + 1)
 
 
-async def _elect_uncleanly(own: _SharedRun, arms: Sequence[_ArmRun]) -> None:
-    """By Kafka's released tools, which ask no replica."""
+@asynccontextmanager
+async def _operator(own: _SharedRun) -> AsyncIterator[SimulatorBackend]:
+    """Who asks and elects on that course of the incident."""
     backend = SimulatorBackend.at(own.simulation)
     try:
-        offline = [state.tp for state in (await backend.partitions()).states if state.offline]
-        await backend.elect(False, offline, NullRecorder())
+        yield backend
+    finally:
+        await backend.close()
+
+
+async def _elect_uncleanly(own: _SharedRun, arms: Sequence[_ArmRun]) -> None:
+    """By Kafka's released tools, which ask no replica."""
+    try:
+        async with _operator(own) as backend:
+            offline = [state.tp for state in (await backend.partitions()).states if state.offline]
+            await backend.elect(False, offline, NullRecorder())
     except BackendError:
         _note_silence(own, arms)
         return
@@ -272,9 +284,9 @@ async def _designate(own: _SharedRun, arms: Sequence[_ArmRun]) -> None:
     for survey, decision in elected:
         own.costs.rescue(rescue_branches(survey, decision.leader))
     rows = [plan_row(survey, decision, ranking) for survey, decision in elected]
-    backend = SimulatorBackend.at(own.simulation)
     try:
-        await backend.designate(rows, ranking, NullRecorder(), attempts=1, stop=False)
+        async with _operator(own) as backend:
+            await backend.designate(rows, ranking, NullRecorder(), attempts=1, stop=False)
     except BackendError:
         _note_silence(own, arms)
         return

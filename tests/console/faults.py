@@ -46,6 +46,11 @@ async def answers_again(robot: Robot, *brokers: int) -> None:
     await happens(robot, lambda b: b.simulation.world.network.heal([OPERATOR], nodes))
 
 
+def becomes_another(backend: SimulatorBackend, cluster_id: str) -> None:
+    """From now on the nodes say that they belong to another cluster."""
+    object.__setattr__(backend._memory._context, "cluster_id", cluster_id)
+
+
 def scenario(name: str, home: Path, **changes: str) -> Path:
     """A copy of a scenario of the simulator with some of its lines changed; ``changes``: what becomes of what."""
     original = Path("backends/simulator/scenarios") / f"{name}.yaml"

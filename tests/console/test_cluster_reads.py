@@ -10,7 +10,7 @@ from backends.base.answers import Depth, SurveyRequest, SurveyResult
 from backends.base.errors import NoLeader
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.operate.membership import SimulatedMembership
+from backends.simulator.membership import SimulatedMembership
 from console.app.session.cluster_refresh import SELDOM_SECONDS, ClusterRefresh
 from console.app.session.view import View, ViewRequest
 from console.operations.survey.offline_times import AGAIN_SECONDS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backends.base.errors import NotAllowed
-from backends.simulator.operate.membership import SimulatedMembership
+from backends.simulator.membership import SimulatedMembership
 from tests.console.robot import console
 
 SCENARIO = str(Path(__file__).parents[1] / "unit/cli/scenarios/online-after-unclean-election.yaml")

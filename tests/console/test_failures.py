@@ -11,7 +11,7 @@ from console.target import resolve
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition, Unknown, Why
-from tests.console.faults import answers_again, hangs, happens, passes, scenario
+from tests.console.faults import answers_again, becomes_another, hangs, happens, passes, scenario
 from tests.console.robot import Robot, console
 from tests.unit.widgets.harness import Harness, colours_of, text_of
 from widgets import theme
@@ -215,7 +215,7 @@ async def test_another_cluster_behind_the_same_name_takes_marks_plan_and_arming_
         await robot.chooses(1)
         await robot.arms()
         await robot.press("a")
-        await happens(robot, lambda backend: setattr(backend, "_seed", 2))
+        await happens(robot, lambda backend: becomes_another(backend, "simulated.other.1"))
         await robot.press("r")
         await robot.hears("another cluster answers")
         assert robot.session.draft.plan is None

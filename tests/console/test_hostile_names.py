@@ -9,7 +9,7 @@ import pytest
 
 from backends.base.protocol import Backend
 from backends.metadata_log.directory import DirectoryReading, read_directory
-from backends.simulator.operate.membership import SimulatedMembership
+from backends.simulator.membership import SimulatedMembership
 from console.target import Target
 from recovery.metadata_log.history import MetadataHistory, fold
 from recovery.model import TopicPartition

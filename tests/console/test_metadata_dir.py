@@ -14,7 +14,7 @@ from backends.base.errors import NotAllowed, Unreachable
 from backends.metadata_log.copied_log import CopiedMetadataLog, read_copy
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
-from backends.simulator.operate.membership import SimulatedMembership
+from backends.simulator.membership import SimulatedMembership
 from backends.simulator.scenario.files import read
 from console.app.session.view import Link
 from recovery.acknowledged.verdict import ConditionKind, Verdict

@@ -84,7 +84,7 @@ async def test_what_ends_a_lost_quorum_can_be_read_by_keys(lines: int) -> None:
             await robot.press("down")
         await robot.sees(step)
         await robot.press("end")
-        await robot.sees("DOWN: not answered: controller-102: connection refused")
+        await robot.sees("DOWN: not answered: controller-102.simulated:9093: connection refused")
         await robot.press("tab")
         await robot.sees("► ", "… Tab")
 

@@ -9,7 +9,7 @@ import pytest
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.operate.membership import SimulatedMembership
+from backends.simulator.membership import SimulatedMembership
 from console.app.session import timeline_feed
 from console.simulator_backend import scenario
 from console.target import Target

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.simulator.adapter import SimulatorBackend
+from backends.simulator.membership import SimulatedMembership
 from backends.simulator.network import OPERATOR, controller
-from backends.simulator.operate.membership import SimulatedMembership
 from console.app.controller_replacement.screen import WizardScreen
 from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.safety import IDLE_SECONDS

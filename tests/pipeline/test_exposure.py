@@ -11,8 +11,8 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
-from backends.simulator.operate.checkpoint import pickled, unpickled
 from backends.simulator.scenario.files import parse
+from backends.simulator.session.checkpoint import pickled, unpickled
 from backends.simulator.simulation import Simulation
 from console.operations.history.snapshot_series import Series, SnapshotSettings
 from pipeline.exposure import exposure_job

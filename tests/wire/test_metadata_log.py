@@ -30,7 +30,7 @@ async def served() -> AsyncIterator[ServedCluster]:
 
 
 def connections(served: ServedCluster) -> ControllerConnections:
-    addresses = parse_addresses(served.context.addresses(NetworkRole.CONTROLLER))
+    addresses = parse_addresses(served.context.servers(NetworkRole.CONTROLLER))
     return ControllerConnections(ClientSettings(addresses), addresses)
 
 

@@ -51,7 +51,7 @@ def happens(served: ClusterThread, *events: str) -> bytes:
 
 
 def words(served: ClusterThread) -> tuple[str, ...]:
-    controllers = served.do(lambda cluster: cluster.context.addresses(NetworkRole.CONTROLLER))
+    controllers = served.do(lambda cluster: cluster.context.servers(NetworkRole.CONTROLLER))
     return ("metadata-log", "copy", "--bootstrap-controller", controllers, "--to", "shipped/production")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backends.live.client.addresses import Address
+from backends.live.client.addresses import Address, resolve
 
 if TYPE_CHECKING:
     from backends.live.client.sasl import Sasl
@@ -21,6 +22,7 @@ class ClientSettings:
 
     ``connect_timeout`` limits name resolution, TCP, TLS, authentication and the first answer together.
     ``tls`` and ``sasl`` are None where the security protocol does without. ``warnings`` are lines for a person.
+    ``resolver`` gives the IP addresses of a host, and raises OSError.
     """
 
     bootstrap: tuple[Address, ...]
@@ -30,6 +32,7 @@ class ClientSettings:
     tls: Tls | None = None
     sasl: Sasl | None = None
     warnings: tuple[str, ...] = ()
+    resolver: Callable[[Address], Awaitable[tuple[str, ...]]] = resolve
 
     @property
     def security_protocol(self) -> str:

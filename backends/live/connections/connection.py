@@ -13,7 +13,7 @@ from kio.serial.errors import SerialError
 from kio.static.protocol import ResponsePayload
 
 from backends.base.errors import NotOffered, Refused
-from backends.live.client.addresses import Address, resolve
+from backends.live.client.addresses import Address
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.aiokafka_requests import CarriedRequest, RawAnswer, Sendable, read_exactly
@@ -84,7 +84,7 @@ class BrokerConnection:
         limit = settings.connect_timeout if timeout is None else timeout
         loop = asyncio.get_running_loop()
         deadline = loop.time() + limit
-        ips = await _resolve(address, where, limit)
+        ips = await _resolve(address, where, limit, settings)
         for left, ip in zip(range(len(ips), 0, -1), ips, strict=True):
             transport = Transport(ip, address, settings, token)
             try:
@@ -284,10 +284,10 @@ async def _token(settings: ClientSettings, where: str) -> Secret | None:
     raise BrokerError(ConnectionProblem.AUTHENTICATION, where, detail)
 
 
-async def _resolve(address: Address, where: str, limit: float) -> tuple[str, ...]:
+async def _resolve(address: Address, where: str, limit: float, settings: ClientSettings) -> tuple[str, ...]:
     try:
         async with asyncio.timeout(limit):
-            return await resolve(address)
+            return await settings.resolver(address)
     except TimeoutError:
         raise BrokerError(
             ConnectionProblem.UNRESOLVED, where, f"name not resolved within {limit:g} s"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from backends.base.consumer_groups import OFFSETS_TOPIC
-from backends.simulator.broker.broker_access import BrokerAccess, Perform, append_batch
+from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.broker.broker_min_isr import BrokerMinIsr
 from backends.simulator.broker.broker_state import UNREGISTERED, BrokerState
 from backends.simulator.broker.controller_channel import ControllerChannel
@@ -33,14 +33,11 @@ from backends.simulator.messages import (
     MetadataBatch,
     MetadataFetch,
     Produce,
-    ProduceReply,
     RegisterBroker,
     Registered,
 )
 from backends.simulator.network import NetworkNode
-from backends.simulator.operator_messages import AppendBatch
 from backends.simulator.partition_table import generation_of
-from backends.simulator.record_batches import BadRecords, read_produced
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerError
@@ -380,8 +377,6 @@ class BrokerProcess:
             self._consume(body, answer)
         elif isinstance(body, DeleteRecords):
             self.leader.delete_records(body, answer)
-        elif isinstance(body, AppendBatch):
-            self._append(body, answer)
         elif isinstance(body, TransactionRequest):
             handle_transactions(self._context, self.access, body, source, answer)
         elif isinstance(body, CoordinatorRequest):
@@ -390,19 +385,6 @@ class BrokerProcess:
             body.act(self.access, answer)
         else:
             self._operator.handle(body, answer)
-
-    def _append(self, body: AppendBatch, answer: Answer) -> None:
-        if f"WRITE topic {body.tp.topic}" in self._context.denied:
-            answer(ProduceReply(Error.TOPIC_AUTHORIZATION_FAILED))
-            return
-        try:
-            batch = read_produced(body.data)
-        except BadRecords:
-            batch = None
-        if batch is None or batch.transactional:  # nothing that is restored is part of a transaction
-            answer(ProduceReply(Error.CORRUPT_MESSAGE))
-            return
-        append_batch(self._context, self.access, body.tp, batch, acks=-1, answer=answer)
 
     def _consume(self, body: Consume, answer: Answer) -> None:
         lead = self.leader.leading(body.tp)

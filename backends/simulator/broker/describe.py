@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from backends.simulator import operator_messages as ask
-from backends.simulator.broker.broker_state import BrokerState
 from backends.simulator.messages import Error
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.permissions import DeniedPermissions
@@ -75,32 +72,3 @@ def _offline(image: ClusterImage, partition: Registration, known: Offline) -> tu
     if found is None:
         found = known[key] = offline_replicas(partition, image.brokers)
     return found
-
-
-def describe_configs(
-    state: BrokerState,
-    topic_configs: Mapping[str, Mapping[str, str]],
-    body: ask.DescribeConfigs,
-    denied: DeniedPermissions,
-) -> ask.ConfigsDescribed:
-    """Effective topic configurations, as this broker has them. Needs DESCRIBE_CONFIGS on each topic."""
-    image = state.image
-    topics_here = topics_of(image)
-    rows: list[tuple[str, tuple[tuple[str, str], ...] | Error]] = []
-    for topic in body.topics:
-        if f"DESCRIBE_CONFIGS topic {topic}" in denied:
-            rows.append((topic, Error.TOPIC_AUTHORIZATION_FAILED))
-        elif topic not in topics_here:
-            rows.append((topic, Error.UNKNOWN_TOPIC_OR_PARTITION))
-        else:
-            extra = topic_configs.get(topic, {})
-            strategy = image.strategies.of(topic)
-            config = {
-                "cleanup.policy": "delete",
-                "min.insync.replicas": str(state.min_isr.levels(topic).in_force),
-                "remote.storage.enable": "false",
-                "unclean.leader.election.enable": "true" if strategy.value == "Aggressive" else "false",
-                **extra,
-            }
-            rows.append((topic, tuple(sorted(config.items()))))
-    return ask.ConfigsDescribed(tuple(rows))

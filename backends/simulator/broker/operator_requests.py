@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from backends.base.answers import LogDir, LogDirReplica, LogPosition, RawBatches
+from backends.base.answers import LogDir, LogDirReplica
 from backends.simulator import operator_messages as ask
 from backends.simulator.broker.broker_state import BrokerState
 from backends.simulator.broker.controller_channel import ControllerChannel
-from backends.simulator.broker.describe import describe_configs, describe_page
+from backends.simulator.broker.describe import describe_page
 from backends.simulator.broker.log_storage import LogStorage
-from backends.simulator.broker.replica_log import Log, read
 from backends.simulator.context import Context
 from backends.simulator.messages import (
     CreateTopic,
@@ -24,6 +23,8 @@ from backends.simulator.messages import (
     SetConfig,
     UpdateFeature,
 )
+from backends.simulator.network import broker as node
+from backends.simulator.network import controller
 from backends.simulator.rpc import Answer
 from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo
@@ -49,21 +50,12 @@ class OperatorRequests:
         self._channel = channel
         self._config = context.config
         self._denied = context.denied
-        self._times = context.times
-        self._contents = context.contents
+        self._quorum_log, self._network, self._loop = context.metadata, context.network, context.loop
         self._served: dict[type, Callable[[Any], Any]] = {
-            ask.DescribeCluster: lambda _: self._cluster(),
             ask.DescribeTopicPartitions: lambda body: describe_page(
                 self._state.image, self._config.partition_limit, body, self._denied
             ),
-            ask.GetReplicaLogInfo: self._log_info,
-            ask.ReadLineage: self._lineage,
-            ask.ReadTimes: self._read_times,
-            ask.FetchBatches: self._fetch_batches,
             ask.DescribeLogDirs: lambda _: self._log_dirs(),
-            ask.DescribeConfigs: lambda body: describe_configs(
-                self._state, context.topic_configs, body, self._denied
-            ),
             ask.ListReassignments: self._reassignments,
             LogInfoRequest: self._for_the_controller,
         }
@@ -80,41 +72,6 @@ class OperatorRequests:
         else:
             raise TypeError(f"no request of a broker: {body!r}")
 
-    def _cluster(self) -> ask.ClusterDescribed:
-        image = self._state.image
-        brokers = tuple(
-            (broker, registration.fenced) for broker, registration in sorted(image.brokers.items())
-        )
-        return ask.ClusterDescribed(brokers, self._state.offset, image.rules.elr)
-
-    def _log_info(self, body: ask.GetReplicaLogInfo) -> ask.ReplicaLogInfos:
-        if "CLUSTER_ACTION cluster" in self._denied:
-            return ask.ReplicaLogInfos(Error.CLUSTER_AUTHORIZATION_FAILED)
-        limit = self._config.log_info_limit
-        infos = tuple(self._infos(body.partitions[:limit]))
-        return ask.ReplicaLogInfos(None, self._state.epoch, len(body.partitions) > limit, infos)
-
-    def _infos(self, tps: Sequence[TopicPartition]) -> Iterator[ask.ReplicaLogInfo]:
-        """Fast for the usual case: an operator who looks at 200,000 partitions asks for 600,000 logs."""
-        logs, find = self._storage.disk.logs, self._state.image.partitions.get
-        usual = self._storage.sound and not self._denied.permissions
-        for tp in tps:
-            log, partition = logs.get(tp), find(tp)
-            if usual and log is not None and partition is not None:
-                yield _new(ask.ReplicaLogInfo, (tp, partition.leader_epoch, log.end, None))
-            else:
-                yield self._one(tp)
-
-    def _one(self, tp: TopicPartition) -> ask.ReplicaLogInfo:
-        if f"DESCRIBE topic {tp.topic}" in self._denied:
-            return ask.ReplicaLogInfo(tp, -1, -1, Error.TOPIC_AUTHORIZATION_FAILED)
-        partition = self._state.image.partitions.get(tp)
-        epoch = -1 if partition is None else partition.leader_epoch
-        error = self._log_error(tp)
-        if error is not None:
-            return ask.ReplicaLogInfo(tp, epoch, -1, error)
-        return ask.ReplicaLogInfo(tp, epoch, self._storage.log(tp).end, None)
-
     def _log_error(self, tp: TopicPartition) -> Error | None:
         """Reads the disk state without taking a broken log dir offline: an operator's question must not change
         the run.
@@ -124,83 +81,6 @@ class OperatorRequests:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         fails = storage.offline(tp) or not storage.disk.works(tp)
         return Error.KAFKA_STORAGE_ERROR if fails else None
-
-    def _lineage(self, body: ask.ReadLineage) -> ask.LineageRead:
-        return ask.LineageRead(tuple(self._reads(body.partitions)))
-
-    def _reads(self, tps: Sequence[TopicPartition]) -> Iterator[ask.LineageRow]:
-        """Equal logs are one object, so their lineage is built once."""
-        disk = self._storage.disk
-        usual = self._storage.sound and not self._denied.permissions
-        known: dict[int, ask.LogDescription] = {}
-        for tp in tps:
-            log = disk.logs.get(tp)
-            if not usual or log is None:
-                yield self._read(tp)
-                continue
-            described = known.get(id(log))
-            if described is None:
-                described = known[id(log)] = self._describe_log(log)
-            yield _new(ask.LineageRow, (tp, None, described, self._leads(tp)))
-
-    def _read(self, tp: TopicPartition) -> ask.LineageRow:
-        if f"READ topic {tp.topic}" in self._denied:
-            return ask.LineageRow(tp, Error.TOPIC_AUTHORIZATION_FAILED)
-        error = self._log_error(tp)
-        if error is not None:
-            return ask.LineageRow(tp, error)
-        return ask.LineageRow(tp, None, self._describe_log(self._storage.log(tp)), self._leads(tp))
-
-    def _leads(self, tp: TopicPartition) -> bool:
-        partition = self._state.image.partitions.get(tp)
-        return partition is not None and partition.leader == self._state.id
-
-    def _describe_log(self, log: Log) -> ask.LogDescription:
-        path = self._storage.disk.directories[log.directory].path
-        return ask.LogDescription(log.lineage, log.start, log.high_watermark, path)
-
-    def _read_times(self, body: ask.ReadTimes) -> ask.TimesRead:
-        return ask.TimesRead(tuple(self._time_of(tp, offset) for tp, offset in body.records))
-
-    def _time_of(self, tp: TopicPartition, offset: int) -> tuple[int, int] | None:
-        if f"READ topic {tp.topic}" in self._denied or self._log_error(tp) is not None:
-            return None
-        spans = self._storage.log(tp).spans
-        epoch = next((span.epoch for span in spans if span.start <= offset < span.end), None)
-        return None if epoch is None else self._times.of(tp, epoch, offset)
-
-    def _fetch_batches(self, body: ask.FetchBatches) -> ask.BatchesFetched:
-        room = body.max_bytes
-        rows: list[RawBatches | Error | None] = []
-        for position in body.positions:
-            row = self._batches_from(position, room)
-            if isinstance(row, RawBatches):
-                room -= len(row.data)
-            rows.append(row)
-        return ask.BatchesFetched(tuple(rows))
-
-    def _batches_from(self, position: LogPosition, room: int) -> RawBatches | Error | None:
-        """Whole batches: at least one while there is room at all (KIP-74)."""
-        tp, offset = position
-        if f"READ topic {tp.topic}" in self._denied:
-            return Error.TOPIC_AUTHORIZATION_FAILED
-        error = self._log_error(tp)
-        if error is not None:
-            return error
-        log = self._storage.log(tp)
-        if not log.start <= offset <= log.end:
-            return None
-        data = bytearray()
-        for span in read(log, offset, MOST_RECORDS) if room > 0 else ():
-
-            def time_of(at: int, epoch: int = span.epoch) -> int:
-                return self._times.of(tp, epoch, at)[0]
-
-            for batch in self._contents.read(tp, span, time_of):
-                if data and len(data) + len(batch) > room:
-                    return RawBatches(bytes(data), log.start, log.high_watermark)
-                data += batch
-        return RawBatches(bytes(data), log.start, log.high_watermark)
 
     def _for_the_controller(self, body: LogInfoRequest) -> LogInfoReply:
         """GetReplicaLogInfo of KIP-966, with the epoch of the last record."""
@@ -266,8 +146,16 @@ class OperatorRequests:
             answer(Unknown(Why.NOT_ALLOWED, "DescribeQuorum needs DESCRIBE on the cluster"))
             return
 
-        def replied(reply: Any) -> None:
-            silent = Unknown(Why.NOT_ANSWERED, "no active controller answered DescribeQuorum")
-            answer(silent if reply is None else reply)
+        self._ask_leader(body, answer)
 
-        self._channel.ask(body, self._config.request_timeout, replied)
+    def _ask_leader(self, body: ask.DescribeQuorum, answer: Answer) -> None:
+        """As long as there and back, and on no connection of the cluster's own: a question must not change the run.
+        Nothing is answered where the broker reaches no leader.
+        """
+        leader, network = self._quorum_log.leader, self._network
+        if leader is not None and network.connected(node(self._state.id), controller(leader.state.id)):
+            self._loop.call_later(2 * network.weather.latency, self._arrive, leader.state.id, body, answer)
+
+    def _arrive(self, leader: int, body: ask.DescribeQuorum, answer: Answer) -> None:
+        if leader in self._quorum_log.replicas:
+            self._quorum_log.receive(leader, body, answer)

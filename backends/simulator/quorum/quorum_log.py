@@ -31,24 +31,19 @@ from backends.simulator.quorum.raft_log import (
 )
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
-    ControllerDescribed,
-    DescribeController,
-    DescribeVoters,
     QuorumLeader,
-    RaftVoterReply,
 )
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
-from backends.simulator.quorum.raft_state import MetadataLogListener, RaftState
+from backends.simulator.quorum.raft_state import MetadataLogListener
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import Topology, cluster_id
-from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voter_changes import RemoveRaftVoter
 from recovery.membership.voters import ReplicaKey, VoterSet
 
 KRAFT_VERSION = "kraft.version"
 FIRST_EPOCH = 1
-_ITS_OWN = REQUESTS | {DescribeVoters, DescribeController, DescribeQuorum, UpdateFeature}
+_ITS_OWN = REQUESTS | {DescribeQuorum, UpdateFeature}
 
 
 class CommittedPayload(NamedTuple):
@@ -181,10 +176,6 @@ class QuorumLog:
         replica = self.replicas[controller]
         if kind in REQUESTS:
             replica.receive(body, answer)
-        elif kind is DescribeVoters:
-            self._ask(replica, answer)
-        elif kind is DescribeController:
-            answer(_described(self.context, replica.state))
         elif replica.leadership is None:
             return False
         elif kind is DescribeQuorum:
@@ -194,17 +185,6 @@ class QuorumLog:
         else:
             return False
         return True
-
-    def _ask(self, replica: RaftReplica, answer: Answer) -> None:
-        if replica.leadership is not None:
-            answer(replica.leadership.changes.quorum())
-        else:
-            reason = "this controller does not lead"
-            answer(
-                RaftVoterReply(
-                    VoterChangeRefusal(RaftError.NOT_LEADER_OR_FOLLOWER, reason), replica.state.leader
-                )
-            )
 
     def leading_epoch(self, controller: int) -> int:
         """The epoch in which the controller believes to lead, -1 if it does not."""
@@ -309,12 +289,3 @@ class QuorumLog:
             leader.leadership.hand_over(successor.state.key)
         else:
             successor.elections.stand_now()
-
-
-def _described(context: QuorumContext, state: RaftState) -> ControllerDescribed:
-    leader = -1 if state.leader is None else state.leader.id
-    host = context.hosts[state.id]
-    newest = (state.high_watermark or 0) - 1
-    return ControllerDescribed(
-        context.cluster_id, state.id, leader, host.kraft_versions, host.auto_join, newest
-    )

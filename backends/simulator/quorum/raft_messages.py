@@ -108,30 +108,6 @@ class ApiVersionsReply(NamedTuple):
     kraft_versions: tuple[int, int] | None
 
 
-class DescribeVoters(NamedTuple):
-    """DescribeQuorum with what only the leader knows.
-
-    The leader answers with ``recovery.membership.quorum.Quorum``, others with a refusal that names the leader.
-    """
-
-
-class DescribeController(NamedTuple):
-    """ApiVersions and DescribeConfigs: the identity and configuration of a controller."""
-
-
-class ControllerDescribed(NamedTuple):
-    """``leader`` is the node that it believes to lead, -1 for none. ``offset`` is the newest that it knows to
-    be committed.
-    """
-
-    cluster_id: str
-    node_id: int
-    leader: int
-    kraft_versions: tuple[int, int]
-    auto_join: bool
-    offset: int
-
-
 # To the leader: from an operator, or from a controller for itself.
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -62,6 +63,10 @@ class Clock:
     def speed(self) -> float:
         """Virtual seconds per second; 0: time is stopped."""
         return self._speed
+
+    def wall_clock_ms(self) -> int:
+        """The machine's time."""
+        return int(time.time() * 1000)
 
     def start(self) -> None:
         """Let time pass from here on."""
@@ -151,9 +156,9 @@ class Clock:
             self._advance_to(min(target, self.now + STEP))
         self._left_at = self.now
 
-    def _advance_to(self, time: int) -> None:
+    def _advance_to(self, until: int) -> None:
         with self._stopped_by_defects():
-            self._simulation.advance_to(time)
+            self._simulation.advance_to(until)
 
     @contextmanager
     def _stopped_by_defects(self) -> Iterator[None]:

@@ -12,12 +12,23 @@ from backends.simulator.served.client_connection import ClientConnection, NodeSe
 from backends.simulator.served.frames import FrameFaults
 from backends.simulator.served.principals import Principal
 from backends.simulator.served.served_call import HandlerTable, ServedContext
+from backends.simulator.world import World
 
 BACKLOG = 128
 AT_MOST = 1_000
 """The largest number of connections; further ones are closed at once."""
 AGAIN = 0.05
 """Seconds between two attempts to bind a port."""
+
+
+def serving_process(world: World, node: NetworkNode) -> object | None:
+    """The process that serves clients at that node now. A starting broker listens once it has metadata, as in
+    Kafka.
+    """
+    if node.role is NetworkRole.CONTROLLER:
+        return world.controllers.get(node.id)
+    process = world.brokers.get(node.id)
+    return process if process is not None and process.state.offset >= 0 else None
 
 
 class NodeListener:
@@ -70,7 +81,7 @@ class NodeListener:
             raise
         self._socket = listener
         self._address = listener.getsockname()
-        self._process = self._present()
+        self._process = serving_process(self._world, self.node)
         await self._listen()
         return int(self._address[1])
 
@@ -93,14 +104,6 @@ class NodeListener:
             raise
         return listener
 
-    def _present(self) -> object | None:
-        """The process that serves now. A starting broker listens once it has metadata, as in Kafka."""
-        world = self._world
-        if self.node.role is NetworkRole.CONTROLLER:
-            return world.controllers.get(self.node.id)
-        process = world.brokers.get(self.node.id)
-        return process if process is not None and process.state.offset >= 0 else None
-
     @property
     def answers(self) -> bool:
         """Whether the node serves and the operator reaches it."""
@@ -108,7 +111,7 @@ class NodeListener:
 
     def follow_node(self) -> None:
         """Follow the node's state: reset the connections of an ended process, stop or start listening."""
-        present = self._present()
+        present = serving_process(self._world, self.node)
         powered = self._dark and self.node.id in self._world.brokers
         if present is self._process and not powered:
             return

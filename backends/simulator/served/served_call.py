@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -17,7 +15,6 @@ from backends.simulator.messages import Error
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.rpc import Answer
 from backends.simulator.served.api_versions import Api, Versions
-from backends.simulator.served.clock import Clock
 from backends.simulator.served.entities import Values
 from backends.simulator.served.principals import PrincipalRights
 from backends.simulator.world import World
@@ -26,30 +23,60 @@ from recovery.controller.controller_errors import ControllerError, ControllerRef
 HOST = "127.0.0.1"
 
 
+class NodeClock(Protocol):
+    """The time in which nodes answer."""
+
+    @property
+    def now(self) -> int:
+        """Virtual µs."""
+        ...
+
+    @property
+    def speed(self) -> float:
+        """Virtual seconds per second of the event loop; 0: time is stopped."""
+        ...
+
+    def wall_clock_ms(self) -> int:
+        """Now, in ms since the epoch, for clients that compare times with their own."""
+        ...
+
+    async def ask(self, node: NetworkNode, body: Any, timeout: int) -> Any:
+        """An operator's request to a node; None if there was no answer in ``timeout`` virtual µs."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ServedContext:
     """``offered`` is what ApiVersions says at a node of each role. ``began_ms`` is virtual time 0 in ms since
-    the epoch. ``metadata_log`` is what controllers answer Fetch with. ``ports`` is filled while the
-    nodes begin to listen. ``inert_configs`` are the values of resources, by (type, name), on which the simulator
-    does not act.
+    the epoch. ``metadata_log`` is what controllers answer Fetch with. ``addresses`` is filled while the nodes
+    begin to listen.
     """
 
     cluster_id: str
     world: World
-    clock: Clock
+    clock: NodeClock
     offered: Mapping[NetworkRole, Versions]
     began_ms: int
     metadata_log: EncodedMetadataLog
-    inert_configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-    ports: dict[NetworkNode, int] = field(default_factory=dict)
+    addresses: dict[NetworkNode, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def inert_configs(self) -> dict[tuple[int, str], dict[str, str]]:
+        """The values of resources, by (type, name), on which the simulator does not act."""
+        return self.world.context.inert_configs
 
     def nodes(self, role: NetworkRole) -> Sequence[NetworkNode]:
         """The nodes of that role in the scenario."""
-        return [node for node in self.ports if node.role is role]
+        return [node for node in self.addresses if node.role is role]
 
-    def addresses(self, role: NetworkRole) -> str:
+    def servers(self, role: NetworkRole) -> str:
         """``host:port`` of every node of that role, separated by commas."""
-        return ",".join(f"{HOST}:{self.ports[node]}" for node in self.nodes(role))
+        return ",".join(map(self.server, self.nodes(role)))
+
+    def server(self, node: NetworkNode) -> str:
+        """``host:port`` of that node."""
+        host, port = self.addresses[node]
+        return f"{host}:{port}"
 
     def in_epoch_ms(self, virtual_ms: int) -> int:
         """A time of the simulation as ms since the epoch; -1 stays -1."""
@@ -59,7 +86,7 @@ class ServedContext:
         """As :meth:`in_epoch_ms`, for a time that is compared with now: as long ago as it is in virtual time."""
         if virtual_ms < 0:
             return virtual_ms
-        return int(time.time() * 1000) - (self.clock.now // MILLISECOND - virtual_ms)
+        return self.clock.wall_clock_ms() - (self.clock.now // MILLISECOND - virtual_ms)
 
 
 T = TypeVar("T")

@@ -78,7 +78,6 @@ class ServedCluster:
             EncodedMetadataLog(self.world.committed_records, began_ms),
         )
         self.inert_configs = self.context.inert_configs
-        self.ports = self.context.ports
         self._handlers = handlers
         self._listeners: dict[NetworkNode, NodeListener] = {}
 
@@ -92,7 +91,7 @@ class ServedCluster:
                 )
                 base = self.options.port_base
                 port = base + number if base else 0
-                self.ports[node] = await listener.bind(HOST, port)
+                self.context.addresses[node] = HOST, await listener.bind(HOST, port)
         except OSError as error:
             await self.close()
             raise OSError(error.errno, f"port {port}: {error.strerror}") from None
@@ -144,11 +143,16 @@ class ServedCluster:
     @property
     def bootstrap(self) -> str:
         """Every broker's address."""
-        return self.context.addresses(NetworkRole.BROKER)
+        return self.context.servers(NetworkRole.BROKER)
 
     @property
     def bootstrap_controllers(self) -> str:
-        return self.context.addresses(NetworkRole.CONTROLLER)
+        return self.context.servers(NetworkRole.CONTROLLER)
+
+    @property
+    def ports(self) -> dict[NetworkNode, int]:
+        """The port of every node."""
+        return {node: port for node, (_, port) in self.context.addresses.items()}
 
     def listener(self, node: NetworkNode) -> NodeListener:
         return self._listeners[node]

@@ -18,10 +18,10 @@ from backends.simulator.fuzz_pool import fuzz_seeds
 from backends.simulator.history import Line
 from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from backends.simulator.loop import SECOND
-from backends.simulator.operate.session_store import SessionStore
 from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, rehearse
 from backends.simulator.scenario.bounds import LONGEST
 from backends.simulator.scenario.files import names
+from backends.simulator.session.session_store import SessionStore
 from backends.simulator.simulation import Simulation
 from console.errors import InputError, Status
 from console.output.json_document import document

@@ -25,8 +25,9 @@ BY_NAME = {
     "verdicts",
     "electableLeaders",
     "features",
+    "minIsrByBroker",
 }
-"""Objects whose keys are names of Kafka's or words of the tables, and no part of the schema."""
+"""Objects whose keys are names or ids of Kafka's or words of the tables, and no part of the schema."""
 REQUESTS = {"body", "detail"}
 """What is sent, as Kafka's own JSON files have it, or as the journal keeps it."""
 COUNTED = {"ktriage.elect/2", "ktriage.resume/1", "ktriage.journal/1", "ktriage.report/2"}

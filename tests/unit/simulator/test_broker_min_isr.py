@@ -19,7 +19,6 @@ from backends.simulator.messages import (
     TopicRemoved,
 )
 from backends.simulator.network import broker as broker_node
-from backends.simulator.operator_messages import DescribeConfigs
 from backends.simulator.topology import ProducerSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerError
@@ -53,8 +52,7 @@ def obeys(world: World, broker: int) -> int:
 
 def described(world: World, broker: int) -> str:
     """What the broker says when it is asked for the topic's configuration."""
-    ((_, rows),) = ask(world, DescribeConfigs(("foo",)), broker).topics
-    return str(dict(rows)[MIN_ISR])
+    return str(world.brokers[broker].state.min_isr.levels("foo").in_force)
 
 
 def written(world: World, broker: int, records: int = 10) -> Error | None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from backends.base.answers import Outcome
-from backends.simulator.operate import checkpoint, session_store
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import names, read
+from backends.simulator.session import checkpoint, session_store
 from backends.simulator.simulation import Simulation
 from tests.unit.simulator.operators import backend, chosen, elect, survey
 

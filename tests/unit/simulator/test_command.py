@@ -61,8 +61,8 @@ def test_a_plan_is_made_applied_and_verified_on_a_rehearsed_incident(tmp_path: P
     applied = _ktriage(tmp_path, "apply", *cluster, plan, "--yes", "--reason", "rehearsal")
     assert "1 elected" in applied.out, applied.err
     looked = _ktriage(tmp_path, "check", *cluster)
-    assert "GetReplicaLogInfo (native), simulator only" in looked.out
-    assert "ElectLeaders v3 (native), simulator only" in looked.out
+    assert "GetReplicaLogInfo (native), epochs by Fetch" in looked.out
+    assert "designated elections: ElectLeaders v3 (native)" in looked.out
     verified = _ktriage(tmp_path, "verify", *cluster, plan)
     assert "1 led by the right leader" in verified.out
     again = _ktriage(tmp_path, "apply", *cluster, plan, "--yes", "--reason", "rehearsal")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from backends.simulator.loop import SECOND
-from backends.simulator.messages import DeleteTopic, Done, Error
+from backends.simulator.messages import DeleteTopic, Done
 from backends.simulator.operator_messages import (
     DescribeTopicPartitions,
-    GetReplicaLogInfo,
-    ReplicaLogInfos,
     TopicPartitionsDescribed,
 )
 from backends.simulator.topology import TopicSpec, Topology
@@ -53,28 +51,3 @@ def test_a_cursor_whose_topic_is_deleted_goes_on_with_the_next_one() -> None:
     rest = page(world, found.cursor, 5)
     assert [state.tp.topic for state in rest.states] == ["c", "d", "d", "d", "d"]
     assert rest.cursor == TopicPartition("d", 4)
-
-
-def test_the_logs_of_a_thousand_partitions_are_told_and_that_there_is_more() -> None:
-    world = cluster(topology(partitions=1100, acks=None))
-    tps = tuple(TopicPartition("foo", number) for number in range(1100))
-    first = ask(world, GetReplicaLogInfo(tps))
-    assert isinstance(first, ReplicaLogInfos)
-    assert (first.error, first.has_more_data) == (None, True)
-    assert [info.tp for info in first.infos] == list(tps[:1000])
-    assert first.broker_epoch == world.image.brokers[1].epoch
-    rest = ask(world, GetReplicaLogInfo(tps[1000:]))
-    assert (rest.has_more_data, [info.tp for info in rest.infos]) == (False, list(tps[1000:]))
-
-
-def test_what_a_broker_does_not_hold_or_cannot_read_is_an_error_of_its_own_row() -> None:
-    world = cluster(topology(partitions=4, log_dirs=2, acks=None))
-    world.break_log_dir(1, 1)
-    tps = (TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("no", 0))
-    told = ask(world, GetReplicaLogInfo(tps))
-    assert [info.error for info in told.infos] == [
-        None,
-        Error.KAFKA_STORAGE_ERROR,
-        Error.UNKNOWN_TOPIC_OR_PARTITION,
-    ]
-    assert [info.log_end_offset for info in told.infos] == [1000, -1, -1]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from backends.simulator.operate.session_store import SessionStore
-from backends.simulator.operate.state_file import StateError
 from backends.simulator.scenario.files import read
+from backends.simulator.session.session_store import SessionStore
+from backends.simulator.session.state_file import StateError
 from tests.unit.simulator.operators import backend
 
 NAME = "stale-long-tail"

@@ -180,7 +180,7 @@ def _of_node(
 
 
 def _own(call: ServedCall, broker: BrokerAccess | None) -> dict[str, tuple[ConfigType, str]]:
-    address = f"127.0.0.1:{call.context.ports[call.node]}"
+    address = call.context.server(call.node)
     listener = "CONTROLLER" if broker is None else "PLAINTEXT"
     own = {
         "node.id": (ConfigType.INT, str(call.node.id)),
@@ -189,10 +189,13 @@ def _own(call: ServedCall, broker: BrokerAccess | None) -> dict[str, tuple[Confi
         "advertised.listeners": (ConfigType.LIST, f"{listener}://{address}"),
         "controller.quorum.bootstrap.servers": (
             ConfigType.LIST,
-            call.context.addresses(NetworkRole.CONTROLLER),
+            call.context.servers(NetworkRole.CONTROLLER),
         ),
         "controller.listener.names": (ConfigType.LIST, "CONTROLLER"),
     }
+    if broker is None:
+        join = call.context.world.quorum.context.hosts[call.node.id].auto_join
+        own["controller.quorum.auto.join.enable"] = ConfigType.BOOLEAN, str(join).lower()
     if broker is not None:
         dirs = ",".join(directory.path for directory in broker.storage.disk.directories)
         own |= {"broker.id": (ConfigType.INT, str(call.node.id)), "log.dirs": (ConfigType.LIST, dirs)}

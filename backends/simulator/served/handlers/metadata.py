@@ -113,11 +113,12 @@ def _asked(call: ServedCall, field: str, bits: int) -> int:
 
 def _broker(call: ServedCall, number: int) -> dict[str, Any]:
     specs = call.context.world.specs
+    host, port = call.context.addresses[broker(number)]
     return {
         "node_id": number,
         "broker_id": number,
-        "host": "127.0.0.1",
-        "port": call.context.ports[broker(number)],
+        "host": host,
+        "port": port,
         "rack": specs[number].rack,
     }
 
@@ -176,13 +177,14 @@ def _controllers(call: ServedCall) -> Values:
     listed = [
         {
             "broker_id": node.id,
-            "host": "127.0.0.1",
-            "port": call.context.ports[node],
+            "host": host,
+            "port": port,
             "rack": None,
             "is_fenced": False,
         }
         for node in call.context.nodes(NetworkRole.CONTROLLER)
         if node.id in call.context.world.quorum.registered
+        for host, port in (call.context.addresses[node],)
     ]
     active = call.context.world.active
     return {"controller_id": -1 if active is None else active.id, "brokers": listed}

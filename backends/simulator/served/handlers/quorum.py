@@ -22,7 +22,7 @@ from backends.simulator.quorum.raft_messages import (
 )
 from backends.simulator.rpc import Answer
 from backends.simulator.served.entities import Values
-from backends.simulator.served.served_call import NodeSilent, ServedCall
+from backends.simulator.served.served_call import HOST, NodeSilent, ServedCall
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, RaftError
 from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
@@ -66,14 +66,15 @@ def _described(call: ServedCall, quorum: Quorum) -> Values:
     nodes = [
         {"node_id": key.id, "listeners": (_listener(call, key.id),)}
         for key in quorum.voters.keys
-        if controller(key.id) in call.context.ports
+        if controller(key.id) in call.context.addresses
     ]
     topics = ({"topic_name": TOPIC, "partitions": (row,)},)
     return {"error_code": ErrorCode.none, "topics": topics, "nodes": nodes}
 
 
 def _listener(call: ServedCall, voter: int) -> Values:
-    return {"name": "CONTROLLER", "host": "127.0.0.1", "port": call.context.ports[controller(voter)]}
+    host, port = call.context.addresses[controller(voter)]
+    return {"name": "CONTROLLER", "host": host, "port": port}
 
 
 def _replica(call: ServedCall, replica: QuorumReplica) -> dict[str, Any]:
@@ -142,11 +143,12 @@ def _refused(call: ServedCall, operation: str) -> Values | None:
 def _endpoints(call: ServedCall, listeners: Iterable[Any]) -> tuple[VoterEndpoint, ...]:
     """The simulated controllers' endpoints, for the addresses at which they are served."""
     hosts = call.context.world.quorum.context.hosts
-    by_port = {call.context.ports[node]: node.id for node in call.context.nodes(NetworkRole.CONTROLLER)}
+    served = {call.context.addresses[node]: node.id for node in call.context.nodes(NetworkRole.CONTROLLER)}
     found = []
     for listener in listeners:
-        known = hosts.get(by_port.get(listener.port, -1))
-        if known is None or listener.host not in ("127.0.0.1", "localhost"):
+        host = HOST if listener.host == "localhost" else listener.host
+        known = hosts.get(served.get((host, listener.port), -1))
+        if known is None:
             found.append(VoterEndpoint(listener.name, listener.host, listener.port))
         else:
             found.append(VoterEndpoint(listener.name, known.host, known.port))

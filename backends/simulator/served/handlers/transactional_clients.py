@@ -24,7 +24,7 @@ from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.consumer_groups import requested_offsets
 from backends.simulator.served.handlers.topics import spread_replicas
 from backends.simulator.served.handlers.transactions import transaction_coordinator
-from backends.simulator.served.served_call import HOST, ServedCall, code
+from backends.simulator.served.served_call import ServedCall, code
 from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.transaction_rules import ProducerEpoch
 from recovery.model import NO_LEADER, TopicPartition
@@ -286,9 +286,10 @@ async def _create_if_missing(call: ServedCall, topic: str, partitions: int, min_
 
 
 def _coordinator(call: ServedCall, broker: int) -> Values:
-    port = call.context.ports.get(node(broker))
-    if port is None:
+    address = call.context.addresses.get(node(broker))
+    if address is None:
         none = ErrorCode.coordinator_not_available
         return {"node_id": -1, "host": "", "port": -1, "error_code": none, "error_message": None}
-    where = {"node_id": broker, "host": HOST, "port": port}
+    host, port = address
+    where = {"node_id": broker, "host": host, "port": port}
     return {**where, "error_code": ErrorCode.none, "error_message": None}

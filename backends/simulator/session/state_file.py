@@ -13,7 +13,7 @@ from typing import Any
 from backends.base.errors import Refused
 from backends.simulator.scenario.build import Scenario
 
-FORMAT = 2
+FORMAT = 3
 _MARKS = ("format", "scenario", "seed", "now")
 _ELSEWHERE = "give another --state FILE"
 

@@ -1,6 +1,7 @@
 """Persists a run as an event log and replays it.
 
-The file holds the scenario, the seed, every change that the operator sent with its time, and the current time.
+The file holds the scenario, the seed, every request of the operator that changes something, as it was sent, with
+its time, and the current time.
 Opening it replays these, and checks that the history is the same.
 """
 
@@ -16,44 +17,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from backends.base.transactions import Marker
 from backends.garbage_collection import without_collection
-from backends.simulator.messages import CreateTopic, ElectLeaders, Reassign, UpdateFeature
+from backends.simulator.in_memory.memory_cluster import MemoryCluster
+from backends.simulator.in_memory.virtual_loop import VirtualLoop
 from backends.simulator.network import NetworkNode, NetworkRole
-from backends.simulator.operate import checkpoint, state_file
-from backends.simulator.operate.state_file import FORMAT, StateError
-from backends.simulator.operator_messages import AppendBatch, CommitGroupOffsets, WriteTxnMarkers
-from backends.simulator.quorum.raft_messages import AddRaftVoter
-from backends.simulator.rpc import RpcEndpoint
 from backends.simulator.scenario.build import Scenario
+from backends.simulator.session import checkpoint, state_file
+from backends.simulator.session.state_file import FORMAT, StateError
 from backends.simulator.simulation import Simulation
-from recovery.controller.transition_targets import ElectionKind
-from recovery.groups.group_values import CommittedOffset
-from recovery.membership.voter_changes import RemoveRaftVoter
-from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
-from recovery.model import TopicPartition
 
-TIMEOUT = 3_000_000
 WORTH_KEEPING = 20_000
 """A replay of at least so many steps (about a second) ends with a checkpoint."""
 LARGE = 20_000
 """Partitions."""
-
-Sent = (
-    ElectLeaders
-    | Reassign
-    | AddRaftVoter
-    | RemoveRaftVoter
-    | UpdateFeature
-    | AppendBatch
-    | CreateTopic
-    | CommitGroupOffsets
-    | WriteTxnMarkers
-)
-"""The requests of an operator that change something."""
-
-_ClientRequest = AppendBatch | CreateTopic | CommitGroupOffsets | WriteTxnMarkers
-
 
 Shares = Callable[[], None]
 
@@ -114,44 +90,48 @@ class SessionStore:
             os.close(self._lock)
             self._lock = None
 
-    async def simulation(self) -> Simulation:
-        """The simulation as the last command left it, or as the operator meets it first. Raises StateError."""
+    async def cluster(self) -> MemoryCluster:
+        """The cluster as the last command left it, or as the operator meets it first. Raises StateError."""
         state = self._read()
         with without_collection():
             if state is None:
-                simulation = await self._replayed([], self._scenario.operator_at)
+                cluster = await self._replayed([], self._scenario.operator_at)
             else:
                 try:
                     self._sent = list(state["sent"])
-                    simulation = await self._replayed(self._sent, state["now"])
+                    cluster = await self._replayed(self._sent, state["now"])
                     history = state["history"]
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
                     message = f"{self._path}: not a simulation's state ({error}); {self._reset}"
                     raise StateError(message) from None
-                if history != simulation.world.history.events_digest():
+                if history != cluster.simulation.world.history.events_digest():
                     raise StateError(
                         f"{self._path}: a replay gives another history with this version; {self._reset}"
                     )
-        if len(simulation.world.image.partitions) >= LARGE:
+        if len(cluster.simulation.world.image.partitions) >= LARGE:
             gc.freeze()  # a large run keeps its objects; without this every collection would visit them
-        self._simulation = simulation
-        return simulation
+        self._simulation = cluster.simulation
+        return cluster
 
-    async def _replayed(self, sent: list[dict[str, Any]], now: int) -> Simulation:
+    def attach(self, simulation: Simulation) -> MemoryCluster:
+        """The nodes of a simulation. What is sent to them is noted."""
+        return MemoryCluster(simulation, VirtualLoop(simulation), self.sent)
+
+    async def _replayed(self, sent: list[dict[str, Any]], now: int) -> MemoryCluster:
         """The run at ``now``, continued from its checkpoint if there is one. A long replay ends with a new
         checkpoint.
         """
         simulation, done = self._from_checkpoint(sent, now)
         before = simulation.world.loop.steps
-        endpoint: RpcEndpoint = simulation.world.operator
+        cluster = self.attach(simulation)
         for row in sent[done:]:
-            await simulation.come_to(row["at"])
-            endpoint.ask(NetworkNode(NetworkRole(row["role"]), row["to"]), _decoded(row), TIMEOUT, _unheard)
-        await simulation.come_to(now)
-        own = self._path is not None and not self._borrowed
+            await cluster.come_to(row["at"])
+            cluster.replay(NetworkNode(NetworkRole(row["role"]), row["to"]), b64decode(row["frame"]))
+        await cluster.come_to(now)
+        own = self._path is not None and not self._borrowed and not cluster.replaying
         if own and simulation.world.loop.steps - before >= WORTH_KEEPING:
             checkpoint.write(self._checkpoint, self._header(sent, now), simulation)
-        return simulation
+        return cluster
 
     def _from_checkpoint(self, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
         """The run to continue from, and how many of the sent changes it contains."""
@@ -196,13 +176,16 @@ class SessionStore:
             raise StateError(f"{self._path}: the scenario has changed since; {self._reset}")
         return state
 
-    def sent(self, to: NetworkNode, body: Sent) -> None:
-        """Note a change that the operator is about to send. Raises StateError if the state is borrowed."""
+    def check_own(self) -> None:
+        """Raises StateError where the state is borrowed: nothing may be changed then."""
         if self._borrowed:
             raise StateError(self._in_use)
-        if self._simulation is None:
-            return
-        self._sent.append({"at": self._simulation.now, "role": to.role.value, "to": to.id, **_encoded(body)})
+
+    def sent(self, to: NetworkNode, frame: bytes) -> None:
+        """Note a request that changes something."""
+        if self._simulation is not None:
+            now, data = self._simulation.now, b64encode(frame).decode()
+            self._sent.append({"at": now, "role": to.role.value, "to": to.id, "frame": data})
 
     def save(self) -> None:
         """Write the state completely or not at all. Raises StateError."""
@@ -243,74 +226,3 @@ class SessionStore:
             return found
         finally:
             self.unlock()
-
-
-def _encoded(body: Sent) -> dict[str, Any]:
-    if isinstance(body, ElectLeaders):
-        rows = body.partitions
-        named = None if rows is None else [[tp.topic, tp.partition, leader] for tp, leader in rows]
-        return {"elect": body.kind.value, "partitions": named}
-    if isinstance(body, AddRaftVoter):
-        voter = body.voter
-        listeners = [list(endpoint) for endpoint in voter.endpoints]
-        key, versions = list(voter.key), list(voter.kraft_versions)
-        return {"add": key, "endpoints": listeners, "versions": versions, "timeout": body.timeout} | _of(body)
-    if isinstance(body, RemoveRaftVoter):
-        return {"remove": list(body.key)} | _of(body)
-    if isinstance(body, _ClientRequest):
-        return _encoded_client_request(body)
-    if isinstance(body, UpdateFeature):
-        return {"feature": body.feature, "level": body.level}
-    targets = [[tp.topic, tp.partition, None if r is None else list(r)] for tp, r in body.targets]
-    return {"reassign": targets, "allow": body.allow_replication_factor_change}
-
-
-def _encoded_client_request(body: _ClientRequest) -> dict[str, Any]:
-    if isinstance(body, WriteTxnMarkers):
-        return {"markers": [[*tp, *marker] for tp, *marker in body.markers]}
-    if isinstance(body, CommitGroupOffsets):
-        return {"group": body.group, "offsets": [[*tp, *committed] for tp, committed in body.offsets]}
-    if isinstance(body, AppendBatch):
-        return {"append": list(body.tp), "data": b64encode(body.data).decode()}
-    return {"create": body.topic, "assignments": [list(row) for row in body.assignments], "min": body.min_isr}
-
-
-def _decoded_client_request(row: dict[str, Any]) -> _ClientRequest:
-    if "markers" in row:
-        markers = [Marker(TopicPartition(t, p), *rest) for t, p, *rest in row["markers"]]
-        return WriteTxnMarkers(tuple(markers))
-    if "group" in row:
-        offsets = [(TopicPartition(t, p), CommittedOffset(*rest)) for t, p, *rest in row["offsets"]]
-        return CommitGroupOffsets(row["group"], tuple(offsets))
-    if "append" in row:
-        topic, partition = row["append"]
-        return AppendBatch(TopicPartition(topic, partition), b64decode(row["data"]))
-    return CreateTopic(row["create"], tuple(map(tuple, row["assignments"])), row["min"])
-
-
-def _of(body: AddRaftVoter | RemoveRaftVoter) -> dict[str, Any]:
-    return {"cluster": body.cluster_id}
-
-
-def _decoded(row: dict[str, Any]) -> Sent:
-    if "elect" in row:
-        rows = row["partitions"]
-        named = None if rows is None else tuple((TopicPartition(t, p), leader) for t, p, leader in rows)
-        return ElectLeaders(ElectionKind(row["elect"]), named)
-    if "add" in row:
-        lowest, highest = row["versions"]
-        listeners = tuple(VoterEndpoint(*endpoint) for endpoint in row["endpoints"])
-        voter = Voter(ReplicaKey(*row["add"]), listeners, (lowest, highest))
-        return AddRaftVoter(voter, row["cluster"], row["timeout"])
-    if "remove" in row:
-        return RemoveRaftVoter(ReplicaKey(*row["remove"]), row["cluster"])
-    if row.keys() & {"append", "create", "group", "markers"}:
-        return _decoded_client_request(row)
-    if "feature" in row:
-        return UpdateFeature(row["feature"], row["level"])
-    targets = tuple((TopicPartition(t, p), None if r is None else tuple(r)) for t, p, r in row["reassign"])
-    return Reassign(targets, row["allow"])
-
-
-def _unheard(_reply: Any) -> None:
-    """Replay: the answer was handled in the original run."""

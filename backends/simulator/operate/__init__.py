@@ -1,1 +1,0 @@
-"""The operator of a simulated cluster: asks over its network, and saves the session between commands."""

@@ -1,0 +1,1 @@
+"""A simulated run from command to command: what was sent, when, and a checkpoint to continue from."""
