@@ -265,7 +265,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         if self.selection.only.missing_keys:
             own = None if journal.identity is None else journal.identity.producer_id
             newer = await newer_keys(cluster, target.states[tp], rescued.branch, own, progress)
-        checks, at = target.checks.get(tp.topic, TopicChecks()), round(now().timestamp() * 1000)
+        checks, at = target.checks.get(tp.topic, TopicChecks()), _now_ms(cluster)
         oldest, deleted_before = (
             None if age is None else at - age for age in (checks.taken_ms, checks.retained_ms)
         )
@@ -407,6 +407,12 @@ def _went_on(result: RestoredRecords) -> bool:
     """Whether something is left, and this run was stopped or has written something."""
     stopped = any(why == STOPPED for _, why in result.failures)
     return bool(result.failures) and (stopped or result.records > result.prepared.written_before)
+
+
+def _now_ms(cluster: Backend) -> int:
+    """The time that the cluster compares the timestamps of records with."""
+    virtual = cluster.virtual_time
+    return round(now().timestamp() * 1000) if virtual is None else virtual.virtual_now // 1000
 
 
 async def _recounted(cluster: Backend, now: PreparedRestore, journal: RestoreJournal) -> PreparedRestore:
