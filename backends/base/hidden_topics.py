@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from backends.base.answers import Partitions
 from backends.base.metadata_log import MetadataLogSource
+from backends.base.time_limit import time_limit
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import Unknown, Why
 from recovery.wording.quantity_text import both
@@ -63,7 +64,7 @@ class HiddenTopics:
             return found
         self._asked = clock()
         try:
-            async with asyncio.timeout(SECONDS):
+            async with time_limit(backend, SECONDS):
                 unread = await self._source.read(backend)
         except TimeoutError:
             return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from backends.base.errors import BackendError, LogDiverged, NotAllowed, NotOffered
 from backends.base.metadata_log_reader import MetadataLogReader, ReadProgress
+from backends.base.time_limit import time_limit
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import Unknown, Why
 
@@ -48,7 +49,7 @@ class MetadataLogSource:
     async def read(self, backend: Backend) -> Unknown | None:
         """Reads to the end of the log, within :data:`SECONDS`. Returns why that was not possible; None: it was."""
         try:
-            async with asyncio.timeout(SECONDS):
+            async with time_limit(backend, SECONDS):
                 await self.read_on(backend)
         except TimeoutError:
             self.unread = Unknown(Why.NOT_ANSWERED, _NOT_IN_TIME)

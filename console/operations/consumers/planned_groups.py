@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
+from backends.base.time_limit import time_limit
 from console.operations.consumers.group_offsets import GroupOffset, GroupSelection, read_group_offsets
 from recovery.model import Unknown
 from recovery.plan.values import AffectedGroup, Plan
@@ -20,7 +20,7 @@ async def with_groups(cluster: Backend, plan: Plan, progress: Progress | None = 
     if not plan.rows:
         return plan
     try:
-        async with asyncio.timeout(SECONDS):
+        async with time_limit(cluster, SECONDS):
             offsets = await read_group_offsets(cluster, GroupSelection(plan), SECONDS, progress)
     except TimeoutError:
         return replace(plan, groups_unread=(f"they were not read within {SECONDS:g} s",))

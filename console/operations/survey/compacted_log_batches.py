@@ -12,6 +12,7 @@ from typing import NamedTuple
 from backends.base.answers import LogPosition
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
+from backends.base.time_limit import time_limit
 from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, header_defect, parse_header
 from recovery.compacted_logs import CompactedBatch, CompactedLogs
 from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
@@ -54,7 +55,7 @@ async def with_batches_read(
     found: dict[_Key, tuple[CompactedBatch, ...] | str] = {}
     reported = _ReadingProgress(progress, len(wanted))
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(backend, seconds):
             await asyncio.gather(*(_read_all(backend, mine, found, reported) for mine in by_broker.values()))
     except TimeoutError:
         pass  # what was not read is said as such

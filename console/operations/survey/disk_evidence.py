@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
+from backends.base.time_limit import time_limit
 from console.errors import InputError
 from console.operations.survey.cluster_reading import ClusterReading
 from recovery.disk_evidence import DiskReading, EvidenceUse, RegistrationFacts, with_disks
@@ -58,7 +58,7 @@ async def read_registrations(
     if membership is None:
         return {}, "this cluster's metadata log cannot be read"
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with time_limit(backend, _SECONDS):
             log = await membership.metadata_log()
             await log.read()
     except TimeoutError:

@@ -21,6 +21,7 @@ from backends.base.failed_disks import LogDirs
 from backends.base.judged_partitions import JudgedPartitions, judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
+from backends.base.time_limit import time_limit
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.operations.elections.partition_selection import Selected, Selection, Which, select
 from console.operations.rescue.unread_disks import open_disks, states_of
@@ -216,7 +217,7 @@ async def _whole(backend: Backend, selected: Selected) -> tuple[Partitions, Conf
 async def _log_dirs(backend: Backend, duration: float) -> LogDirs:
     """Of every broker, nothing where that takes longer than ``duration`` seconds."""
     try:
-        async with asyncio.timeout(duration):
+        async with time_limit(backend, duration):
             return await backend.log_dirs()
     except TimeoutError:
         return {}

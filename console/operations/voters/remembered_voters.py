@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
+from backends.base.time_limit import time_limit
 from console.errors import NotDone
 from console.last_healthy import recall, remember
 from console.operations.voters.quorum_state import QuorumReading, lost, read_quorum_state, saved_voters
@@ -45,7 +45,7 @@ async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
     if membership is None or refused or not isinstance(quorum, Unknown):
         return QuorumAnswer(quorum)
     with contextlib.suppress(BackendError, TimeoutError):
-        async with asyncio.timeout(LOST_SECONDS):
+        async with time_limit(membership, LOST_SECONDS):
             await membership.open()
             return QuorumAnswer(quorum, await lost(membership, cluster_id, recall(cluster_id, MEMORY)))
     return QuorumAnswer(quorum)

@@ -14,6 +14,8 @@ from recovery.model import Unknown, Why
 class RefusedLog:
     """The log of a cluster that refuses Fetch to this caller."""
 
+    simulated = False
+
     def __init__(self) -> None:
         self.history = MetadataHistory()
         self.membership = self
