@@ -29,6 +29,8 @@ def batch(kept: CompactedBatch, *, magic: int = 2) -> bytes:
 class Brokers:
     """``held`` are the batches of each broker's log; it sends at most ``at_once`` of them, and cuts the last."""
 
+    simulated = False
+
     def __init__(self, held: Mapping[int, Sequence[bytes]], at_once: int = 9) -> None:
         self.held = held
         self.at_once = at_once
