@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backends.base.errors import BackendError
-from backends.simulator.operate.record_writer import SimulatedRecordWriter
+from backends.live.record_writer import LiveRecordWriter
 from console.new_files import locked
 from console.signals import Stopped
 from recovery.model import TopicPartition
@@ -326,7 +326,7 @@ def test_a_topic_that_the_cluster_does_not_create_is_no_command_to_repeat(
 
     words = ("restore", "saved", "--to-topic", "kept", *AGREED, *TAIL)
     with monkeypatch.context() as without_room:
-        without_room.setattr(SimulatedRecordWriter, "create_topic", refused)
+        without_room.setattr(LiveRecordWriter, "create_topic", refused)
         ended = elected("ktriage", *words)
     assert ended.status == 1 and "INVALID_REPLICATION_FACTOR" in ended.err, ended
     status = elected("ktriage", "status", *TAIL).err
