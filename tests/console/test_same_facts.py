@@ -136,6 +136,8 @@ async def test_no_two_forms_state_different_facts(incident: Incident) -> None:
             await robot.opens("2")
             for log in told["logs"]:
                 await robot.puts_the_cursor_on(log["broker"])
+                # Sizes and log dirs are asked for once the cursor rests.
+                await robot.until(lambda: shown(REPLICA, robot.desk.table.cursor_row) in lines, "its size")
                 replica = robot.desk.table.cursor_row
                 assert isinstance(replica, ReplicaRow)
                 _replica(replica, log, lines)
