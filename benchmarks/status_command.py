@@ -45,10 +45,10 @@ def _complete_status(done: Measured) -> None:
         and all(log["lastEpoch"] >= 0 and log["logEndOffset"] > 0 and log["logDir"] for log in logs)
         and len(status["logDirs"]) == 3
         and len(status["quorum"]["voters"]) == 3
-        and not status["notTold"]
+        and not status["unknown"]
     )
     if not whole:
-        raise BenchmarkError(f"ktriage status is incomplete: {status['counts']}, {status['notTold']}")
+        raise BenchmarkError(f"ktriage status is incomplete: {status['counts']}, {status['unknown']}")
 
 
 def _every_partition(done: Measured) -> None:

@@ -27,7 +27,7 @@ class JobRun(NamedTuple):
     version: str
 
 
-def carry_out(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
+def execute(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
     """Runs ``body`` in a session and commits what it wrote.
 
     Raises PipelineError with Spark's message in one line, after removing what was written. Raises NotInstalled.

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.acknowledged.verdict import (
+    AutomaticElection,
+    AutomaticElectionKind,
     Decider,
     DeciderKind,
     LaterLeader,
     PartitionVerdicts,
-    SelfElection,
-    SelfElectionKind,
     Verdict,
 )
 from recovery.model import NO_LEADER, Survey, TopicPartition
@@ -69,7 +69,7 @@ class Advice(NamedTuple):
     elected ``instead`` (--accept-unchecked). ``start_if_whole``: brokers that are away, and that may hold what was
     acknowledged with acks=1 alone, which their return keeps where their logs are whole.
     ``keeps_acked``, ``keeps_all``: each of ``brokers`` to bring back, or of ``start_if_whole``, does, as
-    :class:`SelfElection` has it. ``led_after``, of BRING_BACK alone: who led after them, without them.
+    :class:`AutomaticElection` has it. ``led_after``, of BRING_BACK alone: who led after them, without them.
     ``by_elr``: Kafka elects one of ``brokers`` because it is in the ELR or is the last known leader. A change of
     min.insync.replicas, of the topic or of the cluster, empties both (ClearElrRecord; tried on 4.3.1), and then
     nobody is elected.
@@ -86,7 +86,7 @@ class Advice(NamedTuple):
 
     kind: AdviceKind
     brokers: tuple[int, ...] = ()
-    keep_down: tuple[SelfElection, ...] = ()
+    keep_down: tuple[AutomaticElection, ...] = ()
     check_disk: tuple[int, ...] = ()
     verdict: Verdict | None = None
     decided_by: tuple[Decider, ...] = ()
@@ -96,7 +96,7 @@ class Advice(NamedTuple):
     missed: MissedElection | None = None
     leads_again: bool = False
     instead: tuple[int, ...] = ()
-    start_if_whole: tuple[SelfElection, ...] = ()
+    start_if_whole: tuple[AutomaticElection, ...] = ()
     keeps_acked: bool = False
     keeps_all: bool = False
     led_after: tuple[LaterLeader, ...] = ()
@@ -189,7 +189,7 @@ def _advice(decision: Decision) -> Advice | None:
     judged = decision.judged
     if judged is None:
         return None
-    unsafe = tuple(one for one in judged.self_elections if not _safe(one))
+    unsafe = tuple(one for one in judged.automatic_elections if not _safe(one))
     if judged.old_leaders and decision.verdict not in (DecisionKind.ALREADY_ONLINE, DecisionKind.REPORT_ONLY):
         return _stop_or_mend(judged, unsafe)
     match decision.verdict:
@@ -203,10 +203,10 @@ def _advice(decision: Decision) -> Advice | None:
             return None
 
 
-def _stop_or_mend(judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
+def _stop_or_mend(judged: PartitionVerdicts, unsafe: tuple[AutomaticElection, ...]) -> Advice:
     """Who runs and answers is not brought back. Kafka makes it leader again if it is in the ISR or ELR."""
     brokers = tuple(one.broker for one in judged.old_leaders)
-    members = {one.broker for one in judged.self_elections if one.kind in CLEAN}
+    members = {one.broker for one in judged.automatic_elections if one.kind in CLEAN}
     return Advice(
         AdviceKind.STOP_OR_MEND,
         brokers,
@@ -216,11 +216,13 @@ def _stop_or_mend(judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -
     )
 
 
-def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
+def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[AutomaticElection, ...]) -> Advice:
     # Who cuts off what the elected log lacks too takes nothing away by its return.
     verdict = judged.candidates.get(decision.leader)
     holds = verdict is not None and verdict.none and not verdict.empty
-    first = tuple(one for one in judged.self_elections if holds and _may_be_whole(one) and not _outrun(one))
+    first = tuple(
+        one for one in judged.automatic_elections if holds and _may_be_whole(one) and not _outrun(one)
+    )
     first = tuple(one for one in first if one.keeps_all) or first
     down = tuple(
         one
@@ -238,11 +240,11 @@ def _elect(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElec
 
 
 def _refused(
-    why: WhyNot | None, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]
+    why: WhyNot | None, judged: PartitionVerdicts, unsafe: tuple[AutomaticElection, ...]
 ) -> Advice | None:
     """None where the verdicts are not the reason: a permission is missing."""
     if why is WhyNot.REASSIGNING:
-        clean = (one for one in judged.self_elections if one.kind in CLEAN)
+        clean = (one for one in judged.automatic_elections if one.kind in CLEAN)
         back = [one for one in clean if not one.failed_disk and not one.cuts_off]
         members = tuple(one.broker for one in back)
         kind = AdviceKind.BRING_BACK if members else AdviceKind.CHOOSE
@@ -257,21 +259,25 @@ def _refused(
         return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, () if best is None else best.decided_by)
     if why is WhyNot.BRANCHES:
         members = tuple(
-            one.broker for one in judged.self_elections if one.checks_records and not one.cuts_off
+            one.broker for one in judged.automatic_elections if one.checks_records and not one.cuts_off
         )
         return Advice(AdviceKind.COMPARE, members, unsafe, by_elr=_by_elr(judged, members))
     return None
 
 
-_LED_LAST = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER, SelfElectionKind.LAST_KNOWN_LEADER)
+_LED_LAST = (
+    AutomaticElectionKind.ISR_MEMBER,
+    AutomaticElectionKind.ELR_MEMBER,
+    AutomaticElectionKind.LAST_KNOWN_LEADER,
+)
 
 
-def _may_be_whole(one: SelfElection) -> bool:
+def _may_be_whole(one: AutomaticElection) -> bool:
     """Whether its log, which nobody knows, may hold more than any other: it may have led last."""
     return one.verdict is None and one.kind in _LED_LAST and not (one.failed_disk or one.cuts_off)
 
 
-def _outrun(one: SelfElection) -> bool:
+def _outrun(one: AutomaticElection) -> bool:
     """Whether a log that is known holds what its return cuts off: that broker led later."""
     return any(later.log_known for later in one.led_after)
 
@@ -283,8 +289,8 @@ def _or_instead(found: Advice | None, decision: Decision, judged: PartitionVerdi
     return found._replace(instead=(decision.instead,), verdict=judged.candidates[decision.instead])
 
 
-def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElection, ...]) -> Advice:
-    returning = {one.broker: one for one in judged.self_elections}
+def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[AutomaticElection, ...]) -> Advice:
+    returning = {one.broker: one for one in judged.automatic_elections}
     failed = {broker for broker, one in returning.items() if one.failed_disk}
     if decision.verdict is DecisionKind.NO_CANDIDATE and decision.why_not is WhyNot.FAILED_DISK:
         return Advice(AdviceKind.READ_DISK, tuple(sorted(failed)))
@@ -322,19 +328,19 @@ def _wait(decision: Decision, judged: PartitionVerdicts, unsafe: tuple[SelfElect
     return Advice(AdviceKind.CHOOSE, (), unsafe, (), None, deciders)
 
 
-_BY_ELR = (SelfElectionKind.ELR_MEMBER, SelfElectionKind.LAST_KNOWN_LEADER)
+_BY_ELR = (AutomaticElectionKind.ELR_MEMBER, AutomaticElectionKind.LAST_KNOWN_LEADER)
 
 
 def _by_elr(judged: PartitionVerdicts, brokers: Collection[int]) -> bool:
-    return any(one.kind in _BY_ELR and one.broker in brokers for one in judged.self_elections)
+    return any(one.kind in _BY_ELR and one.broker in brokers for one in judged.automatic_elections)
 
 
-def _safe(one: SelfElection) -> bool:
+def _safe(one: AutomaticElection) -> bool:
     """Whether its own election is expected to lose no acknowledged record, and cuts off no earlier branch."""
     return _own_log_safe(one) and not one.cuts_off
 
 
-def _own_log_safe(one: SelfElection) -> bool:
+def _own_log_safe(one: AutomaticElection) -> bool:
     """Whether its log is expected to be as it was: Kafka elects it only after a clean shutdown, or its log is known
     to hold everything.
     """
@@ -415,7 +421,7 @@ def _group(one: Advice) -> tuple[object, ...]:
 def _merged(group: list[Advice]) -> Advice:
     """One advice that holds for all of the group, with every warning once."""
     brokers = tuple(sorted({broker for one in group for broker in one.brokers}))
-    down: dict[tuple[int, bool, bool, bool], SelfElection] = {}
+    down: dict[tuple[int, bool, bool, bool], AutomaticElection] = {}
     for one in group:
         for warned in one.keep_down:
             key = (warned.broker, warned.failed_disk, warned.checks_records, bool(warned.cuts_off))

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.acknowledged.verdict import (
+    AutomaticElectionKind,
     DeciderKind,
     PartitionVerdicts,
-    SelfElectionKind,
     Verdict,
     VerdictKind,
 )
@@ -207,7 +207,7 @@ def _by_verdict(
     deciders = {b: None for one in answers if one.kind is DeciderKind.BROKER_ANSWER for b in one.brokers}
     silent = _awaited([broker for broker in survey.state.replicas if broker in deciders], judged)
     if silent:
-        members = {one.broker for one in judged.self_elections if one.kind in CLEAN}
+        members = {one.broker for one in judged.automatic_elections if one.kind in CLEAN}
         unchecked = verdict is not None and verdict.none
         why = f"{reported}; wait for {either(silent)}"
         if unchecked and members.issuperset(silent):
@@ -230,7 +230,7 @@ def _whole_member(
     silent = {r.broker for r in survey.replicas if isinstance(r.log, Unknown)}
     found = tuple(
         one
-        for one in judged.self_elections
+        for one in judged.automatic_elections
         if one.broker in silent
         and one.kind in CLEAN
         and one.shut_down
@@ -262,7 +262,7 @@ def _awaited(deciders: Sequence[int], judged: PartitionVerdicts) -> tuple[int, .
     """Of the silent brokers whose logs would decide: those that Kafka elects without an unclean election, else all;
     never one whose return cuts off what others hold.
     """
-    returning = {one.broker: one for one in judged.self_elections}
+    returning = {one.broker: one for one in judged.automatic_elections}
     safe = [broker for broker in deciders if broker not in returning or not returning[broker].cuts_off]
     members = [broker for broker in safe if broker in returning and returning[broker].kind in CLEAN]
     return likely_leaders(members or safe, judged)
@@ -270,7 +270,7 @@ def _awaited(deciders: Sequence[int], judged: PartitionVerdicts) -> tuple[int, .
 
 def _unclean_member(chosen: Candidate, judged: PartitionVerdicts, reported: str) -> Decision | None:
     """Refuses where only a broker that is in the ISR since an unclean election could tell more."""
-    cutting = [one for one in judged.self_elections if one.cuts_off]
+    cutting = [one for one in judged.automatic_elections if one.cuts_off]
     if not cutting:
         return None
     members, holders = (
@@ -285,7 +285,7 @@ def _unclean_member(chosen: Candidate, judged: PartitionVerdicts, reported: str)
     return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.UNCLEAN_MEMBER)
 
 
-CLEAN = (SelfElectionKind.ISR_MEMBER, SelfElectionKind.ELR_MEMBER)
+CLEAN = (AutomaticElectionKind.ISR_MEMBER, AutomaticElectionKind.ELR_MEMBER)
 """Kafka elects these when they return, without an unclean election."""
 
 
@@ -298,17 +298,19 @@ def likely_leaders(brokers: Iterable[int], judged: PartitionVerdicts) -> tuple[i
     brokers = tuple(brokers)
     shut_down = {
         one.broker
-        for one in judged.self_elections
-        if one.shut_down and (one.checks_records or one.kind is SelfElectionKind.ELR_MEMBER)
+        for one in judged.automatic_elections
+        if one.shut_down and (one.checks_records or one.kind is AutomaticElectionKind.ELR_MEMBER)
     }
     likely = tuple(broker for broker in brokers if broker in shut_down)
-    last = {one.broker for one in judged.self_elections if one.keeps_all}
+    last = {one.broker for one in judged.automatic_elections if one.keeps_all}
     return tuple(broker for broker in likely if broker in last) or likely or brokers
 
 
 def _failed_disks(judged: PartitionVerdicts | None) -> tuple[int, ...]:
     """Brokers that Kafka would elect when they return, and that return with an empty disk."""
-    return () if judged is None else tuple(one.broker for one in judged.self_elections if one.failed_disk)
+    return (
+        () if judged is None else tuple(one.broker for one in judged.automatic_elections if one.failed_disk)
+    )
 
 
 def _failed_disk(chosen: Candidate, judged: PartitionVerdicts, reported: str) -> Decision | None:
@@ -415,7 +417,9 @@ def _better_but_fenced(
     best = next((candidate for candidate in ranked if candidate.electable), None)
     if best is None:
         return (), ""
-    cutting = () if judged is None else tuple(one.broker for one in judged.self_elections if one.cuts_off)
+    cutting = (
+        () if judged is None else tuple(one.broker for one in judged.automatic_elections if one.cuts_off)
+    )
     proved = _proved_instead(best.broker, judged)
     better = tuple(
         c.broker

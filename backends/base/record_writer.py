@@ -25,12 +25,12 @@ class BatchToAppend(NamedTuple):
 class AppendResult(NamedTuple):
     """``base_offset`` is where the batch is, -1 where it was refused; ``error`` is then one line for a person.
 
-    ``passing``: sending the same batch again may help, and does no harm.
+    ``retryable``: sending the same batch again may help, and does no harm.
     """
 
     base_offset: int
     error: str | None = None
-    passing: bool = False
+    retryable: bool = False
 
 
 class RecordWriter(Protocol):

@@ -167,14 +167,14 @@ class Change(ABC, Generic[C, P, R]):
         """Reads the cluster and decides what to send. Raises ConsoleError and BackendError."""
 
     @abstractmethod
-    def unsent(self, prepared: P) -> R | None:
+    def nothing_to_send(self, prepared: P) -> R | None:
         """The result if there is nothing to send; None: the question is asked, and the change is sent."""
 
     def question(self, prepared: P) -> Question | None:
         """The question to the operator; None: no question is needed."""
         return None
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: C,
         prepared: P,
@@ -188,7 +188,7 @@ class Change(ABC, Generic[C, P, R]):
         raise NotImplementedError("a change that asks a question compares again after the answer")
 
     @abstractmethod
-    async def carry_out(self, cluster: C, prepared: P, run: ChangeRun[P]) -> R:
+    async def execute(self, cluster: C, prepared: P, run: ChangeRun[P]) -> R:
         """Sends the change, and reads the result."""
 
     @abstractmethod
@@ -221,17 +221,17 @@ async def run_change(
         await change.settle(access, run)
         prepared = await change.prepare(access.reading, cluster_id, operator)
         operator.shows(prepared)
-        result = change.unsent(prepared)
+        result = change.nothing_to_send(prepared)
         if result is None:
             question = change.question(prepared) if operator.asks else None
             if question is not None:
                 answer = await operator.answers(question, prepared)
                 if question.needs_reason and not change.reason:
                     journal.reason(_recorded(change, await operator.gives_reason()))
-                prepared = await change.compare_again(access.reading, prepared, answer, operator)
-                result = change.unsent(prepared)
+                prepared = await change.recheck(access.reading, prepared, answer, operator)
+                result = change.nothing_to_send(prepared)
         if result is None:
-            result = await change.carry_out(access.changing(), prepared, run)
+            result = await change.execute(access.changing(), prepared, run)
         conclusion = change.conclusion(result)
         if not conclusion.unfinished:
             invocation.resume = ""

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import orjson
 
-VERSIONS = dict.fromkeys(("replicas", "recover", "plan", "review", "elect", "verify", "status", "report"), 2)
-"""Of the documents whose keys got new values since the first version, which all others have."""
+VERSIONS = {
+    **dict.fromkeys(("replicas", "recover", "plan", "review", "elect", "verify", "report", "log-dirs"), 2),
+    "status": 3,
+}
+"""Of the documents whose keys got new names or values since the first version, which all others have."""
 
 
 def document(command: str, fields: Mapping[str, object]) -> Iterator[str]:

@@ -24,8 +24,8 @@ from pipeline.watch.fold_records import folded
 from pipeline.watch.incident_rows import TABLES
 from pipeline.watch.metadata_source import FORMAT, MOST_BYTES, PATH, ShippedLogSource
 from pipeline.watch.packed_records import PACKED
-from pipeline.watch.passing_failures import PassingFailures
 from pipeline.watch.record_columns import spark_schema
+from pipeline.watch.retryable_failures import RetryableFailures
 from pipeline.watch.shipped_log import cluster_directories
 from pipeline.watch.watch_checkpoint import CHECKPOINT, WatchCheckpoint
 from pipeline.watch.watch_progress import WatchProgress, progress_of
@@ -144,7 +144,7 @@ def watch(
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
     checkpoint = WatchCheckpoint.below(settings.out)
-    failures = PassingFailures(checkpoint, say, pause)
+    failures = RetryableFailures(checkpoint, say, pause)
     reports = _Reports(checkpoint, report)
     while True:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from recovery.acknowledged.automatic_elections import automatic_elections
 from recovery.acknowledged.compaction_holes import compaction_condition
 from recovery.acknowledged.complete_logs import (
     CompleteLog,
@@ -17,7 +18,6 @@ from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.lacking_spans import LackingSpans, joined, lacking
 from recovery.acknowledged.metadata_log_proofs import proofs_from_history, records_lost
 from recovery.acknowledged.partition_facts import PartitionFacts
-from recovery.acknowledged.self_elections import self_elections
 from recovery.acknowledged.verdict import (
     Condition,
     ConditionKind,
@@ -39,7 +39,7 @@ def partition_verdicts(facts: PartitionFacts) -> PartitionVerdicts:
     judge = _Partition(facts)
     found = {broker: judge.verdict(broker) for broker in judge.logs}
     return PartitionVerdicts(
-        found, self_elections(facts, found), facts, old_leaders(facts.survey), judge.steady()
+        found, automatic_elections(facts, found), facts, old_leaders(facts.survey), judge.steady()
     )
 
 

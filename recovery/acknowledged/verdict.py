@@ -217,7 +217,7 @@ class Verdict(NamedTuple):
         return any(condition.doubtful for condition in self.conditions)
 
 
-class SelfElectionKind(StrEnum):
+class AutomaticElectionKind(StrEnum):
     """The rule by which Kafka elects a replica as soon as its broker is unfenced."""
 
     ISR_MEMBER = "ISR member"
@@ -236,7 +236,7 @@ class LaterLeader(NamedTuple):
     failed_disk: bool = False
 
 
-class SelfElection(NamedTuple):
+class AutomaticElection(NamedTuple):
     """Kafka elects ``broker`` by itself when it returns, before any other.
 
     ``checks_records``: Kafka does so only after a clean shutdown (an ELR member; an ISR member with the ELR on;
@@ -253,7 +253,7 @@ class SelfElection(NamedTuple):
     """
 
     broker: int
-    kind: SelfElectionKind
+    kind: AutomaticElectionKind
     checks_records: bool
     failed_disk: bool
     verdict: Verdict | None
@@ -273,7 +273,7 @@ class PartitionVerdicts(NamedTuple):
     """
 
     candidates: dict[int, Verdict]
-    self_elections: tuple[SelfElection, ...] = ()
+    automatic_elections: tuple[AutomaticElection, ...] = ()
     facts: PartitionFacts | None = None
     old_leaders: tuple[OldLeader, ...] = ()
     steady: tuple[int, ...] = ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from recovery.acknowledged.verdict import (
+    AutomaticElection,
+    AutomaticElectionKind,
     ConditionKind,
     DeciderKind,
     EvidenceKind,
-    SelfElection,
-    SelfElectionKind,
     VerdictKind,
 )
 from recovery.advice import Advice, AdviceKind, FirstStep
@@ -70,7 +70,7 @@ def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:
 
 def short_reason(decision: Decision) -> str:
     """Why nobody is elected, in a few words where the evidence speaks against it."""
-    returning = () if decision.judged is None else decision.judged.self_elections
+    returning = () if decision.judged is None else decision.judged.automatic_elections
     failed = sorted(one.broker for one in returning if one.failed_disk)
     if decision.why_not is WhyNot.FAILED_DISK and failed:
         disks = f"broker {failed[0]}'s disk" if len(failed) == 1 else f"the disks of brokers {both(failed)}"
@@ -377,7 +377,7 @@ def _before_start(advice: Advice) -> Iterator[tuple[str, str, str]]:
         yield demand, "copied", "as read, the start deletes what ktriage disk scan names"
 
 
-def not_to_start_first(advice: Advice) -> list[SelfElection]:
+def not_to_start_first(advice: Advice) -> list[AutomaticElection]:
     """Whom not to start before the step is done, beside brokers whose disks failed."""
     return [one for one in advice.keep_down if not one.failed_disk]
 
@@ -403,7 +403,7 @@ def _of(brokers: list[int]) -> tuple[str, str, str]:
     return f"The disks of brokers {both(brokers)}", "they", "return"
 
 
-def _why(others: list[SelfElection]) -> str:
+def _why(others: list[AutomaticElection]) -> str:
     cutting = sorted({broker for one in others for broker in one.cuts_off})
     if cutting:
         return (
@@ -417,7 +417,7 @@ def _why(others: list[SelfElection]) -> str:
             return "Kafka elects it at once, and its log, as it was read, lacks acknowledged records"
         return "Kafka elects it at once, and its log, as it was read, may lack acknowledged records"
     kinds = {one.kind for one in others}
-    if SelfElectionKind.UNCLEAN_TOPIC in kinds:
+    if AutomaticElectionKind.UNCLEAN_TOPIC in kinds:
         return "with unclean.leader.election.enable Kafka elects whoever returns first, whatever it lacks"
     if any(not one.checks_records for one in others):
         return "Kafka elects it at once, and it may be shorter if its host lost power"

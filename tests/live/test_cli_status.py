@@ -37,7 +37,7 @@ def test_from_a_healthy_cluster_to_one_with_a_partition_lost(whole_cluster: Kafk
     cluster.client.produce(TOPIC, 0, 20)
 
     code, seen = told(cluster)
-    assert (code, seen["notTold"]) == (0, [])
+    assert (code, seen["unknown"]) == (0, [])
     assert seen["counts"]["offline"] == seen["counts"]["unreachable"] == 0
     row = seen["partitions"][0]
     assert [(log["lastEpoch"], log["logEndOffset"]) for log in row["logs"]] == [(0, 20)] * 3

@@ -152,7 +152,7 @@ async def test_what_the_controller_refuses_is_told_by_partition(whole_cluster: K
     assert str(written.value[second]).startswith("INVALID_REPLICA_ASSIGNMENT: ")
     unknown_topic = written.value[missing]
     assert unknown_topic is not None
-    assert (unknown_topic.name, unknown_topic.passing) == ("UNKNOWN_TOPIC_OR_PARTITION", False)
+    assert (unknown_topic.name, unknown_topic.retryable) == ("UNKNOWN_TOPIC_OR_PARTITION", False)
     changed_factor = shrunk.value[second]
     assert changed_factor is not None
     assert changed_factor.name == "INVALID_REPLICATION_FACTOR"

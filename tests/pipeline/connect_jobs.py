@@ -17,7 +17,7 @@ from pipeline.exposure import exposure_job, fix_job
 from pipeline.exposure.fix_choice import FixLimits
 from pipeline.history import history_job
 from pipeline.history.history_sources import find_history
-from pipeline.job_run import JobBody, JobRun, carry_out
+from pipeline.job_run import JobBody, JobRun, execute
 from pipeline.plan import plan_job
 from pipeline.results import JobOutput, RunTarget, run_target
 from pipeline.snapshot.state_sources import find
@@ -83,7 +83,7 @@ def _summary(name: str, out: StoragePath, body: JobBody) -> Any:
     job, _, again = name.partition(" ")
     run = JobRun(job, run_target(out, job, now, again or "t"), now, "test")
     try:
-        return dict(carry_out(run, SparkSettings(), partial(body)).summary)
+        return dict(execute(run, SparkSettings(), partial(body)).summary)
     except PipelineError as error:
         return str(error)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _ELECTION_NOT_NEEDED = 84
 _OTHER_FACTOR = 38
-_PASSING = frozenset((7, 41, 80, 83))
+_RETRYABLE = frozenset((7, 41, 80, 83))
 _DOUBTFUL = frozenset((-1, 0, 7))  # an unknown error, left out, REQUEST_TIMED_OUT
 _FINAL = frozenset((3, 84))  # retriable for a client with old metadata; the controller's word is final
 
@@ -24,7 +24,7 @@ class PartitionRefusal(NamedTuple):
     code: int
     name: str
     message: str
-    passing: bool
+    retryable: bool
 
     @property
     def not_needed(self) -> bool:
@@ -49,11 +49,11 @@ LEFT_OUT = PartitionRefusal(0, "not answered", "the controller's answer leaves t
 
 
 def refusal(code: ErrorCode, message: str | None) -> PartitionRefusal | None:
-    """An error code as a refusal; None for 0. ``passing`` where Kafka says that trying again may help."""
+    """An error code as a refusal; None for 0. ``retryable`` where Kafka says that trying again may help."""
     if not code:
         return None
-    passing = code in _PASSING or (code.retriable and code not in _FINAL)
-    return PartitionRefusal(int(code), code.name.upper(), one_line(message or ""), passing)
+    retryable = code in _RETRYABLE or (code.retriable and code not in _FINAL)
+    return PartitionRefusal(int(code), code.name.upper(), one_line(message or ""), retryable)
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -86,7 +86,7 @@ async def _attempt(
         if job.stop:
             return [*again, *rows[first:]]
         batch = await _run_batch(job, rows[first : first + BATCH], ended)
-        again.extend(row for row in batch.rows if row.tp in batch.passing)
+        again.extend(row for row in batch.rows if row.tp in batch.retryable)
         if job.tell is not None:
             job.tell(len(ended) - len(again), job.total)
     return again

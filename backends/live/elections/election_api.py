@@ -13,7 +13,7 @@ class ElectionRefusal(Protocol):
     """Why one partition's election did not take place."""
 
     @property
-    def passing(self) -> bool:
+    def retryable(self) -> bool:
         """Whether a retry may help."""
         ...
 

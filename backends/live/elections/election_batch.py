@@ -89,7 +89,7 @@ class ElectionBatch:
             await self._read_back([row for row in ready if row.tp not in self._results])
         except BackendError as error:
             for row in self.rows:
-                self._results.fail(row, str(error), passing=may_pass(error))
+                self._results.fail(row, str(error), retryable=may_pass(error))
         finally:
             if self._written:
                 await _to_the_end(self._undo())
@@ -97,9 +97,9 @@ class ElectionBatch:
         return self._results.elections
 
     @property
-    def passing(self) -> set[TopicPartition]:
+    def retryable(self) -> set[TopicPartition]:
         """The rows with a temporary failure."""
-        return self._results.passing
+        return self._results.retryable
 
     # Judge.
 
@@ -134,7 +134,7 @@ class ElectionBatch:
         else:
             self._results.end(row, Outcome.FAILED, found, None)
             if found.decision is RowDecision.TRY_AGAIN:
-                self._results.passing.add(row.tp)
+                self._results.retryable.add(row.tp)
 
     def _must_reorder(self, row: PlanRow) -> bool:
         survey = self._surveys[row.tp]
@@ -174,7 +174,7 @@ class ElectionBatch:
                 else:
                     self._not_written([row])
                 self._results.fail(
-                    row, f"the assignment could not be reordered: {answer}", passing=answer.passing
+                    row, f"the assignment could not be reordered: {answer}", retryable=answer.retryable
                 )
         self._sent.asked.update(self._written)
 
@@ -222,7 +222,7 @@ class ElectionBatch:
             if answer is None:
                 self._sent.asked.add(row.tp)
             elif not answer.not_needed:
-                self._results.fail(row, f"not elected: {answer}", passing=answer.passing)
+                self._results.fail(row, f"not elected: {answer}", retryable=answer.retryable)
 
     def _doubt(self, rows: Sequence[PlanRow], why: str) -> None:
         now = asyncio.get_running_loop().time()
@@ -257,13 +257,13 @@ class ElectionBatch:
             pause = min(pause * 2, 0.5)
         for row in waiting:
             what = "the order that was written is not seen to stand: a broker is behind, or another run put it back"
-            self._results.fail(row, what, passing=True)
+            self._results.fail(row, what, retryable=True)
         for row in rows:
             if self._survey.reconnected(row.leader):
                 self._results.fail(
                     row,
                     f"the connection to broker {row.leader} broke right before the election",
-                    passing=True,
+                    retryable=True,
                 )
         return [row for row in rows if row.tp not in self._results]
 
@@ -308,7 +308,7 @@ class ElectionBatch:
             why = self._why_in_doubt.get(row.tp)
             doubt = f" ({why})" if why else ""
             self._results.fail(
-                row, f"no leader was seen within {READ_BACK_FOR:g} s of the election{doubt}", passing=True
+                row, f"no leader was seen within {READ_BACK_FOR:g} s of the election{doubt}", retryable=True
             )
 
     def _shows_leader(self, row: PlanRow, state: State) -> bool:
@@ -363,7 +363,7 @@ class ElectionBatch:
             self._sent.standing.discard(row.tp)
             if row.tp in problems:
                 self._results.not_restored(row, f"assignment order not restored: {problems[row.tp]}")
-                self._results.passing.discard(row.tp)
+                self._results.retryable.discard(row.tp)
             elif row.tp in doubtful:
                 self._results.not_restored(row, ORDER_IN_DOUBT)
 

@@ -24,7 +24,7 @@ async def restore_assignments(
 ) -> Mapping[TopicPartition, str]:
     """Writes each row's own order where nobody else changed it; why not, for each row in which it is not back.
 
-    Tries again while it fails in passing. Raises nothing but cancellation.
+    Tries again while it fails with a retryable error. Raises nothing but cancellation.
     """
     return await _Restoring(api, recorder).run(rows)
 
@@ -133,7 +133,7 @@ class _Restoring:
             for tp, answer in refused.items()
         }
         self._recorder.after(entry, answered({row.tp: answers.get(row.tp) for row in rows}))
-        passing = next((str(answer) for answer in refused.values() if answer.passing), None)
-        if passing is not None:
-            raise BackendError(passing)
+        retryable = next((str(answer) for answer in refused.values() if answer.retryable), None)
+        if retryable is not None:
+            raise BackendError(retryable)
         return reported

@@ -17,11 +17,11 @@ State = PartitionState | Unknown | None
 
 
 class RowResults:
-    """``elections``: the result of each row that is finished. ``passing``: those with a temporary failure."""
+    """``elections``: the result of each row that is finished. ``retryable``: those with a temporary failure."""
 
     def __init__(self) -> None:
         self.elections: dict[TopicPartition, Election] = {}
-        self.passing: set[TopicPartition] = set()
+        self.retryable: set[TopicPartition] = set()
 
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self.elections
@@ -31,13 +31,13 @@ class RowResults:
         leader, epoch = (state.leader, state.leader_epoch) if state else (NO_LEADER, -1)
         self.elections[row.tp] = Election(row.tp, outcome, leader, epoch, found.detail, reason=found.reason)
 
-    def fail(self, row: PlanRow, detail: str, *, passing: bool = False) -> None:
+    def fail(self, row: PlanRow, detail: str, *, retryable: bool = False) -> None:
         """The row failed, unless it is finished already."""
         if row.tp in self.elections:
             return
         self.elections[row.tp] = Election(row.tp, Outcome.FAILED, NO_LEADER, -1, detail)
-        if passing:
-            self.passing.add(row.tp)
+        if retryable:
+            self.retryable.add(row.tp)
 
     def lost_again(self, row: PlanRow, state: PartitionState) -> None:
         """Somebody led after our election was sent, most likely by it, and nobody leads any more."""

@@ -70,10 +70,10 @@ class SentElections:
         """
         late = [tp for tp in stands if tp in self.orders_in_doubt and tp not in self.standing]
         self.standing.update(late)
-        for entry, applied in self.carried_out(late).items():
+        for entry, applied in self.executed(late).items():
             recorder.after(entry, {"applied": applied})
 
-    def carried_out(self, tps: Iterable[TopicPartition]) -> Mapping[str, list[TopicPartition]]:
+    def executed(self, tps: Iterable[TopicPartition]) -> Mapping[str, list[TopicPartition]]:
         """One write in doubt of each was carried out; by entry. Nobody knows which of several: it counts as the
         oldest, so that the newest stays in doubt.
         """
@@ -99,7 +99,7 @@ class UnansweredReorder(NamedTuple):
         """
         stands = await self._stands(api)
         sent.doubt_order([row.tp for row in self.rows], self.entry)
-        entries = dict(sent.carried_out(stands))
+        entries = dict(sent.executed(stands))
         applied = entries.pop(self.entry, [])
         unknown = {row.tp: str(self.error) for row in self.rows if row.tp not in applied}
         recorder.after(self.entry, {"applied": applied, "unknown": unknown})

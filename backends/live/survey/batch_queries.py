@@ -16,7 +16,7 @@ from backends.live.survey.topic_batch import LogEndColumns, TopicBatch
 from recovery.epoch_probe import EpochAnswer, EpochProbe, EpochProbeError, OutOfRange, advance, start
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 
-LEFT_OUT = LogQueryError(Unknown(Why.FAILED, "the broker left the partition out"), passing=False)
+LEFT_OUT = LogQueryError(Unknown(Why.FAILED, "the broker left the partition out"), retryable=False)
 
 
 class NeedsRow(NamedTuple):

@@ -168,7 +168,9 @@ def _read(answer: GetReplicaLogInfoResponse, names: Mapping[str, str]) -> Ends |
             elif row.error_code == _CLUSTER_AUTHORIZATION_FAILED:
                 return None  # ListOffsets needs DESCRIBE on the topic only
             elif row.error_code == _UNKNOWN_TOPIC_ID:
-                ends[tp] = LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
+                ends[tp] = LogQueryError(
+                    Unknown(Why.FAILED, "the broker has no such replica"), retryable=True
+                )
             else:
                 ends[tp] = log_queries.log_query_error(row.error_code, tp, "DESCRIBE")
     return ends

@@ -60,10 +60,10 @@ class ReplicaLogEnd(NamedTuple):
 
 
 class LogQueryError(NamedTuple):
-    """An error for one partition; ``passing`` where asking again may help."""
+    """An error for one partition; ``retryable`` where asking again may help."""
 
     unknown: Unknown
-    passing: bool
+    retryable: bool
 
 
 async def log_ends(
@@ -190,7 +190,9 @@ def _answers(
     response: FetchResponse, questions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, EpochAnswer | OutOfRange | LogQueryError]:
     if response.error_code is not ErrorCode.none:
-        error = LogQueryError(Unknown(Why.FAILED, f"Fetch answered {response.error_code.name}"), passing=True)
+        error = LogQueryError(
+            Unknown(Why.FAILED, f"Fetch answered {response.error_code.name}"), retryable=True
+        )
         return dict.fromkeys(questions, error)
     return {
         (tp := names[row.partition_index]): _answer(row, tp)
@@ -215,10 +217,10 @@ def log_query_error(code: i16 | ErrorCode, tp: TopicPartition, operation: str) -
     error = ErrorCode(code)
     if error is ErrorCode.topic_authorization_failed:
         return LogQueryError(
-            Unknown(Why.NOT_ALLOWED, f"needs {operation} on topic {tp.topic}"), passing=False
+            Unknown(Why.NOT_ALLOWED, f"needs {operation} on topic {tp.topic}"), retryable=False
         )
     if error is ErrorCode.kafka_storage_error:
-        return LogQueryError(Unknown(Why.FAILED, "its log dir is offline"), passing=False)
+        return LogQueryError(Unknown(Why.FAILED, "its log dir is offline"), retryable=False)
     if error is ErrorCode.unknown_topic_or_partition:
-        return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
+        return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), retryable=True)
     return LogQueryError(Unknown(Why.FAILED, f"the broker answered {error.name.upper()}"), error in PASSING)

@@ -250,7 +250,7 @@ class LiveSurvey:
         return asyncio.get_running_loop().time() - since
 
     def _settle_unasked(self, broker: int) -> None:
-        """What this broker answered with a passing error again and again stays unknown, for that reason."""
+        """What this broker answered with a retryable error again and again stays unknown, for that reason."""
         for tp in list(self._unasked[broker]):
             self._settle(broker, self.rows[tp])
 
@@ -489,9 +489,9 @@ class LiveSurvey:
             self._question(broker, row)
 
     def _trouble(self, broker: int, row: SurveyRow, trouble: LogQueryError) -> None:
-        """A passing error of a broker that should be up is asked again; any other settles the replica."""
+        """A retryable error of a broker that should be up is asked again; any other settles the replica."""
         offline_for_controller = broker in row.state.offline_replicas or not self._should_be_up(broker)
-        if trouble.passing and not offline_for_controller:
+        if trouble.retryable and not offline_for_controller:
             row.open.add(broker)
             row.unknown[broker] = trouble.unknown
             self._unasked[broker][row.tp] = None

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from console.cli.pipeline.job_options import JobOptions
 from console.errors import InputError
 from console.provenance import now, version
-from pipeline.job_run import JobBody, JobRun, carry_out
+from pipeline.job_run import JobBody, JobRun, execute
 from pipeline.results import JobResult, run_target
 from pipeline.spark_session import SparkSettings
 from pipeline.storage import StoragePath, storage_path
@@ -23,7 +23,7 @@ def run_job(job: JobOptions, name: str, body: JobBody) -> JobResult:
     made_at = now()
     target = run_target(storage_path(job.out), name, made_at, uuid.uuid4().hex[:8])
     settings = SparkSettings(job.master, job.driver_memory, sys.stderr.isatty(), wheel=job.wheel, brief=True)
-    return carry_out(JobRun(name, target, made_at, version()), settings, body)
+    return execute(JobRun(name, target, made_at, version()), settings, body)
 
 
 def storage_paths(uris: Sequence[str]) -> tuple[StoragePath, ...]:

@@ -119,7 +119,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
             write_new(self.export, reset_file(prepared))
         return prepared
 
-    def unsent(self, prepared: PreparedGroupFix) -> FixedGroups | None:
+    def nothing_to_send(self, prepared: PreparedGroupFix) -> FixedGroups | None:
         nothing_to_send = self.dry_run or self.export is not None or not prepared.fixes
         return FixedGroups(prepared) if nothing_to_send else None
 
@@ -132,7 +132,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         )
         return Question.number(text, number, _warnings(prepared))
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: Backend,
         prepared: PreparedGroupFix,
@@ -144,7 +144,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
             raise NotDone("groups or logs changed while the question stood open; nothing was sent")
         return now
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: PreparedGroupFix, run: ChangeRun[PreparedGroupFix]
     ) -> FixedGroups:
         by_group: dict[ConsumerGroup, list[OffsetFix]] = defaultdict(list)

@@ -119,7 +119,7 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         gap = f" ({unread} could not be read)" if found.unread else ""
         raise InputError(f"no open transaction of producer {producer_id} on {where}{gap}; nothing was sent")
 
-    def unsent(self, prepared: PreparedMarkers) -> WrittenMarkers | None:
+    def nothing_to_send(self, prepared: PreparedMarkers) -> WrittenMarkers | None:
         return WrittenMarkers(prepared) if self.dry_run or not prepared.markers else None
 
     def question(self, prepared: PreparedMarkers) -> Question:
@@ -132,7 +132,7 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         )
         return Question.number(text, number)
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: Backend,
         prepared: PreparedMarkers,
@@ -144,7 +144,7 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
             raise NotDone("the open transactions changed while the question stood open; nothing was sent")
         return now
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: PreparedMarkers, run: ChangeRun[PreparedMarkers]
     ) -> WrittenMarkers:
         by_leader: dict[int, list[MissingMarker]] = defaultdict(list)

@@ -14,7 +14,7 @@ from backends.base.protocol import Backend
 from console.errors import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
-from console.operations.elections.election_batches import Elected, RowFailure, carry_out, row_failure
+from console.operations.elections.election_batches import Elected, RowFailure, execute, row_failure
 from console.operations.elections.election_notes import note_elected, note_plan
 from console.operations.elections.loss_consent import loss_question
 from console.operations.elections.plan_comparison import (
@@ -189,19 +189,19 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         )
         return checked_just_now(self.part.of(plan) if plan.rows else plan, self.plan)
 
-    def unsent(self, prepared: PreparedPlan) -> Applied | None:
+    def nothing_to_send(self, prepared: PreparedPlan) -> Applied | None:
         return None if prepared.holding.rows else Applied(prepared, None)
 
     def question(self, prepared: PreparedPlan) -> Question:
         return with_keep_offer(loss_question(prepared, self.title), prepared.offered)
 
-    async def compare_again(
+    async def recheck(
         self, cluster: Backend, prepared: PreparedPlan, answer: str, operator: Operator[PreparedPlan]
     ) -> PreparedPlan:
         # Every row is judged again right before its election is sent, by logs and states that are read then.
         return replace(prepared, keep=prepared.offered) if keeps(answer) else prepared
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: PreparedPlan, run: ChangeRun[PreparedPlan]
     ) -> Applied:
         if run.stop:
@@ -212,7 +212,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         keep = prepared.keep and prepared.keep.of(row.tp for row in prepared.holding.rows)
         keeping = note_keeping(run.journal, keep, prepared.holding) if keep and keep.moves else ""
         entry = note_plan(run.journal, prepared.holding, self.file, prepared.unread)
-        elected = await carry_out(
+        elected = await execute(
             cluster,
             prepared.holding,
             run.journal,

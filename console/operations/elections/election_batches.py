@@ -126,7 +126,7 @@ def _failure_text(result: Result) -> str:
     return "; ".join(parts)
 
 
-async def carry_out(
+async def execute(
     backend: Backend,
     plan: Plan,
     recorder: Recorder,

@@ -96,7 +96,7 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
             operator.says(*notes)
         return Electable(selected, refused, expected=expected, notes=notes)
 
-    def unsent(self, prepared: Electable) -> KafkaElectionResults | None:
+    def nothing_to_send(self, prepared: Electable) -> KafkaElectionResults | None:
         nothing = prepared.asked and not prepared.selected.states
         return KafkaElectionResults(prepared.refused, sent=False) if nothing else None
 
@@ -116,7 +116,7 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         )
         return Question.number(text, number, prepared.notes)
 
-    async def compare_again(
+    async def recheck(
         self, cluster: Backend, prepared: Electable, answer: str, operator: Operator[Electable]
     ) -> Electable:
         """Only the partition's state decides which replica is elected: after any change it may not be the
@@ -130,7 +130,7 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         changed = (*prepared.refused, *moved.values())
         return prepared._replace(selected=selected, refused=changed, asked=True)
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: Electable, run: ChangeRun[Electable]
     ) -> KafkaElectionResults:
         rescued, left_out, unread = await self._rescue_first(cluster, prepared, run)

@@ -225,10 +225,10 @@ class FinishKeeping(Change[Backend, Unfinished, PreservedLogs]):
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
         return await unfinished_here(cluster, cluster_id)
 
-    def unsent(self, prepared: Unfinished) -> PreservedLogs | None:
+    def nothing_to_send(self, prepared: Unfinished) -> PreservedLogs | None:
         return None
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> PreservedLogs:
         ended: list[PreservedLog] = []

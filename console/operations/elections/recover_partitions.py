@@ -17,7 +17,7 @@ from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.errors import Status
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
-from console.operations.elections.election_batches import Elected, RowFailure, carry_out, row_failure
+from console.operations.elections.election_batches import Elected, RowFailure, execute, row_failure
 from console.operations.elections.election_notes import note_elected, note_plan
 from console.operations.elections.leader_choice import Choices, NextChoice, choose
 from console.operations.elections.loss_consent import loss_question
@@ -229,7 +229,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         notes = await rescue_notes(cluster, prepared, self.rescue, operator.progress)
         return replace(choices, notes=(*notes, *keep_notes(keep)))
 
-    def unsent(self, prepared: Choices) -> Recovery | None:
+    def nothing_to_send(self, prepared: Choices) -> Recovery | None:
         return None if prepared.plan.rows else Recovery(prepared, None)
 
     def question(self, prepared: Choices) -> Question:
@@ -237,13 +237,13 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         checked = replace(checked_just_now(plan), native=prepared.native, notes=prepared.notes)
         return loss_question(checked, self.title)
 
-    async def compare_again(
+    async def recheck(
         self, cluster: Backend, prepared: Choices, answer: str, operator: Operator[Choices]
     ) -> Choices:
         # Every row is judged again right before its election is sent, by logs and states that are read then.
         return prepared
 
-    async def carry_out(self, cluster: Backend, prepared: Choices, run: ChangeRun[Choices]) -> Recovery:
+    async def execute(self, cluster: Backend, prepared: Choices, run: ChangeRun[Choices]) -> Recovery:
         plan = replace(prepared.plan, not_elected=())
         file = save_plan(plan)
         run.operator.says(f"the plan is saved in {file}")
@@ -260,7 +260,7 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         moved = keep and keep.of(row.tp for row in checked.holding.rows)
         keeping = note_keeping(run.journal, moved, checked.holding) if moved and moved.moves else ""
         entry = note_plan(run.journal, checked.holding, file, checked.unread)
-        elected = await carry_out(
+        elected = await execute(
             cluster,
             checked.holding,
             run.journal,

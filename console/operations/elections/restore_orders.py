@@ -72,10 +72,10 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
         found = await unfinished_here(cluster, cluster_id)
         return replace(found, elections=(), entries=(), restores=()) if self.before_replacement else found
 
-    def unsent(self, prepared: Unfinished) -> SettledOrders | None:
+    def nothing_to_send(self, prepared: Unfinished) -> SettledOrders | None:
         return None
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> SettledOrders:
         with run.stop.in_flight():

@@ -53,10 +53,10 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
         return await unfinished_here(cluster, cluster_id)
 
-    def unsent(self, prepared: Unfinished) -> tuple[FinishedHeal, ...] | None:
+    def nothing_to_send(self, prepared: Unfinished) -> tuple[FinishedHeal, ...] | None:
         return None
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> tuple[FinishedHeal, ...]:
         with run.stop.in_flight():

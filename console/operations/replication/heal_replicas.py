@@ -159,7 +159,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             simulated=cluster.simulated,
         )
 
-    def unsent(self, prepared: PreparedHeal) -> HealedReplicas | None:
+    def nothing_to_send(self, prepared: PreparedHeal) -> HealedReplicas | None:
         nothing = not prepared.moves and not prepared.cancelled
         return HealedReplicas(prepared) if self.dry_run or nothing else None
 
@@ -181,7 +181,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         text = f"{what} on cluster {prepared.cluster_id} ({self.title}). To go on, type the number of partitions:"
         return Question.number(text, number, () if self.undo or self.again else _warnings(prepared))
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: Backend,
         prepared: PreparedHeal,
@@ -191,7 +191,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         """Each partition is judged right before its batch is sent."""
         return prepared
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: PreparedHeal, run: ChangeRun[PreparedHeal]
     ) -> HealedReplicas:
         mover = cluster.replica_mover()
@@ -215,7 +215,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             if self.empty:
                 ended += await begin_empty(work, prepared.moves)
             else:
-                ended += await work.carry_out(in_batches(prepared.moves, self.limits.batch))
+                ended += await work.execute(in_batches(prepared.moves, self.limits.batch))
             copying = any(one.end is MoveEnd.COPYING for one in ended)
             throttled = {} if copying else await throttle_left(cluster, prepared.throttle)
             result = HealedReplicas(prepared, tuple(ended), True, throttled)

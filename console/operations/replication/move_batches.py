@@ -88,7 +88,7 @@ class MoveBatches:
     run: ChangeRun[Any]
     gone: frozenset[int]
 
-    async def carry_out(self, batches: Sequence[Sequence[ReplicaMove]]) -> list[EndedMove]:
+    async def execute(self, batches: Sequence[Sequence[ReplicaMove]]) -> list[EndedMove]:
         """One end for each move. A stop cancels the batch in progress and begins no other."""
         ended: list[EndedMove] = []
         for number, batch in enumerate(batches, 1):

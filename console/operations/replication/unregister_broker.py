@@ -107,7 +107,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         listed = known if known or tells else None
         return PreparedUnregistration(cluster_id, self.broker, listed, unread, tuple(lost))
 
-    def unsent(self, prepared: PreparedUnregistration) -> UnregisteredBroker | None:
+    def nothing_to_send(self, prepared: PreparedUnregistration) -> UnregisteredBroker | None:
         return UnregisteredBroker(prepared) if self.dry_run or prepared.listed is False else None
 
     def question(self, prepared: PreparedUnregistration) -> Question:
@@ -117,7 +117,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
         )
         return Question.number(text, prepared.broker, prepared.notes)
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: Backend,
         prepared: PreparedUnregistration,
@@ -126,7 +126,7 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
     ) -> PreparedUnregistration:
         return await self.prepare(cluster, prepared.cluster_id, operator)
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: PreparedUnregistration, run: ChangeRun[PreparedUnregistration]
     ) -> UnregisteredBroker:
         problem: str | None = None

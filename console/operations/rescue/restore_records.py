@@ -292,7 +292,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             )
         return rescued.manifest is not None
 
-    def unsent(self, prepared: PreparedRestore) -> RestoredRecords | None:
+    def nothing_to_send(self, prepared: PreparedRestore) -> RestoredRecords | None:
         return RestoredRecords(prepared) if self.dry_run or prepared.records <= 0 else None
 
     def question(self, prepared: PreparedRestore) -> Question:
@@ -305,7 +305,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         )
         return Question.number(text, prepared.records, prepared.notes)
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: Backend,
         prepared: PreparedRestore,
@@ -315,7 +315,7 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         cluster_id = prepared.contents.index.header.cluster_id
         return _unchanged(prepared, await self.prepare(cluster, cluster_id, operator))
 
-    async def carry_out(
+    async def execute(
         self, cluster: Backend, prepared: PreparedRestore, run: ChangeRun[PreparedRestore]
     ) -> RestoredRecords:
         lock = locked(self.directory)

@@ -168,14 +168,14 @@ class RestoreRun:
             except NotAllowed as error:
                 results = {lane.tp: AppendResult(-1, str(error)) for lane in chosen}
             except BackendError as error:
-                results = {lane.tp: AppendResult(-1, str(error), passing=True) for lane in chosen}
+                results = {lane.tp: AppendResult(-1, str(error), retryable=True) for lane in chosen}
             self._rate.used(sum(len(batch.data) for batch in batches))
             for lane in chosen:
-                result = results.get(lane.tp, AppendResult(-1, "the answer leaves it out", passing=True))
+                result = results.get(lane.tp, AppendResult(-1, "the answer leaves it out", retryable=True))
                 if result.error is None:
                     self._note(lane, result.base_offset, meter)
                     turn.append(lane)
-                elif result.passing:
+                elif result.retryable:
                     lane.failed_once(result.error)
                 else:
                     lane.problem = result.error

@@ -18,7 +18,7 @@ from console.operations.voters.kraft_upgrade import UpgradeCheck, check_upgrade,
 from console.operations.voters.prepared_change import PreparedChange, RequestedVoter, VoterChange
 from console.operations.voters.remembered_voters import remember_new_voters
 from console.operations.voters.unfinished_voter_changes import check_entries
-from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_add, prepare_remove
+from console.operations.voters.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
 
 P = TypeVar("P")
 
@@ -45,26 +45,26 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
             return await prepare_add(cluster, node, directory, endpoints)
         return await prepare_remove(cluster, node, directory)
 
-    def unsent(self, prepared: PreparedChange) -> VoterChangeResult | None:
+    def nothing_to_send(self, prepared: PreparedChange) -> VoterChangeResult | None:
         return None if prepared.verdict.allowed else VoterChangeResult(prepared, None, False)
 
     def question(self, prepared: PreparedChange) -> Question:
         text = f"To {prepared.sentence} ({self.title}), type the node id:"
         return Question.number(text, prepared.voter.key.id)
 
-    async def compare_again(
+    async def recheck(
         self, cluster: Membership, prepared: PreparedChange, answer: str, operator: Operator[PreparedChange]
     ) -> PreparedChange:
-        """Nothing to do here: :func:`carry_out` repeats the preflight and sends the change only if nothing
+        """Nothing to do here: :func:`execute` repeats the preflight and sends the change only if nothing
         differs from what was shown.
         """
         return prepared
 
-    async def carry_out(
+    async def execute(
         self, cluster: Membership, prepared: PreparedChange, run: ChangeRun[PreparedChange]
     ) -> VoterChangeResult:
         with run.stop.in_flight():
-            changed = await carry_out(cluster, prepared, run.journal, run.operator.says)
+            changed = await execute(cluster, prepared, run.journal, run.operator.says)
             await remember_new_voters(cluster)
         return changed
 
@@ -95,7 +95,7 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
     ) -> UpgradeCheck:
         return await check_upgrade(cluster)
 
-    def unsent(self, prepared: UpgradeCheck) -> UpgradeResult | None:
+    def nothing_to_send(self, prepared: UpgradeCheck) -> UpgradeResult | None:
         return (
             UpgradeResult(prepared, None, prepared.already) if prepared.already or prepared.refused else None
         )
@@ -103,12 +103,12 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
     def question(self, prepared: UpgradeCheck) -> Question:
         return Question.number("kraft.version cannot be lowered again. To go on, type 1:", 1)
 
-    async def compare_again(
+    async def recheck(
         self, cluster: Membership, prepared: UpgradeCheck, answer: str, operator: Operator[UpgradeCheck]
     ) -> UpgradeCheck:
         return await check_upgrade(cluster)
 
-    async def carry_out(
+    async def execute(
         self, cluster: Membership, prepared: UpgradeCheck, run: ChangeRun[UpgradeCheck]
     ) -> UpgradeResult:
         with run.stop.in_flight():
@@ -144,10 +144,10 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
     ) -> Unfinished:
         return await unfinished_quorum(cluster, cluster_id)
 
-    def unsent(self, prepared: Unfinished) -> SettledVoters | None:
+    def nothing_to_send(self, prepared: Unfinished) -> SettledVoters | None:
         return None
 
-    async def carry_out(
+    async def execute(
         self, cluster: Membership, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> SettledVoters:
         with run.stop.in_flight():

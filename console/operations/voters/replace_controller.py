@@ -100,14 +100,14 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
         refuse_unconfirmable(made, self.confirmed)
         return made
 
-    def unsent(self, prepared: ReplacementStanding) -> ReplacementResult | None:
+    def nothing_to_send(self, prepared: ReplacementStanding) -> ReplacementResult | None:
         return None
 
     def question(self, prepared: ReplacementStanding) -> Question:
         refused = f"not confirmed; nothing was sent. The plan is {prepared.planned.file}"
         return Question("Carry out these steps now? Type yes:", ("yes",), refused)
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: Membership,
         prepared: ReplacementStanding,
@@ -119,7 +119,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
         """
         return prepared
 
-    async def carry_out(
+    async def execute(
         self, cluster: Membership, prepared: ReplacementStanding, run: ChangeRun[ReplacementStanding]
     ) -> ReplacementResult:
         with self.watch(prepared.planned, run.stop) as watcher:
@@ -195,7 +195,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
         refuse_unconfirmable(plan, self.confirmed)
         return HalfDoneReplacement(found, LoadedReplacement.of(plan, path, self.confirmed))
 
-    def unsent(self, prepared: HalfDoneReplacement) -> ResumedReplacement | None:
+    def nothing_to_send(self, prepared: HalfDoneReplacement) -> ResumedReplacement | None:
         ended = prepared.planned is None and not self.forget and not prepared.found.replacements
         return ResumedReplacement() if ended else None
 
@@ -208,7 +208,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
         )
         return Question(text, ("go", GIVE_UP))
 
-    async def compare_again(
+    async def recheck(
         self,
         cluster: Membership,
         prepared: HalfDoneReplacement,
@@ -218,7 +218,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
         """Nothing to do here: the run reads the quorum before each step."""
         return prepared._replace(planned=None) if answer == GIVE_UP else prepared
 
-    async def carry_out(
+    async def execute(
         self, cluster: Membership, prepared: HalfDoneReplacement, run: ChangeRun[HalfDoneReplacement]
     ) -> ResumedReplacement:
         found, planned = prepared

@@ -17,7 +17,7 @@ from backends.base.protocol import Recorder, Stop
 from console.operations.elapsed_time import ElapsedWait
 from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_plan import joins_of, mute_of, servers_of
-from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_add, prepare_remove
+from console.operations.voters.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind
@@ -225,7 +225,7 @@ class _Run:
         if not allowed:
             return False
         try:
-            changed = await carry_out(
+            changed = await execute(
                 self._membership, prepared, self._recorder, lambda said: self._watcher.says(step, said)
             )
         except BackendError as error:

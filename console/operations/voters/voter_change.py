@@ -62,7 +62,7 @@ async def prepare_remove(membership: Membership, node_id: int, directory_id: str
     return await _prepare(membership, VoterChange.REMOVE, RequestedVoter(node_id, directory_id))
 
 
-async def carry_out(
+async def execute(
     membership: Membership,
     prepared: PreparedChange,
     recorder: Recorder,

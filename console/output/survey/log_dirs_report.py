@@ -1,5 +1,5 @@
 """Log dirs, each described once for pane 5, ``log-dirs``, ``status`` and their JSON, and what failed with them
-(docs/output.md, ``ktriage.log-dirs/1``, ``log-dirs-if-fails/1``, ``-swap/1``).
+(docs/output.md, ``ktriage.log-dirs/2``, ``log-dirs-if-fails/1``, ``-swap/1``).
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def _swap_steps(found: DiskSwap, disks: Disks, target: Sequence[str]) -> list[st
 
 
 def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
-    """``ktriage.log-dirs/1``."""
+    """``ktriage.log-dirs/2``."""
     last_listed = {LogDirPlace(d.broker, d.path): last_listed_ms(d) for d in disks.failed_before}
     return document(
         "log-dirs",
@@ -295,7 +295,7 @@ def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
                 "notListed": len(disks.not_listed),
                 "lastCopiesLost": len(last_copies(failed)),
             },
-            "notTold": [{"broker": broker, **unknown_json(why)} for broker, why in disks.unknown_dirs],
+            "unknown": [{"broker": broker, **unknown_json(why)} for broker, why in disks.unknown_dirs],
             "lastCopies": [_lost_json(lost) for lost in last_copies(failed)],
             "failed": [
                 {

@@ -1,4 +1,4 @@
-"""The whole cluster on one screen, or all of it as JSON (docs/output.md, ``ktriage.status/2``)."""
+"""The whole cluster on one screen, or all of it as JSON (docs/output.md, ``ktriage.status/3``)."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _members_shown(view: ClusterReading) -> list[QuorumMember]:
 
 
 def overview_document(view: ClusterReading) -> Iterator[str]:
-    """``ktriage.status/2``."""
+    """``ktriage.status/3``."""
     calls = {contact.broker: contact.call for contact in view.contacts}
     return document(
         "status",
@@ -232,7 +232,7 @@ def overview_document(view: ClusterReading) -> Iterator[str]:
                 {"topic": tp.topic, "partition": tp.partition, "sinceMs": round(since * 1000)}
                 for tp, since in view.offline_times.since.items()
             ],
-            "notTold": list(not_answered(view)),
+            "unknown": list(not_answered(view)),
             "quorum": {**({} if view.quorum is None else quorum_json(view.quorum)), **_voters_json(view)},
             "visibleOnly": view.partitions.visible_only,
             "hiddenTopics": list(view.partitions.hidden),

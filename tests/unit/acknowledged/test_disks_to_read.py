@@ -8,7 +8,7 @@ import pytest
 
 from backends.base.disks_to_read import disks_to_read
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
-from recovery.acknowledged.verdict import SelfElection, SelfElectionKind
+from recovery.acknowledged.verdict import AutomaticElection, AutomaticElectionKind
 from recovery.advice import Advice, AdviceKind, first_steps, read_first
 from recovery.controller.registration import PartitionChange
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -179,7 +179,7 @@ def test_many_partitions_are_one_step_which_stands_before_all_others() -> None:
 
 def test_disks_are_read_even_before_a_step_that_warns_of_a_brokers_return() -> None:
     one = MissedElection(TopicPartition("t", 0), (1,), 2, 2, 0, unclean=True)
-    cutting = SelfElection(3, SelfElectionKind.ISR_MEMBER, True, False, None, cuts_off=(2,))
+    cutting = AutomaticElection(3, AutomaticElectionKind.ISR_MEMBER, True, False, None, cuts_off=(2,))
     back = Advice(AdviceKind.BRING_BACK, (1,), (cutting,))
     found = [(TopicPartition("a", 0), back), *read_first(DisksToRead({one.tp: one}))]
     assert [step.advice.kind for step in first_steps(found)] == [AdviceKind.READ_FIRST, AdviceKind.BRING_BACK]

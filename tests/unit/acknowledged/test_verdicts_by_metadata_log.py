@@ -74,11 +74,13 @@ def test_a_restart_without_a_shutdown_leaves_the_page_cache_in_question() -> Non
 def test_who_of_the_members_was_shut_down_cleanly_is_known() -> None:
     told = last_replica_standing()
     silent = told.facts(NOBODY_ANSWERED)
-    known = [(one.broker, one.shut_down) for one in partition_verdicts(silent).self_elections]
+    known = [(one.broker, one.shut_down) for one in partition_verdicts(silent).automatic_elections]
     assert known == [(1, None)], "a clean stop of a broker that leads nothing leaves no record"
     told.shuts_down(1)
     silent = told.facts(NOBODY_ANSWERED)
-    assert [(one.broker, one.shut_down) for one in partition_verdicts(silent).self_elections] == [(1, True)]
+    assert [(one.broker, one.shut_down) for one in partition_verdicts(silent).automatic_elections] == [
+        (1, True)
+    ]
     told.starts(1)
     assert told.history().shut_down == frozenset(), "a new process of it has not been shut down"
 

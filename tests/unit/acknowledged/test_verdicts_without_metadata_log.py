@@ -9,10 +9,10 @@ from recovery.acknowledged.complete_logs import proofs_without_history
 from recovery.acknowledged.lacking_spans import lacking
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import (
+    AutomaticElectionKind,
     ConditionKind,
     DeciderKind,
     EvidenceKind,
-    SelfElectionKind,
     VerdictKind,
 )
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Standing, Survey, Unknown, Why
@@ -91,8 +91,12 @@ def test_one_silent_replica_of_three_at_min_isr_two_can_hold_nothing_acknowledge
         ConditionKind.NO_UNCLEAN_ELECTION,
     }
     assert (other.kind, other.at_most, other.uncertain) == (VerdictKind.OPEN, 40, ((0, 900, 940),))
-    elected = found.self_elections[0]
-    assert (elected.broker, elected.kind, elected.checks_records) == (3, SelfElectionKind.ISR_MEMBER, False)
+    elected = found.automatic_elections[0]
+    assert (elected.broker, elected.kind, elected.checks_records) == (
+        3,
+        AutomaticElectionKind.ISR_MEMBER,
+        False,
+    )
 
 
 def test_two_silent_replicas_may_have_acknowledged_between_them() -> None:
@@ -127,7 +131,9 @@ def test_a_topic_that_elects_uncleanly_by_itself_proves_nothing_by_overlap() -> 
     told = survey({1: log((0, 0, 900)), 2: log((0, 0, 940)), 3: SILENT})
     assert kinds(told, unclean_elections=True) == {1: VerdictKind.OPEN, 2: VerdictKind.OPEN}
     found = partition_verdicts(PartitionFacts(told, unclean_elections=True))
-    assert [(e.broker, e.kind) for e in found.self_elections] == [(3, SelfElectionKind.UNCLEAN_TOPIC)]
+    assert [(e.broker, e.kind) for e in found.automatic_elections] == [
+        (3, AutomaticElectionKind.UNCLEAN_TOPIC)
+    ]
 
 
 def test_when_every_replica_answered_the_loss_is_bounded_without_conditions() -> None:

@@ -209,7 +209,7 @@ def test_json_holds_every_partition_with_every_log_and_all_else() -> None:
     told = json.loads(
         "\n".join(overview_document(view(partition(0, ONLINE), partition(1, OFFLINE), log_dirs=failed)))
     )
-    assert told["schema"] == "ktriage.status/2"
+    assert told["schema"] == "ktriage.status/3"
     assert told["counts"]["offline"] == 1
     offline = told["partitions"][1]
     assert (offline["leader"], offline["elr"], offline["lastKnownElr"]) == (-1, [3], [3])

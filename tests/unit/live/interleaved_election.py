@@ -35,9 +35,9 @@ from tests.unit.live.virtual_time import VirtualTimeLoop
 POLLS = 3
 """A poll that repeats itself is a step for the other actor this often."""
 TOTAL_SECONDS = 400.0
-NOT_NEEDED = PartitionRefusal(84, "ELECTION_NOT_NEEDED", "", passing=False)
-NOBODY_ELIGIBLE = PartitionRefusal(80, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "", passing=True)
-NOT_CONTROLLER = PartitionRefusal(41, "NOT_CONTROLLER", "", passing=True)
+NOT_NEEDED = PartitionRefusal(84, "ELECTION_NOT_NEEDED", "", retryable=False)
+NOBODY_ELIGIBLE = PartitionRefusal(80, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "", retryable=True)
+NOT_CONTROLLER = PartitionRefusal(41, "NOT_CONTROLLER", "", retryable=True)
 
 
 class Died(BaseException):

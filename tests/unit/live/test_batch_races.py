@@ -342,7 +342,7 @@ def test_the_chosen_one_that_somebody_else_elected_before_anything_was_sent_is_n
 def test_a_row_whose_order_could_not_be_restored_is_not_tried_again() -> None:
     """The next attempt would take our own order for somebody else's, and say nothing of the restore."""
     cluster = Cluster((1, 2, 3), (1, 2), {2: NEWEST, 3: BEHIND, 1: STALE})
-    cluster.at["elect", 1] = lambda: PartitionRefusal(41, "NOT_CONTROLLER", "", passing=True)
+    cluster.at["elect", 1] = lambda: PartitionRefusal(41, "NOT_CONTROLLER", "", retryable=True)
     cluster.elects = lambda _leader=None: None  # type: ignore[assignment, method-assign]  # nobody is elected
 
     async def refused(
@@ -350,7 +350,7 @@ def test_a_row_whose_order_could_not_be_restored_is_not_tried_again() -> None:
     ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         if orders[TP] == cluster.own:
             cluster.called("write_orders")
-            return {TP: PartitionRefusal(39, "INVALID_REPLICA_ASSIGNMENT", "", passing=False)}
+            return {TP: PartitionRefusal(39, "INVALID_REPLICA_ASSIGNMENT", "", retryable=False)}
         return await Cluster.write_orders(cluster, orders)
 
     row = planned(cluster, (2, 3, 1))

@@ -31,6 +31,6 @@ def test_an_election_that_a_dead_last_known_leader_blocks_is_refused_and_nothing
     assert (election.outcome, election.restored) == (Outcome.FAILED, True)
     assert election.reason is Reason.LAST_KNOWN_LEADER
     assert "KAFKA-19522" in election.detail and "bring 3 back" in election.detail
-    assert batch.passing == set()
+    assert batch.retryable == set()
     for sends in (recorder.before, older.write_orders, older.elect):
         sends.assert_not_called()

@@ -104,7 +104,7 @@ async def test_a_designated_election_of_a_partition_that_was_not_asked_for_is_no
 
 def test_what_timed_out_at_the_controller_may_still_be_carried_out() -> None:
     found = refusal(ErrorCode.request_timed_out, None)
-    assert found is not None and found.doubtful and found.passing
+    assert found is not None and found.doubtful and found.retryable
 
 
 # Sent once.

@@ -55,13 +55,13 @@ def test_the_largest_epoch_that_is_not_above_is_told_with_its_end() -> None:
 def test_an_error_names_the_permission_or_tells_whether_asking_again_may_help() -> None:
     refused = answer(row(ErrorCode.topic_authorization_failed))
     assert isinstance(refused, LogQueryError) and refused.unknown.why is Why.NOT_ALLOWED
-    assert "READ on topic orders" in refused.unknown.detail and not refused.passing
+    assert "READ on topic orders" in refused.unknown.detail and not refused.retryable
     failed = answer(row(ErrorCode.kafka_storage_error))
-    assert isinstance(failed, LogQueryError) and not failed.passing
+    assert isinstance(failed, LogQueryError) and not failed.retryable
     moved = answer(row(ErrorCode.unknown_leader_epoch))
-    assert isinstance(moved, LogQueryError) and moved.passing
+    assert isinstance(moved, LogQueryError) and moved.retryable
 
 
 def test_a_request_that_failed_as_a_whole_says_so_for_each_log() -> None:
     failed = answer(row(), ErrorCode.unknown_server_error)
-    assert isinstance(failed, LogQueryError) and failed.passing
+    assert isinstance(failed, LogQueryError) and failed.retryable

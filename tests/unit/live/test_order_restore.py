@@ -116,7 +116,7 @@ def test_our_order_that_comes_late_after_its_own_was_seen_is_put_back_again(
 
 def test_a_restore_that_the_controller_refuses_for_a_moment_is_tried_again() -> None:
     cluster = standing_in((2, 3, 1))
-    busy = PartitionRefusal(41, "NOT_CONTROLLER", "", passing=True)
+    busy = PartitionRefusal(41, "NOT_CONTROLLER", "", retryable=True)
 
     async def refused(orders: object) -> Mapping[TopicPartition, PartitionRefusal | None]:
         cluster.called("write_orders")
@@ -136,7 +136,7 @@ def test_a_replica_set_that_changes_after_our_look_is_refused_by_the_broker_and_
     message = "The replication factor is changed from 3 to 2"
 
     async def refused(orders: object) -> Mapping[TopicPartition, PartitionRefusal | None]:
-        return {TP: PartitionRefusal(38, "INVALID_REPLICATION_FACTOR", message, passing=False)}
+        return {TP: PartitionRefusal(38, "INVALID_REPLICATION_FACTOR", message, retryable=False)}
 
     cluster.write_orders = refused  # type: ignore[method-assign]
     problems, _ = restore(cluster)
@@ -147,7 +147,7 @@ def test_a_replica_set_that_changes_after_our_look_is_refused_by_the_broker_and_
 
 def test_a_restore_that_timed_out_at_the_controller_is_not_written_down_as_refused() -> None:
     cluster = standing_in((2, 3, 1))
-    late = PartitionRefusal(7, "REQUEST_TIMED_OUT", "", passing=True)
+    late = PartitionRefusal(7, "REQUEST_TIMED_OUT", "", retryable=True)
     cluster.at["write_orders", 1] = lambda: late
     _, journal = restore(cluster)
     assert journal.ended[0] == (

@@ -55,7 +55,7 @@ LEADER_EPOCH = 60
 class Player:
     """One broker: it answers after ``delays`` turns of the loop, and is dead from its ``dies`` th request on.
 
-    ``shy`` are the partitions that it answers with a passing error, and how often; ``odd`` those about which it
+    ``shy`` are the partitions that it answers with a retryable error, and how often; ``odd`` those about which it
     contradicts itself, as a log does that changes meanwhile.
 
     The controller fences it after it has been looked at ``fenced_after`` times; if it ``returns``, it answers
@@ -101,7 +101,7 @@ class Player:
     def end(self, tp: TopicPartition) -> ReplicaLogEnd | LogQueryError:
         if self.shy.get(tp):
             self.shy[tp] -= 1
-            return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), passing=True)
+            return LogQueryError(Unknown(Why.FAILED, "the broker has no such replica"), retryable=True)
         return ReplicaLogEnd(LEADER_EPOCH - bool(self.lags), self.logs[tp].end)
 
     def epoch(self, tp: TopicPartition, epoch: int) -> EpochAnswer | OutOfRange | EarliestOffset:

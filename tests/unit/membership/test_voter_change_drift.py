@@ -12,7 +12,7 @@ from console.app.controller_replacement.wizard import Bridge, ReplacementProgres
 from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_add, prepare_remove
+from console.operations.voters.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Never, Notes, Operator, cluster
@@ -88,7 +88,7 @@ def test_another_disk_than_the_one_that_was_shown_is_not_added() -> None:
         world.replace_controller_disk(103)
         world.start_controller(103)
         await backend.advance(60.0)
-        return await carry_out(backend.membership, prepared, notes), notes
+        return await execute(backend.membership, prepared, notes), notes
 
     changed, notes = asyncio.run(go())
     assert changed.answer is None
@@ -104,7 +104,7 @@ def test_a_voter_that_somebody_else_removed_meanwhile_is_told() -> None:
         prepared = await prepare_remove(backend.membership, 102, None)
         await backend.membership.remove_voter(prepared.voter.key, Notes())
         await backend.advance(8.0)
-        return await carry_out(backend.membership, prepared, notes), notes
+        return await execute(backend.membership, prepared, notes), notes
 
     changed, notes = asyncio.run(go())
     assert changed.answer is None
@@ -121,7 +121,7 @@ def test_a_voter_that_came_back_meanwhile_is_no_reason_against_it() -> None:
         prepared = await prepare_remove(backend.membership, 102, None)
         backend.simulation.world.start_controller(104)
         await backend.advance(8.0)
-        return await carry_out(backend.membership, prepared, Notes())
+        return await execute(backend.membership, prepared, Notes())
 
     assert asyncio.run(go()).done
 

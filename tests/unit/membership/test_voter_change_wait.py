@@ -14,7 +14,7 @@ from console.operations.voters import kraft_upgrade, replacement_steps, voter_ch
 from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import VoterChangeResult, carry_out, prepare_remove
+from console.operations.voters.voter_change import VoterChangeResult, execute, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
 from recovery.membership.voters import VoterEndpoint
 from tests.unit.membership.leaderless_quorum import Clock, Leaderless
@@ -32,7 +32,7 @@ def test_looks_that_take_long_count_as_time_and_what_is_waited_for_is_told(
         await backend.open()
         membership: Any = Leaderless(backend.membership, clock)
         prepared = await prepare_remove(membership, 102, None)
-        return await carry_out(membership, prepared, Notes(), told.append)
+        return await execute(membership, prepared, Notes(), told.append)
 
     changed = asyncio.run(go())
     assert changed.done is None

@@ -12,7 +12,7 @@ import yaml
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
-from recovery.acknowledged.verdict import SelfElection, SelfElectionKind, Verdict, VerdictKind
+from recovery.acknowledged.verdict import AutomaticElection, AutomaticElectionKind, Verdict, VerdictKind
 from recovery.advice import Advice, AdviceKind, FirstStep, advice, first_steps, stop_and_read
 from recovery.disk_evidence import DiskReading, DiskStartEffect, RegistrationFacts, with_disks
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
@@ -78,8 +78,8 @@ def test_every_incident_gets_the_advice_that_its_evidence_supports(case: Mapping
 def test_of_the_members_only_the_one_that_was_shut_down_is_to_be_brought_back() -> None:
     asked = survey({1: log((0, 0, 940)), 2: SILENT, 3: SILENT}, elr=(2, 3))
     found = partition_verdicts(PartitionFacts(asked, elr_enabled=True, unclean_elections=False))
-    shut = tuple(one._replace(shut_down=one.broker == 3) for one in found.self_elections)
-    decision = decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found._replace(self_elections=shut))
+    shut = tuple(one._replace(shut_down=one.broker == 3) for one in found.automatic_elections)
+    decision = decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found._replace(automatic_elections=shut))
     assert decision.waits_for == (3,)
     told = advice(decision)
     assert told is not None
@@ -140,8 +140,8 @@ def test_what_a_broker_does_with_its_disk_counts_where_that_disk_is_no_evidence_
     ((asked,), _) = with_disks([asked], [reading], {})
     found = partition_verdicts(PartitionFacts(asked, elr_enabled=False, unclean_elections=False))
     proved = {1: Verdict(VerdictKind.NONE)}
-    back = tuple(one._replace(keeps_acked=True, keeps_all=True) for one in found.self_elections)
-    judged = found._replace(candidates=proved, self_elections=back)
+    back = tuple(one._replace(keeps_acked=True, keeps_all=True) for one in found.automatic_elections)
+    judged = found._replace(candidates=proved, automatic_elections=back)
     advised_now = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, judged))
     assert advised_now is not None and advised_now.kind is AdviceKind.ELECT
     assert said in " ".join(advice_lines(advised_now))
@@ -164,8 +164,8 @@ def test_a_log_that_was_read_is_not_said_to_be_shorter_if_its_host_lost_power() 
     asked = asked._replace(replicas=read)
     found = partition_verdicts(PartitionFacts(asked, elr_enabled=False, unclean_elections=False))
     lacking = Verdict(VerdictKind.SOME, at_least=500, at_most=500)
-    back = tuple(one._replace(verdict=lacking) for one in found.self_elections)
-    judged = found._replace(candidates={1: Verdict(VerdictKind.NONE), 2: lacking}, self_elections=back)
+    back = tuple(one._replace(verdict=lacking) for one in found.automatic_elections)
+    judged = found._replace(candidates={1: Verdict(VerdictKind.NONE), 2: lacking}, automatic_elections=back)
     advised_now = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, judged))
     assert advised_now is not None and [one.broker for one in advised_now.keep_down] == [2]
     said = " ".join(advice_lines(advised_now))
@@ -175,8 +175,10 @@ def test_a_log_that_was_read_is_not_said_to_be_shorter_if_its_host_lost_power() 
 def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do_not_return_first() -> None:
     asked = survey({1: SILENT, 2: SILENT, 3: SILENT}, elr=(2, 3))
     found = partition_verdicts(PartitionFacts(asked, elr_enabled=True, unclean_elections=True))
-    shut = tuple(one._replace(shut_down=one.broker == 3) for one in found.self_elections)
-    told = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found._replace(self_elections=shut)))
+    shut = tuple(one._replace(shut_down=one.broker == 3) for one in found.automatic_elections)
+    told = advice(
+        decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found._replace(automatic_elections=shut))
+    )
     assert told is not None
     assert (told.kind, told.brokers, told.check_disk) == (AdviceKind.BRING_BACK, (3,), (3,))
     assert [one.broker for one in told.keep_down] == [1, 2]
@@ -210,8 +212,8 @@ def test_elections_come_before_the_return_of_a_broker_that_would_take_them_away(
     )
 
 
-def held_back(*brokers: int) -> tuple[SelfElection, ...]:
-    return tuple(SelfElection(b, SelfElectionKind.ISR_MEMBER, False, False, None) for b in brokers)
+def held_back(*brokers: int) -> tuple[AutomaticElection, ...]:
+    return tuple(AutomaticElection(b, AutomaticElectionKind.ISR_MEMBER, False, False, None) for b in brokers)
 
 
 def said(*found: Advice) -> list[str]:

@@ -61,7 +61,7 @@ def test_a_group_that_read_on_while_the_question_stood_open_is_not_moved(
     before = prepared_fix("c", offsets(CUT), uncertain=False)
     operator = cast("Operator[PreparedGroupFix]", Asked())
     with pytest.raises(NotDone, match="changed while the question stood open"):
-        asyncio.run(change.compare_again(cast("Backend", None), before, "1", operator))
+        asyncio.run(change.recheck(cast("Backend", None), before, "1", operator))
 
 
 def test_a_group_whose_offset_is_pending_in_a_transaction_does_not_read_on_and_is_not_moved() -> None:

@@ -90,5 +90,5 @@ def test_what_is_still_open_afterwards_was_not_ended_although_the_leader_took_th
     prepared = prepared_markers("c", found(COMMITTED), None)
     change = FixTransactions(None, (), "here", "a test")
     run = cast("ChangeRun[PreparedMarkers]", Run())
-    result = asyncio.run(change.carry_out(cast("Backend", Leader()), prepared, run))
+    result = asyncio.run(change.execute(cast("Backend", Leader()), prepared, run))
     assert [failure.why for failure in result.failures] == ([] if ended else ["it is still open"])

@@ -192,7 +192,7 @@ def test_too_few_replicas_in_sync_are_told_with_what_to_do(
         async def append(
             self, broker: int, batches: Sequence[BatchToAppend]
         ) -> Mapping[TopicPartition, AppendResult]:
-            return {one.tp: AppendResult(-1, "NOT_ENOUGH_REPLICAS", passing=True) for one in batches}
+            return {one.tp: AppendResult(-1, "NOT_ENOUGH_REPLICAS", retryable=True) for one in batches}
 
     monkeypatch.setattr(restore_run_module, "PAUSE", 0)
     cluster = Short({TP: LED._replace(isr=(1,), replicas=(1, 2, 3))})

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from recovery.acknowledged.complete_logs import key
 from recovery.acknowledged.partition_facts import PartitionFacts
-from recovery.acknowledged.verdict import LaterLeader, SelfElection, SelfElectionKind, Verdict
+from recovery.acknowledged.verdict import AutomaticElection, AutomaticElectionKind, LaterLeader, Verdict
 from recovery.model import Lineage, Replica, ReplicaLog, Unknown
 
 
-def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tuple[SelfElection, ...]:
+def automatic_elections(
+    facts: PartitionFacts, verdicts: Mapping[int, Verdict]
+) -> tuple[AutomaticElection, ...]:
     """The replicas that cannot be elected now, and that Kafka elects as soon as their brokers are unfenced."""
     if not facts.survey.state.offline:
         return ()
@@ -24,7 +26,7 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
             verdict = verdicts.get(replica.broker)
             shut_down, cuts_off = _shut_down(facts, replica), _cuts_off(facts, replica.broker)
             found.append(
-                SelfElection(
+                AutomaticElection(
                     replica.broker,
                     kind,
                     checks,
@@ -40,7 +42,7 @@ def self_elections(facts: PartitionFacts, verdicts: Mapping[int, Verdict]) -> tu
     return tuple(found)
 
 
-def _checks_records(facts: PartitionFacts, kind: SelfElectionKind, broker: int) -> bool:
+def _checks_records(facts: PartitionFacts, kind: AutomaticElectionKind, broker: int) -> bool:
     """A member that returns uncleanly leaves ISR and ELR. Where the topic elects uncleanly by itself, that election
     then takes it all the same; and where no other member is left, the controller elects the last known leader
     (PartitionChangeBuilder.canElectLastKnownLeader).
@@ -49,8 +51,8 @@ def _checks_records(facts: PartitionFacts, kind: SelfElectionKind, broker: int) 
     alone = {*state.isr, *(state.elr or ())} == {broker} and state.last_known_elr == (broker,)
     if facts.unclean_elections is True or alone:
         return False
-    return kind is SelfElectionKind.ELR_MEMBER or (
-        kind is SelfElectionKind.ISR_MEMBER and facts.elr_enabled is True
+    return kind is AutomaticElectionKind.ELR_MEMBER or (
+        kind is AutomaticElectionKind.ISR_MEMBER and facts.elr_enabled is True
     )
 
 
@@ -127,13 +129,13 @@ def _shut_down(facts: PartitionFacts, replica: Replica) -> bool | None:
     return True if recorded or replica.disk_stopped_cleanly else None
 
 
-def _kind(facts: PartitionFacts, broker: int) -> SelfElectionKind | None:
+def _kind(facts: PartitionFacts, broker: int) -> AutomaticElectionKind | None:
     """KIP-966, "Leader election", as shipped: the ISR, then the ELR, then the one LastKnownELR member."""
     state = facts.survey.state
     if broker in state.isr:
-        return SelfElectionKind.ISR_MEMBER
+        return AutomaticElectionKind.ISR_MEMBER
     if broker in (state.elr or ()) and not state.isr:
-        return SelfElectionKind.ELR_MEMBER
+        return AutomaticElectionKind.ELR_MEMBER
     if not state.isr and not state.elr and state.last_known_elr == (broker,):
-        return SelfElectionKind.LAST_KNOWN_LEADER
-    return SelfElectionKind.UNCLEAN_TOPIC if facts.unclean_elections is True else None
+        return AutomaticElectionKind.LAST_KNOWN_LEADER
+    return AutomaticElectionKind.UNCLEAN_TOPIC if facts.unclean_elections is True else None

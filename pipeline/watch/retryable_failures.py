@@ -30,14 +30,14 @@ _CAUSES = (
 """What Spark's message has in it, and what happened."""
 
 
-def passing_cause(message: str) -> str | None:
+def retryable_cause(message: str) -> str | None:
     """What happened, if Spark's ``message`` is of a failure that passes by itself."""
     if names_our_error(message):
         return None
     return next((cause for pattern, cause in _CAUSES if pattern.search(message)), None)
 
 
-class PassingFailures:
+class RetryableFailures:
     """Counts how often the present micro-batch has failed. ``say`` tells the operator of each failure in one line;
     ``pause`` waits for so many seconds.
     """
@@ -53,7 +53,7 @@ class PassingFailures:
 
     def wait_after(self, error: Exception) -> None:
         """Returns when the query should be started again. Raises PipelineError if it should not."""
-        cause = passing_cause(str(error))
+        cause = retryable_cause(str(error))
         if cause is None:
             raise PipelineError(f"watch: Spark: {failure_message(error)}") from None
         number = self._checkpoint.next_micro_batch()

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.storage import storage_path
-from pipeline.watch.passing_failures import PassingFailures, passing_cause
+from pipeline.watch.retryable_failures import RetryableFailures, retryable_cause
 from pipeline.watch.watch_checkpoint import WatchCheckpoint
 
 CRASHED = (
@@ -36,7 +36,7 @@ TOO_LATE = "[STREAM_FAILED] Query [id = 1] terminated with exception: Python wor
     ],
 )
 def test_only_the_loss_of_a_process_passes_by_itself(message: str, cause: str | None) -> None:
-    assert passing_cause(message) == cause
+    assert retryable_cause(message) == cause
 
 
 class Watched:
@@ -48,7 +48,7 @@ class Watched:
         self.said: list[str] = []
         self.pauses: list[float] = []
         checkpoint = WatchCheckpoint.below(storage_path(str(place)))
-        self.failures = PassingFailures(checkpoint, self.said.append, self.pauses.append)
+        self.failures = RetryableFailures(checkpoint, self.said.append, self.pauses.append)
 
     def done(self, number: int) -> None:
         (self.commits / str(number)).write_text("v1\n{}")
