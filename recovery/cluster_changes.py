@@ -12,12 +12,16 @@ from recovery.wording.quantity_text import counted, some_of
 
 class WatchedState(NamedTuple):
     """``up`` are the registered brokers that are not fenced. ``leaders`` is -1 for a partition without one.
-    ``registered`` is None where the release lists no fenced brokers.
+    ``registered`` is None where the release lists no fenced brokers. ``stale``: why all of it may be old, such as
+    that no controller leads; "" where nothing speaks for it. ``unseen``: there are, or may be, topics that this
+    caller does not see.
     """
 
     up: frozenset[int]
     leaders: Mapping[TopicPartition, int]
     registered: frozenset[int] | None = None
+    stale: str = ""
+    unseen: bool = False
 
 
 class ClusterChangeKind(StrEnum):

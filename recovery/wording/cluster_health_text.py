@@ -28,6 +28,9 @@ _CHECK_QUORUM = (
 )
 _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."
 
+AS_LAST_KNOWN = "leaders and ISRs are shown as the brokers last knew them"
+"""Of states that were read while no controller leads."""
+
 _QUORUM = {
     QuorumState.NO_LEADER: "NO LEADER",
     QuorumState.UNREACHABLE: "UNREACHABLE",

@@ -52,6 +52,9 @@ def check_cluster(run: Run) -> int:
     return Status.PARTLY if found else Status.DONE
 
 
+OF_SEEN = " of the topics that may be seen"
+
+
 class WaitGoal(NamedTuple):
     """What ends the wait: all these brokers unfenced, every partition with a leader; neither: nothing does."""
 
@@ -59,7 +62,8 @@ class WaitGoal(NamedTuple):
     online: bool
 
     def reached(self, reading: WatchedState) -> bool:
-        if not self.brokers and not self.online:
+        """Not by a reading that may be old: without a controller a dead broker is shown as up, and as a leader."""
+        if reading.stale or not (self.brokers or self.online):
             return False
         return self.brokers <= reading.up and not (self.online and -1 in reading.leaders.values())
 
@@ -72,7 +76,7 @@ class WaitGoal(NamedTuple):
             for broker in sorted(self.brokers)
         ]
         if self.online:
-            awaited.append("a leader for every partition")
+            awaited.append(f"a leader for every partition{OF_SEEN if reading.unseen else ''}")
         until = f"waiting for {' and '.join(awaited)}" if awaited else "Ctrl-C ends this"
         now = f"{counted(len(reading.up), 'broker')} up, {counted(offline, 'partition')} without a leader"
         return f"now: {now}; {until}"
@@ -105,7 +109,8 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
                 if disks.problem:
                     run.screen.say(f"which disks are to be read first is not known: {disks.problem}")
             if report.reading is not None and awaited.reached(report.reading):
-                run.screen.say("the wait is over: what was waited for is there")
+                of_seen = OF_SEEN if awaited.online and report.reading.unseen else ""
+                run.screen.say(f"the wait is over: what was waited for is there{of_seen}")
                 return Status.DONE
         return Status.PARTLY if awaited.brokers or awaited.online else Status.DONE
 

@@ -150,9 +150,9 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
             f" {verified.disks_problem}"
         )
     if run.json:
-        run.screen.out(verified_document(states, aftermath, disk_states))
+        run.screen.out(verified_document(verified))
     else:
-        run.screen.out(verified_lines(states, rows))
+        run.screen.out(verified_lines(verified, rows))
         run.screen.out(unread_disk_lines(disk_states, disk_states))
         loses = isinstance(plan, BarePlan) or any(not row.lossless for row in plan.rows)
         run.screen.out(aftermath_lines(aftermath, rows, loses=loses))
@@ -166,7 +166,9 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
 
 def _next_of_states(run: Run, verified: Verified, path: Path) -> None:
     states = verified.states
-    if any(state.order is Order.NOT_RESTORED for state in states):
+    if verified.stale:  # nothing that elects can succeed
+        run.next("quorum", "status")
+    elif any(state.order is Order.NOT_RESTORED for state in states):
         run.next("resume", "--plan", str(path))
     elif any(state.leading is Leading.OFFLINE for state in states):
         run.next("apply", str(path))

@@ -14,16 +14,19 @@ from console.operations.elections.plan_comparison import refuse_rows
 from console.operations.elections.plan_file_checks import partitions_of
 from console.operations.rescue.unread_disks import DiskStates, open_disks, read_states
 from console.rescue.rescued_branch import RescueContents
+from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.log_preservation import taken_out
 from recovery.plan.make import misplaced_leaders
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.verify import Order, RowState, depends_on_depth, verify
+from recovery.wording.cluster_health_text import AS_LAST_KNOWN, stale_reason
 
 
 class Verified(NamedTuple):
     """The partitions, their clients, and the disks that are to be read before their brokers start.
     ``disks_problem`` says why there may be other disks, "" where the journal could be read. ``awaited`` are brokers
-    that are down and get replicas again whose logs were kept, and need no reading any more.
+    that are down and get replicas again whose logs were kept, and need no reading any more. ``stale``: why the
+    states may be old, "" where nothing speaks for it.
     """
 
     states: tuple[RowState, ...]
@@ -31,11 +34,12 @@ class Verified(NamedTuple):
     disks: DiskStates
     disks_problem: str = ""
     awaited: tuple[int, ...] = ()
+    stale: str = ""
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing for any partition; clients do not count."""
-        return all(state.complete for state in self.states)
+        """Whether nothing is missing for any partition, as far as is known now; clients do not count."""
+        return not self.stale and all(state.complete for state in self.states)
 
     @property
     def in_short(self) -> str:
@@ -44,12 +48,14 @@ class Verified(NamedTuple):
             sum(state.complete for state in self.states),
         )
         text = f"{good:,} of {len(self.states):,} led as planned, {complete:,} fully replicated"
-        return "; ".join(filter(None, (text, self.aftermath.in_short)))
+        known = f"{self.stale}: {AS_LAST_KNOWN}" if self.stale else ""
+        return "; ".join(filter(None, (known, text, self.aftermath.in_short)))
 
     @property
     def well(self) -> bool:
         """Whether every partition is led as planned, and no client is known to need anything."""
-        return all(state.good for state in self.states) and not self.aftermath.in_short
+        good = all(state.good for state in self.states)
+        return good and not self.stale and not self.aftermath.in_short
 
 
 async def read_verified(
@@ -87,4 +93,5 @@ async def read_verified(
     up = {broker.id for broker in cluster.brokers if not broker.fenced}
     to_assign = (keeps[state.tp] for state in states if state.order is Order.TO_ASSIGN)
     awaited = {broker for keep in to_assign for broker in taken_out(keep)} - up
-    return Verified(states, aftermath, disk_states, disks.problem, tuple(sorted(awaited)))
+    stale = stale_reason(ClusterHealth(quorum_finding(await backend.quorum())))
+    return Verified(states, aftermath, disk_states, disks.problem, tuple(sorted(awaited)), stale)

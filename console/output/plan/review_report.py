@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
-from console.operations.consumers.election_aftermath import ElectionAftermath
 from console.operations.elections.plan_comparison import PreparedPlan
+from console.operations.elections.verify_plan import Verified
 from console.output.json_document import document
 from console.output.plan.apply_report import (
     aftermath_json,
@@ -27,9 +27,9 @@ from console.output.unread_disks_json import unread_disks_json
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
-from recovery.plan.verify import Leading, RowState
+from recovery.plan.verify import Leading
 from recovery.plan.write import digest, utc_text
-from recovery.unread_disks import UnreadDisk, UnreadDiskState
+from recovery.wording.cluster_health_text import AS_LAST_KNOWN
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import counted, offset, printable
 from recovery.wording.replica_text import disk_text
@@ -191,8 +191,11 @@ _LED = {
 """The worst first."""
 
 
-def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
-    """Counts, then the incomplete rows, the worst first."""
+def verified_lines(verified: Verified, limit: int) -> Iterator[str]:
+    """Whether the states may be old, counts, then the incomplete rows, the worst first."""
+    states = verified.states
+    if verified.stale:
+        yield f"{verified.stale[0].upper()}{verified.stale[1:]}: {AS_LAST_KNOWN}."
     leading = Counter(state.leading for state in states)
     yield f"{counted(len(states), 'partition')} of the plan: " + ", ".join(
         f"{leading[what]:,} {text}" for what, text in _LED.items() if leading[what]
@@ -200,7 +203,8 @@ def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
     yield from state_counts(states)
     missing = sorted((state for state in states if not state.complete), key=lambda state: state.good)
     if not missing:
-        yield "all of them have the planned leader, are at min ISR and fully replicated"
+        if not verified.stale:
+            yield "all of them have the planned leader, are at min ISR and fully replicated"
         return
     shown = missing[:limit] if limit else missing
     yield ""
@@ -209,12 +213,9 @@ def verified_lines(states: Sequence[RowState], limit: int) -> Iterator[str]:
         yield f"… and {len(missing) - len(shown):,} more (--rows 0, or --output json, shows all)"
 
 
-def verified_document(
-    states: Sequence[RowState],
-    aftermath: ElectionAftermath,
-    disks: Mapping[UnreadDisk, UnreadDiskState],
-) -> Iterator[str]:
+def verified_document(verified: Verified) -> Iterator[str]:
     """``ktriage.verify/2``."""
+    states = verified.states
     return document(
         "verify",
         {
@@ -226,7 +227,8 @@ def verified_document(
                 "complete": sum(1 for state in states if state.complete),
             },
             "partitions": [state_json(state) for state in states],
-            **aftermath_json(aftermath),
-            "unreadDisks": unread_disks_json(disks, disks),
+            "stale": verified.stale or None,
+            **aftermath_json(verified.aftermath),
+            "unreadDisks": unread_disks_json(verified.disks, verified.disks),
         },
     )

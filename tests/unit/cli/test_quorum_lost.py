@@ -35,6 +35,19 @@ def test_without_a_controller_nobody_is_called_up_or_gone(call: Caller, verb: st
     assert "which brokers are up, and who leads, is not known" in ended.err
 
 
+def test_a_plan_is_not_called_carried_out_by_states_of_before(call: Caller) -> None:
+    """Broker 3 is dead, and still in each ISR."""
+    rows = [{"topic": "payments", "partition": n, "designatedLeader": n + 1} for n in range(2)]
+    (call.home / "plan.json").write_text(json.dumps({"partitions": rows}))
+    ended = call("ktriage", "verify", *LOST, "plan.json")
+    assert ended.status == 1, ended
+    assert ended.out.startswith("No controller that leads can be reached: leaders and ISRs are shown as"), (
+        ended
+    )
+    assert "all of them have the planned leader" not in ended.out
+    assert "next: ktriage quorum status" in ended.err and "next: ktriage apply" not in ended.err, ended
+
+
 def test_status_says_what_no_controller_has_recorded(call: Caller) -> None:
     """The ISRs still have the dead broker, so nothing seems to lack a replica."""
     ended = call("ktriage", "status", *LOST)

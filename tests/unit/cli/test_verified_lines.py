@@ -6,8 +6,11 @@ import json
 
 import pytest
 
+from console.operations.consumers.election_aftermath import ElectionAftermath
+from console.operations.elections.verify_plan import Verified
 from console.output.plan.plan_table import state_counts
 from console.output.plan.review_report import verified_lines
+from recovery.model import Unknown, Why
 from recovery.plan.verify import Leading, Order, RowState
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import cluster_of, log
@@ -22,7 +25,9 @@ def row(
 
 def test_the_worst_is_counted_first() -> None:
     every = [row(n, leading) for n, leading in enumerate(Leading)]
-    first = next(verified_lines(every, 0))
+    unread = Unknown(Why.NOT_ANSWERED, "not asked for here")
+    verified = Verified(tuple(every), ElectionAftermath(unread, unread), {})
+    first = next(verified_lines(verified, 0))
     assert first == (
         "6 partitions of the plan: 1 led by another leader, 1 led by nobody, 1 not seen,"
         " 1 led by a replica that took over later and has the planned log, 1 led by a member of ISR or ELR,"

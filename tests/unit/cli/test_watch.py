@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from backends.base.answers import Partitions
 from backends.base.errors import BackendError
 from console.cli.recovery.cluster_watch import WaitGoal
 from console.errors import InputError
@@ -21,7 +22,8 @@ from console.notifications import Notifications
 from console.operations.history.cluster_watch import watch
 from console.output.screen import terminal_signal
 from recovery.cluster_changes import WatchedState, cluster_change_text, cluster_changes
-from recovery.model import Broker, PartitionState, TopicPartition
+from recovery.membership.quorum import Quorum
+from recovery.model import Broker, PartitionState, TopicPartition, Unknown, Why
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import cluster_of
 from tests.unit.cli.planned_orders import ANY
@@ -156,7 +158,11 @@ class _Cluster:
         assert self._now is not None
         leaders = self._now.leaders.items()
         states = [PartitionState(*tp, "", leader, 1, (1,), (1,), (), (), ()) for tp, leader in leaders]
-        return SimpleNamespace(states=states)
+        return Partitions(tuple(states))
+
+    async def quorum(self) -> Quorum | Unknown:
+        assert self._now is not None
+        return Unknown(Why.NOT_ANSWERED if self._now.stale else Why.NOT_OFFERED, "the quorum")
 
 
 async def _told(cluster: _Cluster, until: str) -> list[str]:
@@ -182,6 +188,27 @@ def test_a_cluster_that_is_lost_is_told_once_and_compared_with_what_was_seen_bef
         "the cluster can be asked again",
         "broker 3 is back (unfenced)",
     ]
+
+
+def test_without_a_controller_nothing_that_is_waited_for_is_there() -> None:
+    """A dead broker is still shown as up then, and as the leader of its partitions."""
+    old = sight(1, 2)._replace(stale="no controller that leads can be reached")
+    cluster = _Cluster(old, old, sight(1, 2))
+    assert asyncio.run(_told(cluster, "a controller leads again")) == [
+        f"{old.stale}: leaders and ISRs are shown as the brokers last knew them",
+        "a controller leads again",
+    ]
+    for awaited in (WaitGoal(frozenset({2}), online=False), WaitGoal(frozenset(), online=True)):
+        assert awaited.reached(sight(1, 2)) and not awaited.reached(old)
+
+
+def test_topics_that_may_not_be_seen_are_not_counted_as_online() -> None:
+    awaited = WaitGoal(frozenset(), online=True)
+    hidden = sight(1)._replace(unseen=True)
+    assert awaited.outlook(hidden).endswith(
+        "waiting for a leader for every partition of the topics that may be seen"
+    )
+    assert awaited.outlook(sight(1)).endswith("waiting for a leader for every partition")
 
 
 def test_the_wait_ends_when_what_was_waited_for_is_there(call: Caller) -> None:
