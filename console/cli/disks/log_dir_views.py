@@ -32,7 +32,7 @@ from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import PartitionState, TopicPartition
 from recovery.wording.advice_text import ACCEPT_LOSS
-from recovery.wording.cluster_health_text import hidden_topic_texts, stale_reason
+from recovery.wording.cluster_health_text import AS_LAST_KNOWN, hidden_topic_texts, stale_reason
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
@@ -66,7 +66,7 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
         return _waited(run, where, left)
     if stale:
         run.screen.say(
-            f"{stale}: leaders and ISRs are shown as the brokers last knew them. What an empty disk would lead once"
+            f"{stale}: {AS_LAST_KNOWN}. What an empty disk would lead once"
             " a controller leads again is not known: leave the disk where it is until then"
         )
         run.next("quorum", "status")
@@ -113,9 +113,10 @@ async def _wait(
         try:
             disks = await read_log_dirs(backend, again=True)
             left, back = waiting(disks.partitions.states, where, partitions), is_back(disks, where)
-            if not left or stop or clock() - began > PATIENCE:
+            stale = "" if left else await _stale(backend, disks)
+            if (not left and not stale) or stop or clock() - began > PATIENCE:
                 return disks
-            since = (since or clock()) if back and len(leaderless(left)) == len(left) else 0.0
+            since = (since or clock()) if left and back and len(leaderless(left)) == len(left) else 0.0
             if since and clock() - since > SECONDS:
                 return disks  # whose caller says of each what is to be done
             news = nobody.news(left, clock(), back=back)
@@ -133,6 +134,8 @@ async def _wait(
                 f"replicas back in the ISR{about}:", len(partitions) - len(left), len(partitions)
             )
             message = f"{len(partitions) - len(left):,} of {len(partitions):,} replicas are back in the ISR"
+            if stale:
+                message = f"{stale}: {AS_LAST_KNOWN}, and whether the replicas are back is not known"
         if message != shown:
             shown = message
             run.screen.say(message)
@@ -160,14 +163,18 @@ def place(option: str, text: str, *, whole: bool) -> LogDirPlace:
 def show(run: Run, rows: int) -> int:
     """All dirs; the failed ones with the replicas that were on them."""
 
-    async def job(backend: Backend, _stop: object) -> tuple[Disks, tuple[FailedDir, ...]]:
+    async def job(backend: Backend, _stop: object) -> tuple[Disks, tuple[FailedDir, ...], str]:
         disks = await read_log_dirs(backend)
-        return disks, await failures(backend, disks)
+        return disks, await failures(backend, disks), await _stale(backend, disks)
 
-    disks, failed = run.read(job)
+    disks, failed, stale = run.read(job)
     run.screen.out(dirs_document(disks, failed) if run.json else dirs_lines(disks, failed, rows))
     for broker, why in disks.unknown_dirs:
         run.screen.say(f"unknown: log dirs of broker {broker}: {why}")
+    if stale:
+        run.screen.say(f"{stale}: {AS_LAST_KNOWN}")
+        run.next("quorum", "status")
+        return Status.PARTLY
     gone = {lost.state.tp for lost in last_copies(failed)}
     offline = {lost.state.tp for dir_ in failed for lost in dir_.lost if lost.state.offline}
     if offline - gone:

@@ -83,6 +83,13 @@ def test_without_a_controller_what_an_empty_disk_would_lead_is_not_known(call: C
     assert "next: ktriage quorum status" in swapped.err and "next: ktriage plan" not in swapped.err, swapped
 
 
+def test_log_dirs_say_that_leaders_are_those_of_before(call: Caller) -> None:
+    ended = call("ktriage", "log-dirs", *LOST)
+    assert ended.status == 1
+    assert "leaders and ISRs are shown as the brokers last knew them" in ended.err, ended
+    assert "next: ktriage quorum status" in ended.err
+
+
 def test_the_hand_over_says_which_node_must_come_back_and_what_shows_it(call: Caller) -> None:
     told = " ".join(call("ktriage", "handover", *LOST).out.split())
     assert "Bring 102 back with the disk that it had." in told, told
