@@ -45,7 +45,8 @@ def watch(
 ) -> int:
     """Waits, and tells what changes: a broker that is back or gone, partitions that lose their leader or have
     one again. A terminal rings its bell and shows the change in its title. Without --broker-id and
-    --until-online it goes on until Ctrl-C. Nothing is changed.
+    --until-online it goes on until Ctrl-C. While no controller leads, nothing counts as back or online: brokers
+    show then what was so before. Nothing is changed.
 
     \b
     Examples:
