@@ -85,6 +85,10 @@ class Recovering(HostileBackend):
         leader = -1 if self.readings == 1 else 1
         return Partitions(tuple(state._replace(leader=leader) for state in self.states.values()))
 
+    async def quorum(self) -> Unknown:
+        """Where no controller is known to lead, ``watch`` would wait on."""
+        return Unknown(Why.NOT_OFFERED, self.text)
+
 
 @NAMES
 @OUTPUTS
