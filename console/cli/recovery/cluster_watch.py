@@ -109,8 +109,8 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
                 if disks.problem:
                     run.screen.say(f"which disks are to be read first is not known: {disks.problem}")
             if report.reading is not None and awaited.reached(report.reading):
-                of_seen = OF_SEEN if awaited.online and report.reading.unseen else ""
-                run.screen.say(f"the wait is over: what was waited for is there{of_seen}")
+                limits = OF_SEEN if awaited.online and report.reading.unseen else ""
+                run.screen.say(f"the wait is over: what was waited for is there{limits}")
                 return Status.DONE
         return Status.PARTLY if awaited.brokers or awaited.online else Status.DONE
 
