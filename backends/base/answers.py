@@ -73,9 +73,14 @@ class Partitions:
     not_compared: Unknown | None = None
 
     @property
+    def may_hide_topics(self) -> bool:
+        """Whether there are, or may be, topics that this caller does not see."""
+        return bool(self.hidden) or self.not_compared is not None
+
+    @property
     def topic_ids(self) -> frozenset[str] | None:
         """The ids of all topics of the cluster, of a list of all; None where there are, or may be, others."""
-        if self.hidden or self.not_compared is not None:
+        if self.may_hide_topics:
             return None
         return frozenset(state.topic_id for state in self.states)
 

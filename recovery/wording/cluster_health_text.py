@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
+from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState, cut_off, quorum_finding
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted, printable
 from recovery.wording.unread_disk_text import unread_in_short
@@ -28,7 +30,7 @@ _CHECK_QUORUM = (
 )
 _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."
 
-AS_LAST_KNOWN = "leaders and ISRs are shown as the brokers last knew them"
+STATES_LAST_KNOWN = "leaders and ISRs are shown as the brokers last knew them"
 """Of states that were read while no controller leads."""
 
 _QUORUM = {
@@ -78,6 +80,13 @@ def stale_reason(health: ClusterHealth) -> str:
     if health.cut_off is not None:
         return f"broker {health.cut_off} is cut off from the controllers"
     return _STALE.get(health.quorum.state, "")
+
+
+def stale_by_quorum(quorum: Quorum | QuorumWithoutLeader | Unknown | None, asked: int = -1) -> str:
+    """The same by the quorum alone, and by whether ``asked``, the broker that described the partitions, is cut off
+    (-1: not known).
+    """
+    return stale_reason(ClusterHealth(quorum_finding(quorum), cut_off=cut_off(quorum, asked)))
 
 
 def stale_advice(health: ClusterHealth, where: str) -> str:

@@ -208,7 +208,7 @@ class _MemoryNode:
         if self.process is None:
             raise ConnectionRefusedError("connection refused")
         while not self._cluster.reached(self._node):  # noqa: ASYNC110  # as TCP does, it tries again
-            await asyncio.sleep(1)  # as TCP does: it tries again
+            await asyncio.sleep(1)
         reader = asyncio.StreamReader(loop=loop)
         protocol = _Noting(reader, loop, lambda frame: self._cluster.note(self._node, frame))
         end = MemoryTransport(loop, protocol, "operator")

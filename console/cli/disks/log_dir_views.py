@@ -24,7 +24,6 @@ from console.output.survey.log_dirs_report import (
 )
 from console.paths import unused
 from console.signals import StopRequest
-from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.disks.disk_swap import DiskSwap, SwapStepKind, leaderless, waiting
 from recovery.disks.failed_dirs import FailedDir, last_copies
 from recovery.disks.failure_preview import FailurePreview, if_places_fail
@@ -32,7 +31,7 @@ from recovery.disks.values import WHOLE_BROKER, DiskError, LogDirPlace
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.model import PartitionState, TopicPartition
 from recovery.wording.advice_text import ACCEPT_LOSS
-from recovery.wording.cluster_health_text import AS_LAST_KNOWN, hidden_topic_texts, stale_reason
+from recovery.wording.cluster_health_text import STATES_LAST_KNOWN, hidden_topic_texts, stale_by_quorum
 
 POLL = 0.5
 PATIENCE = 24 * 3600.0
@@ -66,7 +65,7 @@ def course(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:
         return _waited(run, where, left)
     if stale:
         run.screen.say(
-            f"{stale}: {AS_LAST_KNOWN}. What an empty disk would lead once"
+            f"{stale}: {STATES_LAST_KNOWN}. What an empty disk would lead once"
             " a controller leads again is not known: leave the disk where it is until then"
         )
         run.next("quorum", "status")
@@ -135,7 +134,7 @@ async def _wait(
             )
             message = f"{len(partitions) - len(left):,} of {len(partitions):,} replicas are back in the ISR"
             if stale:
-                message = f"{stale}: {AS_LAST_KNOWN}, and whether the replicas are back is not known"
+                message = f"{stale}: {STATES_LAST_KNOWN}, and whether the replicas are back is not known"
         if message != shown:
             shown = message
             run.screen.say(message)
@@ -172,7 +171,7 @@ def show(run: Run, rows: int) -> int:
     for broker, why in disks.unknown_dirs:
         run.screen.say(f"unknown: log dirs of broker {broker}: {why}")
     if stale:
-        run.screen.say(f"{stale}: {AS_LAST_KNOWN}")
+        run.screen.say(f"{stale}: {STATES_LAST_KNOWN}")
         run.next("quorum", "status")
         return Status.PARTLY
     gone = {lost.state.tp for lost in last_copies(failed)}
@@ -214,7 +213,7 @@ def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:
 async def _stale(backend: Backend, disks: Disks) -> str:
     """Why leaders and ISRs are known from before only, "" if they are not known to be old."""
     quorum = await quorum_or_lost(backend, disks.cluster.cluster_id)
-    return stale_reason(ClusterHealth(quorum_finding(quorum.answer)))
+    return stale_by_quorum(quorum.answer)
 
 
 def swap_disk(run: Run, where: LogDirPlace, rows: int, *, wait: bool) -> int:

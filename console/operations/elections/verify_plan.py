@@ -14,12 +14,11 @@ from console.operations.elections.plan_comparison import refuse_rows
 from console.operations.elections.plan_file_checks import partitions_of
 from console.operations.rescue.unread_disks import DiskStates, open_disks, read_states
 from console.rescue.rescued_branch import RescueContents
-from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.log_preservation import taken_out
 from recovery.plan.make import misplaced_leaders
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.verify import Order, RowState, depends_on_depth, verify
-from recovery.wording.cluster_health_text import AS_LAST_KNOWN, stale_reason
+from recovery.wording.cluster_health_text import STATES_LAST_KNOWN, stale_by_quorum
 
 
 class Verified(NamedTuple):
@@ -48,7 +47,7 @@ class Verified(NamedTuple):
             sum(state.complete for state in self.states),
         )
         text = f"{good:,} of {len(self.states):,} led as planned, {complete:,} fully replicated"
-        known = f"{self.stale}: {AS_LAST_KNOWN}" if self.stale else ""
+        known = f"{self.stale}: {STATES_LAST_KNOWN}" if self.stale else ""
         return "; ".join(filter(None, (known, text, self.aftermath.in_short)))
 
     @property
@@ -93,5 +92,5 @@ async def read_verified(
     up = {broker.id for broker in cluster.brokers if not broker.fenced}
     to_assign = (keeps[state.tp] for state in states if state.order is Order.TO_ASSIGN)
     awaited = {broker for keep in to_assign for broker in taken_out(keep)} - up
-    stale = stale_reason(ClusterHealth(quorum_finding(await backend.quorum())))
+    stale = stale_by_quorum(await backend.quorum())
     return Verified(states, aftermath, disk_states, disks.problem, tuple(sorted(awaited)), stale)

@@ -15,8 +15,7 @@ from recovery.cluster_changes import (
     cluster_changes,
     watched_state,
 )
-from recovery.cluster_health import ClusterHealth, cut_off, quorum_finding
-from recovery.wording.cluster_health_text import AS_LAST_KNOWN, stale_reason
+from recovery.wording.cluster_health_text import STATES_LAST_KNOWN, stale_by_quorum
 
 READ_SECONDS = 60.0
 """A reading that takes longer than this many seconds is cancelled, and the next one begins."""
@@ -53,7 +52,7 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
                 problem = ""
                 yield WatchReport("the cluster can be asked again")
             if after.stale and (before is None or not before.stale):
-                yield WatchReport(f"{after.stale}: {AS_LAST_KNOWN}")
+                yield WatchReport(f"{after.stale}: {STATES_LAST_KNOWN}")
             if before is not None and before.stale and not after.stale:
                 yield WatchReport("a controller leads again")
             if before is not None:
@@ -67,9 +66,8 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
 async def _read(backend: Backend) -> WatchedState:
     cluster = await backend.cluster()
     found, quorum = await backend.partitions(), await backend.quorum()
-    health = ClusterHealth(quorum_finding(quorum), cut_off=cut_off(quorum, found.asked))
-    unseen = bool(found.hidden) or found.not_compared is not None
-    return watched_state(cluster.brokers, found.states)._replace(stale=stale_reason(health), unseen=unseen)
+    stale = stale_by_quorum(quorum, found.asked)
+    return watched_state(cluster.brokers, found.states)._replace(stale=stale, unseen=found.may_hide_topics)
 
 
 async def _rest(seconds: float, stop: Stop) -> None:

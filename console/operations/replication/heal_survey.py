@@ -99,7 +99,7 @@ async def read_and_plan(backend: Backend, selection: HealSelection) -> HealPropo
         {move.tp: by_name[move.tp] for move in plan.moves},
         next((topic for topic in CRUISE_CONTROL if topic in topics), ""),
         _unheard_of(cluster, found.states, gone),
-        not found.hidden and found.not_compared is None,
+        not found.may_hide_topics,
     )
 
 

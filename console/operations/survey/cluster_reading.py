@@ -174,7 +174,7 @@ def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> Cluste
         under_min_isr=under_min_isr,
         self_electing=self_electing(offline, reading.configs),
         unreachable_leaders=len(found.unreachable_leaders),
-        unseen=bool(found.hidden) or found.not_compared is not None,
+        unseen=found.may_hide_topics,
         cut_off=cut_off(quorum, found.asked),
         disks_to_read=tuple(sorted({*reading.unread.brokers, *by_broker(before_start(reading.disks))})),
         dirs_not_listed=reading.dirs_not_listed,

@@ -389,7 +389,7 @@ def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
     now = incident.sources.now
     virtual = incident.sources.virtual
     heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
-    unseen = now is not None and (now.partitions.hidden or now.partitions.not_compared is not None)
+    unseen = now is not None and now.partitions.may_hide_topics
     if now is None or unseen or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
         return
     assigned = {broker for state in now.partitions.states for broker in state.replicas}

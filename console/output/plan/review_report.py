@@ -29,7 +29,7 @@ from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.verify import Leading
 from recovery.plan.write import digest, utc_text
-from recovery.wording.cluster_health_text import AS_LAST_KNOWN
+from recovery.wording.cluster_health_text import STATES_LAST_KNOWN
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import counted, offset, printable
 from recovery.wording.replica_text import disk_text
@@ -195,7 +195,7 @@ def verified_lines(verified: Verified, limit: int) -> Iterator[str]:
     """Whether the states may be old, counts, then the incomplete rows, the worst first."""
     states = verified.states
     if verified.stale:
-        yield f"{verified.stale[0].upper()}{verified.stale[1:]}: {AS_LAST_KNOWN}."
+        yield f"{verified.stale[0].upper()}{verified.stale[1:]}: {STATES_LAST_KNOWN}."
     leading = Counter(state.leading for state in states)
     yield f"{counted(len(states), 'partition')} of the plan: " + ", ".join(
         f"{leading[what]:,} {text}" for what, text in _LED.items() if leading[what]

@@ -27,7 +27,7 @@ from recovery.membership.quorum import Quorum
 from recovery.model import Survey, TopicPartition, Unknown
 from recovery.old_leaders import old_leaders
 from recovery.plan.importance import NO_TIERS, Importance
-from recovery.survey_columns import SurveyTotals, missing_in_sync, totals
+from recovery.survey_columns import SurveyTotals, missing_in_sync
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts, leader_unknown_text
 from recovery.wording.loss_text import short_loss
 from recovery.wording.proof_text import explained_lines, partition_proofs, proofs_json
@@ -186,7 +186,7 @@ def count_lines(picture: ClusterReading) -> Iterator[str]:
     yield f"cluster {cluster.cluster_id}: {brokers}"
     if picture.quorum is not None:
         yield _quorum_line(picture.quorum)
-    counts = totals(picture.surveys)
+    counts = picture.totals
     what = counted(counts.partitions, _NOUNS[picture.selection.which])
     if picture.selection.named:
         what += f" of {printable(picture.selection.text)}"
@@ -249,7 +249,7 @@ def survey_counts(picture: ClusterReading) -> dict[str, int | None]:
     """The counts of a picture, by their names in JSON. A min ISR that is not known counts as 1. ``hiddenTopics``
     None: it is not known whether there are any.
     """
-    found = totals(picture.surveys)
+    found = picture.totals
     return {
         "partitions": found.partitions,
         "offline": found.offline,
