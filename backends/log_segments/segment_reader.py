@@ -282,6 +282,14 @@ class SegmentReader:
         return self._window[start : start + count]
 
 
+def is_torn(source: SegmentSource, defect: SegmentDefect) -> bool:
+    """Whether this is what a process that was killed, or a host that lost power, leaves of the last batch."""
+    if defect.kind is DefectKind.WRONG_CHECKSUM:
+        last = parse_header(source.read(defect.position, HEADER_SIZE))
+        return defect.position + last.size == source.size
+    return defect.kind in (DefectKind.CUT_SHORT, DefectKind.ZEROS)
+
+
 def _is_old_format(header: BatchHeader) -> bool:
     """Offset and length stand at the same place in a message of magic 0 or 1, which has 14 bytes or more."""
     return header.magic in OLD_MAGICS and header.base_offset >= 0 and header.length >= 14

@@ -9,23 +9,12 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from backends.log_segments.batch_header import CHECKED_FROM
 from backends.log_segments.checksum import crc32c
-from recovery.metadata_log.field_writer import FieldWriter
-from recovery.metadata_log.message_schema import INT16, INT32, MessageSchema, SchemaField, array
+from recovery.membership.voters import VoterSet
+from recovery.metadata_log.control_records import encode_leader_change, encode_voters
 
 _BASE_OFFSET, _LEADER_EPOCH, _CRC, _ATTRIBUTES = Struct(">q"), Struct(">i"), Struct(">I"), Struct(">h")
 _LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT = 12, 17, 21
 _CONTROL = 0x20
-_CONTROL_KEY = Struct(">hh")
-_LEADER_CHANGE = 2
-"""The type of a LeaderChangeMessage among control records."""
-
-_VOTERS = array(MessageSchema(SchemaField("id", INT32)).type)
-_LEADER_CHANGE_MESSAGE = MessageSchema(
-    SchemaField("version", INT16, default=0),
-    SchemaField("leader", INT32),
-    SchemaField("voters", _VOTERS),
-    SchemaField("granting_voters", _VOTERS, default=()),
-)
 
 
 def data_batch(base_offset: int, epoch: int, time_ms: int, values: Sequence[bytes]) -> bytes:
@@ -35,11 +24,12 @@ def data_batch(base_offset: int, epoch: int, time_ms: int, values: Sequence[byte
 
 def leader_change_batch(offset: int, epoch: int, time_ms: int, leader: int, voters: Sequence[int]) -> bytes:
     """The control record with which the leader of ``epoch`` begins (KIP-595)."""
-    writer = FieldWriter()
-    members = [{"id": voter} for voter in voters]
-    _LEADER_CHANGE_MESSAGE.write(writer, 0, {"leader": leader, "voters": members})
-    record = (_CONTROL_KEY.pack(0, _LEADER_CHANGE), writer.data())
-    return _batch(offset, epoch, time_ms, [record], attributes=_CONTROL)
+    return _batch(offset, epoch, time_ms, [encode_leader_change(leader, tuple(voters))], attributes=_CONTROL)
+
+
+def voters_batch(offset: int, epoch: int, time_ms: int, sets: Sequence[VoterSet]) -> bytes:
+    """One batch of control records: the voter sets in force from offset ``offset`` on, one after the other."""
+    return _batch(offset, epoch, time_ms, [encode_voters(voters) for voters in sets], attributes=_CONTROL)
 
 
 def _batch(

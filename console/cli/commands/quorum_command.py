@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from console.cli.base.run import Run
-from console.cli.commands.options import Reason, Yes, connected, stated
+from console.cli.base.run import Output, Run
+from console.cli.commands.options import OutputFormat, Reason, Yes, connected, stated
 from console.cli.commands.verbs import Verb
 from recovery.membership.replacement import ReplacementKind
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 HELP = """\
 Shows, checks and changes the metadata quorum and its voters (KIP-853). Every verb takes
---bootstrap-server or --bootstrap-controller, because the brokers may be down.
+--bootstrap-server or --bootstrap-controller, because the brokers may be down; evidence reads directories
+instead.
 
 A change is sent only after a preflight: the checks that the leader itself makes, a connection to every
 endpoint, and a majority of the new voters alive and caught up. A change after which the voters could not
@@ -33,6 +34,7 @@ Examples:
   ktriage quorum replace 102 --why disk --bootstrap-server kafka-1:9092
   ktriage quorum replace --why grow --with 103 --with 104 --bootstrap-server kafka-1:9092
   ktriage quorum replace --plan replace-102.json --bootstrap-server kafka-1:9092
+  ktriage quorum evidence /var/lib/kafka/metadata /mnt/broker-1/data
 """
 
 NodeArgument = Annotated[
@@ -259,6 +261,38 @@ def replace(
     )
 
 
+def evidence(
+    ctx: typer.Context,
+    *,
+    dirs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR",
+            help="A directory __cluster_metadata-0 of a controller or a broker, the log dir that contains it, or a"
+            " copy of either.",
+            show_default=False,
+        ),
+    ],
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Compares the copies of the metadata log that are left when a majority of the controllers is gone for
+    good: every controller has one, and every broker. Whose it is, its voters, where it ends, the last leader
+    that its node knew, whether its node runs; then what the best copy lacks of the others, change by change,
+    and what was committed for certain.
+
+    The copies are compared by what their batches hold. The best one is that with the newest epoch, then the
+    highest end. Files are opened for reading only.
+
+    \b
+    Examples:
+      ktriage quorum evidence /var/lib/kafka/metadata /mnt/broker-1/data /mnt/broker-2/data
+      ktriage quorum evidence --output json /mnt/broker-1/data /mnt/broker-2/data
+    """
+    from console.cli.quorum.lost_quorum import show_evidence  # noqa: PLC0415  # not for --help
+
+    return show_evidence(ctx.obj, dirs, json=output == Output.JSON)
+
+
 def _quorum(function: Callable[..., int]) -> Callable[..., int]:
     return connected(function, controllers=True)
 
@@ -271,4 +305,5 @@ VERBS = (
     Verb("remove", "Remove a voter.", _quorum(remove)),
     Verb("update-endpoint", "Wait until a voter has registered its new endpoint.", _quorum(update_endpoint)),
     Verb("replace", "Replace a controller step by step.", _quorum(replace)),
+    Verb("evidence", "Lost for good: compare the copies of the metadata log that are left.", evidence),
 )

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from backends.base.metadata_log_reader import LogBytes, LogSnapshot
 from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
-from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, parse_header
-from backends.log_segments.segment_reader import DefectKind, SegmentDefect, SegmentReader
+from backends.log_segments.batch_header import BatchHeader
+from backends.log_segments.segment_reader import SegmentReader, is_torn
 from backends.log_segments.segment_source import SegmentBytes, SegmentError, SegmentFile, reason_of
 from backends.metadata_log.batches import missing_offsets
 from backends.metadata_log.directory import DIRECTORY, FIRST_DATA_OFFSET, MetadataDirError, log_files
@@ -220,7 +220,7 @@ class MetadataLogFiles:
                     problem = missing_offsets(expected, header.base_offset)
                     raise InputError(f"{path}: {problem}; give a new directory")
                 expected, epoch, last = header.next_offset, header.leader_epoch, header
-            if reader.defect is not None and not _is_torn(source, reader.defect):
+            if reader.defect is not None and not is_torn(source, reader.defect):
                 raise InputError(f"{path}: {reader.defect.text}; give a new directory")
             size, whole = source.size, reader.end_position
         if expected <= self.next_offset and whole:
@@ -294,11 +294,3 @@ class MetadataLogFiles:
 
     def _unwritable(self, error: OSError) -> NotDone:
         return NotDone(f"{self.path}: cannot be written: {reason_of(error)}")
-
-
-def _is_torn(source: SegmentFile, defect: SegmentDefect) -> bool:
-    """Whether this is what a process that was killed, or a host that lost power, leaves of the last batch."""
-    if defect.kind is DefectKind.WRONG_CHECKSUM:
-        last = parse_header(source.read(defect.position, HEADER_SIZE))
-        return defect.position + last.size == source.size
-    return defect.kind in (DefectKind.CUT_SHORT, DefectKind.ZEROS)

@@ -1,0 +1,78 @@
+"""Records of the metadata log that change no partition, topic, broker, configuration or feature, in words: ACLs
+are decoded; of quotas, SCRAM users, tokens and producer ids only the kind of change is told, so that no
+credential is read.
+"""
+
+from __future__ import annotations
+
+from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
+from recovery.metadata_log.message_schema import INT8, STRING, UUID, MessageSchema, SchemaField
+from recovery.metadata_log.record_codec import FRAME_VERSION
+from recovery.metadata_log.records import RecordType
+
+_ACL = MessageSchema(
+    SchemaField("id", UUID),
+    SchemaField("resource_type", INT8),
+    SchemaField("resource", STRING),
+    SchemaField("pattern", INT8),
+    SchemaField("principal", STRING),
+    SchemaField("host", STRING),
+    SchemaField("operation", INT8),
+    SchemaField("permission", INT8),
+)
+"""AccessControlEntryRecord, version 0."""
+_RESOURCES = ("unknown", "any", "topic", "group", "cluster", "transactional id", "delegation token", "user")
+_OPERATIONS = (
+    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
+    *(
+        "DESCRIBE_CONFIGS",
+        "ALTER_CONFIGS",
+        "IDEMPOTENT_WRITE",
+        "CREATE_TOKENS",
+        "DESCRIBE_TOKENS",
+        "TWO_PHASE_COMMIT",
+    ),
+)
+_PERMISSIONS = ("unknown", "any", "denied", "allowed")
+_PREFIXED = 4
+_PLAIN = {
+    RecordType.DELEGATION_TOKEN: "a delegation token was created or renewed",
+    RecordType.REMOVE_DELEGATION_TOKEN: "a delegation token was removed",
+    RecordType.USER_SCRAM_CREDENTIAL: "the SCRAM credential of a user was set",
+    RecordType.REMOVE_USER_SCRAM_CREDENTIAL: "the SCRAM credential of a user was removed",
+    RecordType.CLIENT_QUOTA: "a client quota was changed",
+    RecordType.PRODUCER_IDS: "a block of producer ids was given out (without it, they are given out twice)",
+}
+
+
+def access_change_text(value: bytes) -> str | None:
+    """What the record changed; None for one that :mod:`timeline` tells, or that changes nothing. Raises
+    MalformedRecordError.
+    """
+    reader = FieldReader(value)
+    if reader.varint() != FRAME_VERSION:
+        raise MalformedRecordError("no record of the metadata log")
+    kind, version = reader.varint(), reader.varint()
+    if kind == RecordType.ACCESS_CONTROL_ENTRY and version == 0:
+        return _acl_text(_ACL.read(reader, version))
+    if kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY:
+        return f"ACL {reader.uuid()} removed"
+    if kind in _PLAIN:
+        return _PLAIN[RecordType(kind)]
+    if kind not in set(RecordType) or kind == RecordType.ACCESS_CONTROL_ENTRY:
+        return f"a record of type {kind}, version {version}, which this version of ktriage does not know"
+    return None
+
+
+def _acl_text(entry: dict[str, object]) -> str:
+    resource = f"{_name(_RESOURCES, entry['resource_type'])} {entry['resource']}"
+    if entry["pattern"] == _PREFIXED:
+        resource += "*"
+    return (
+        f"ACL {entry['id']}: {entry['principal']} from host {entry['host']} is"
+        f" {_name(_PERMISSIONS, entry['permission'])} {_name(_OPERATIONS, entry['operation'])} on {resource}"
+    )
+
+
+def _name(names: tuple[str, ...], number: object) -> str:
+    return names[number] if isinstance(number, int) and 0 <= number < len(names) else f"number {number}"

@@ -1,0 +1,269 @@
+"""``quorum evidence`` on what real Kafka 4.3.1 left: three controllers and two brokers, killed at once. 102
+led, and had one record that the other controllers had not fetched; broker 2 had been dead before topic late was
+made.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
+from backends.metadata_log.quorum_copy import read_quorum_copy
+from recovery.membership.lost_quorum import (
+    CopyRelation,
+    QuorumCopy,
+    RunningNode,
+    committed_to,
+    compared,
+    voter_path,
+)
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet, majorities_overlap
+from recovery.metadata_log.record_codec import encode
+from recovery.metadata_log.records import ConfigRecord, TopicRecord
+from tests.command_server import Ended
+from tests.unit.cli.command_process import invoke
+
+LOGS = Path(__file__).parent / "lost_quorum"
+SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAA7w"
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Path:
+    """The directories, to be changed."""
+    shutil.copytree(LOGS, tmp_path / "disks")
+    return tmp_path / "disks"
+
+
+def evidence(home: Path, *dirs: Path) -> tuple[int, dict[str, Any]]:
+    ended = shown(home, *dirs, "--output", "json")
+    assert ended.out, ended.err
+    return ended.status, json.loads(ended.out)
+
+
+def shown(home: Path, *words: Path | str) -> Ended:
+    ended = invoke(home, "ktriage", "quorum", "evidence", *map(str, words))
+    assert "Traceback" not in ended.err and "internal error" not in ended.err, ended.err
+    return ended
+
+
+def append(disk: Path, *batches: bytes) -> None:
+    with (disk / SEGMENT).open("ab") as log:
+        log.writelines(batches)
+
+
+def topic_batch(offset: int, epoch: int, name: str = "kept-nowhere-else") -> bytes:
+    return data_batch(offset, epoch, 1_800_000_000_000, [encode(TopicRecord(name, TOPIC_ID))])
+
+
+def test_every_directory_tells_whose_it_is_who_votes_and_where_it_ends(tmp_path: Path) -> None:
+    dirs = [LOGS / f"node-{node}" for node in (100, 101, 102, 1, 2)]
+    status, told = evidence(tmp_path, *dirs)
+    assert status == 0
+    rows = {row["node"]: row for row in told["copies"]}
+    assert [row["node"] for row in told["copies"]] == [102, 1, 100, 101, 2]
+    assert {node: (row["role"], row["epoch"], row["logEndOffset"]) for node, row in rows.items()} == {
+        102: ("voter", 1, 52),
+        1: ("observer", 1, 52),
+        100: ("voter", 1, 51),
+        101: ("voter", 1, 51),
+        2: ("observer", 1, 33),
+    }
+    assert [voter["id"] for voter in told["voters"]] == [100, 101, 102]
+    assert told["voters"][0]["directoryId"] == rows[100]["directoryId"]
+    assert {row["kraftVersion"] for row in told["copies"]} == {1}
+    assert rows[100]["leader"] == {"id": 102, "epoch": 1, "voted": 102}
+    assert {row["compared"] for row in told["copies"]} == {"the same", "same prefix"}
+    # 100 and 101 are a majority of the voters, and end there.
+    assert told["committedTo"] == 51
+    assert (told["lacks"], told["uncertain"], told["unread"]) == ([], [], [])
+
+
+def test_what_another_copy_has_beyond_the_best_is_told_with_its_time(tmp_path: Path, disks: Path) -> None:
+    """101 became leader in epoch 2 without the record that 102 alone had, and without topic kept-nowhere-else."""
+    append(disks / "node-102", topic_batch(52, 1))
+    append(disks / "node-101", leader_change_batch(51, 2, 1_800_000_000_000, 101, (100, 101, 102)))
+    status, told = evidence(tmp_path, disks / "node-101", disks / "node-102")
+    assert status == 0
+    assert told["best"] == str(disks / "node-101" / "__cluster_metadata-0")
+    assert [row["compared"] for row in told["copies"]] == ["the same", "diverges"]
+    assert told["copies"][1]["agreesTo"] == 51
+    assert [(change["offset"], change["text"], change["timeMs"]) for change in told["lacks"]] == [
+        (52, "topic kept-nowhere-else created", 1_800_000_000_000)
+    ]
+    text = shown(tmp_path, disks / "node-101", disks / "node-102").out
+    assert "it LACKS offsets 51 to 52 of node 102" in text
+    assert "topic kept-nowhere-else created" in text
+
+
+def test_changes_that_may_not_be_committed_are_told_apart(tmp_path: Path, disks: Path) -> None:
+    append(disks / "node-102", topic_batch(52, 1))
+    _, told = evidence(tmp_path, *(disks / f"node-{node}" for node in (100, 101, 102)))
+    assert told["committedTo"] == 51
+    assert [change["text"] for change in told["uncertain"]] == ["topic kept-nowhere-else created"]
+
+
+def test_an_old_disk_and_its_copy_are_not_two_voters(tmp_path: Path, disks: Path) -> None:
+    shutil.copytree(disks / "node-100", disks / "copy-of-100")
+    _, told = evidence(tmp_path, disks / "node-100", disks / "copy-of-100")
+    assert told["committedTo"] == 0
+
+
+def test_controllers_that_were_each_formatted_standalone_share_nothing(tmp_path: Path, disks: Path) -> None:
+    """One cluster id, and no batch in common: offsets and epochs alone would say "the same"."""
+    alone = disks / "node-101"
+    log = bytearray((alone / SEGMENT).read_bytes())
+    (alone / SEGMENT).unlink()
+    voters = VoterSet((Voter(ReplicaKey(101, "Y91TSWtkny1q_FzCl8wGpw")),))
+    (alone / SEGMENT).write_bytes(
+        leader_change_batch(0, 1, 5, 101, (101,))
+        + voters_batch(1, 1, 5, [voters])
+        + b"".join(topic_batch(offset, 1, f"topic-{offset}") for offset in range(2, 51))
+    )
+    assert len(log) == 4409
+    _, told = evidence(tmp_path, disks / "node-100", alone)
+    assert [row["compared"] for row in told["copies"]] == ["the same", "nothing shared"]
+    assert told["committedTo"] == 0
+    assert "another cluster with the same id" in shown(tmp_path, disks / "node-100", alone).out
+
+
+def test_another_cluster_is_not_compared(tmp_path: Path, disks: Path) -> None:
+    meta = disks / "node-2" / "meta.properties"
+    meta.write_text(meta.read_text().replace("cluster.id=", "cluster.id=x"))
+    _, told = evidence(tmp_path, disks / "node-100", disks / "node-2")
+    assert told["copies"][1]["compared"] == "another cluster"
+
+
+@pytest.mark.parametrize(("cut", "torn"), [(7, True), (0, None)])
+def test_a_torn_end_is_no_part_of_the_log(disks: Path, cut: int, torn: bool | None) -> None:
+    path = disks / "node-102" / SEGMENT
+    path.write_bytes(path.read_bytes()[: -cut or None])
+    copy = read_quorum_copy(disks / "node-102")
+    assert copy.end == (51 if torn else 52)
+    assert (copy.defect.torn if copy.defect else None) is torn
+
+
+def test_a_log_that_is_broken_before_its_end_says_so(tmp_path: Path, disks: Path) -> None:
+    path = disks / "node-102" / SEGMENT
+    data = bytearray(path.read_bytes())
+    data[2000] ^= 1
+    path.write_bytes(bytes(data))
+    copy = read_quorum_copy(disks / "node-102")
+    assert copy.defect is not None and not copy.defect.torn
+    assert "BROKEN BEFORE ITS END" in shown(tmp_path, disks / "node-102").out
+
+
+def test_the_voter_set_of_a_later_snapshot_counts(disks: Path) -> None:
+    """The log goes on behind the snapshot, and the segment that held the record is gone."""
+    directory = disks / "node-100" / "__cluster_metadata-0"
+    bootstrap = directory / "00000000000000000000-0000000000.checkpoint"
+    bootstrap.rename(directory / "00000000000000000051-0000000001.checkpoint")
+    (directory / "00000000000000000000.log").unlink()
+    (directory / "00000000000000000051.log").write_bytes(topic_batch(51, 1))
+    copy = read_quorum_copy(disks / "node-100")
+    assert (copy.snapshot, copy.start, copy.end, copy.voters_offset) == ((51, 1), 51, 52, 50)
+    assert [voter.key.id for voter in copy.voters.voters] == [100, 101, 102]
+
+
+def test_what_is_no_metadata_log_is_named_and_the_rest_is_shown(tmp_path: Path, disks: Path) -> None:
+    (disks / "empty").mkdir()
+    (disks / "a-file").write_text("no directory")
+    (disks / "a-link").symlink_to(disks / "not-there")
+    foreign = disks / "foreign" / "__cluster_metadata-0"
+    foreign.mkdir(parents=True)
+    (foreign / "00000000000000000000.log").write_bytes(b"a text of somebody else" * 10)
+    (disks / "node-101" / "__cluster_metadata-0" / "quorum-state").write_text("{")
+    others = [disks / name for name in ("empty", "a-file", "a-link", "node-101")]
+    status, told = evidence(tmp_path, disks / "node-100", *others, disks / "foreign")
+    assert status == 1
+    assert [row["path"] for row in told["unread"]] == [str(other) for other in others]
+    assert {row["node"] for row in told["copies"]} == {100, -1}
+    assert shown(tmp_path, disks / "empty").status == 2
+
+
+def test_a_node_that_holds_its_lock_runs(disks: Path) -> None:
+    import subprocess
+    import sys
+
+    (disks / "node-100" / ".lock").touch()
+    assert read_quorum_copy(disks / "node-100").running is RunningNode.STOPPED
+    lock = "import fcntl,sys; f=open(sys.argv[1],'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", lock, str(disks / "node-100" / ".lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as kafka:
+        assert kafka.stdout is not None and kafka.stdin is not None
+        kafka.stdout.readline()
+        assert read_quorum_copy(disks / "node-100").running is RunningNode.RUNS
+        kafka.stdin.close()
+
+
+def _voters(*keys: str) -> VoterSet:
+    return VoterSet(tuple(Voter(ReplicaKey(int(key[:3]), key)) for key in keys))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("100a", "101a", "102a"), ("100a",)),
+        (("100a", "101a", "102a"), ("100b",)),
+        (("100a", "101a", "102a", "103a", "104a"), ("105a",)),
+        (("100a",), ("101a",)),
+        (("100a",), ("100a",)),
+        (("100a", "101a", "102a"), ("100a", "103a")),
+    ],
+)
+def test_each_voter_set_shares_a_majority_with_the_one_before(
+    old: tuple[str, ...], new: tuple[str, ...]
+) -> None:
+    """Kafka 3.9 ends where it reads two sets that differ by more than one voter (VoterSetHistory.addAt)."""
+    steps = voter_path(_voters(*old), _voters(*new))
+    assert steps[-1] == _voters(*new)
+    for before, after in zip((_voters(*old), *steps), steps, strict=False):
+        assert after.voters
+        assert majorities_overlap(before, after)
+        assert len(set(before.keys) ^ set(after.keys)) <= 1
+
+
+def test_a_snapshot_is_committed_and_a_newer_epoch_undoes_a_majority() -> None:
+    copies = [read_quorum_copy(LOGS / f"node-{node}") for node in (100, 101)]
+    best = copies[0]
+
+    def mark(*changed: QuorumCopy) -> int:
+        return committed_to(best, [compared(best, copy, (None, 30)) for copy in changed])[0]
+
+    assert mark(*copies) == 51
+    assert mark(copies[0], copies[1]._replace(election=copies[1].election._replace(epoch=2))) == 0  # type: ignore[union-attr]
+    assert mark(copies[0]._replace(snapshot=(40, 1))) == 40
+    assert compared(best, copies[1], (None, 0)).relation is CopyRelation.NOT_COMPARED
+
+
+def test_an_acl_and_a_configuration_of_the_lost_part_are_decoded(tmp_path: Path, disks: Path) -> None:
+    from recovery.metadata_log.field_writer import FieldWriter
+
+    writer = FieldWriter()
+    for number in (1, 18, 0):
+        writer.varint(number)
+    writer.uuid(TOPIC_ID)
+    writer.int8(2)
+    writer.string("orders")
+    writer.int8(3)
+    writer.string("User:alice")
+    writer.string("*")
+    writer.int8(3)
+    writer.int8(3)
+    writer.tags([])
+    config = encode(ConfigRecord(2, "orders", "retention.ms", "7"))
+    append(disks / "node-102", data_batch(52, 1, 1_800_000_000_000, [writer.data(), config]))
+    append(disks / "node-101", leader_change_batch(51, 2, 1_800_000_000_000, 101, (100, 101, 102)))
+    _, told = evidence(tmp_path, disks / "node-101", disks / "node-102")
+    assert [change["text"] for change in told["lacks"]] == [
+        f"ACL {TOPIC_ID}: User:alice from host * is allowed READ on topic orders",
+        "retention.ms set to 7 for topic orders",
+    ]
