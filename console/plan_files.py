@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from backends.garbage_collection import without_collection
 from console.errors import InputError
+from console.journal.change_kinds import REPLACE
 from console.journal.journal import cluster_directory, make_directories
 from console.journal.state_access import SHARED, records_access
-from console.journal.unfinished_entries import REPLACE
 from console.new_files import write_new
 from console.paths import cluster_name, records_dir
 from console.rescue.manifest import INDEX

@@ -148,14 +148,6 @@ class SurveyResult:
         return next((c for c in self.contacts if c.broker == broker), None)
 
 
-ELECTION_ALIVE_FOR = 150.0
-"""After this many seconds an election without an answer can no longer be carried out. A broker holds a
-forwarded request for up to 60 s and sends it again after a disconnect, and the controller may work on it
-until the request's own timeout (30 s, or 60 s where it is native); the rest is for the time between the
-journal's line and the request.
-"""
-
-
 class Outcome(StrEnum):
     """How one partition's election ended."""
 

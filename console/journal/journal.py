@@ -14,7 +14,6 @@ from urllib.parse import quote
 from console.journal.cluster_lock import ClusterLock, LockHolder, holder
 from console.journal.errors import JournalError
 from console.journal.journal_lines import (
-    REORDER,
     after_members,
     before_members,
     encode,
@@ -26,6 +25,7 @@ from console.new_files import sync_directory
 from console.paths import cluster_name, records_dir
 from console.redaction import redact, redact_arguments
 from recovery.model import TopicPartition
+from recovery.requests_in_doubt import REORDER
 
 
 @dataclass(frozen=True, slots=True)

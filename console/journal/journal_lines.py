@@ -19,9 +19,6 @@ from recovery.secret_names import names_secret
 
 FORMAT_VERSION = 1
 
-REORDER, ELECT, RESTORE = "reorder", "elect", "restore"
-FOUND_ORDER = "found-order"
-"""Sends nothing: records when orders that a run on another host wrote were first read."""
 ROW_LISTS = ("applied", "refused", "unknown")
 """The results of an entry's rows; the result of a row in none of them is unknown."""
 

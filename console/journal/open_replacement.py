@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from console.journal.change_kinds import REPLACE
 from console.journal.unfinished_entries import Unfinished
 
 
@@ -21,8 +22,9 @@ class OpenReplacement(NamedTuple):
 
 def open_replacement(found: Unfinished) -> OpenReplacement | None:
     """The newest unfinished replacement."""
-    if not found.replacements:
+    replacements = found.of(REPLACE)
+    if not replacements:
         return None
-    newest = found.replacements[-1]
+    newest = replacements[-1]
     confirmed = found.confirmed.get(str(newest.detail.get("planId", "")), frozenset())
     return OpenReplacement(newest.entry, newest.at, Path(str(newest.detail.get("file", ""))), confirmed)

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from console.journal.change_kinds import KEEP_LOG, keep_moves
 from console.journal.run_records import EntryBegun, RunRecord, read_runs
-from console.journal.unfinished_entries import KEEP_LOG
 from recovery.heal_plan import ReplicaMove
 from recovery.model import TopicPartition
-
-
-class KeepMove(NamedTuple):
-    """A move that takes silent brokers out. ``leader_epoch`` is that before the election."""
-
-    move: ReplicaMove
-    leader_epoch: int
-
-
-def keep_moves(detail: Mapping[str, Any]) -> Iterator[KeepMove]:
-    """The moves of an entry's detail."""
-    for row in detail.get("moves", ()):
-        tp = TopicPartition(str(row["topic"]), int(row["partition"]))
-        before, after = tuple(map(int, row["before"])), tuple(map(int, row["after"]))
-        move = ReplicaMove(tp, str(row["topicId"]), before, after, int(row["bytes"]))
-        yield KeepMove(move, int(row["leaderEpoch"]))
 
 
 def recorded_keeps(cluster_id: str, root: Path | None = None) -> Mapping[TopicPartition, ReplicaMove]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from console.journal.change_kinds import RESTORE_RECORDS
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
-from console.journal.unfinished_entries import RESTORE_RECORDS
 from recovery.loss import count, union, union_by, without
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import RescueBranch

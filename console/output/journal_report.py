@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from console.journal.journal_lines import FOUND_ORDER, KafkaElectionKind
+from console.journal.change_kinds import kind_of
 from console.journal.planned_elections import planned_entries
-from console.journal.recorded_keeps import keep_moves
 from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
-from console.journal.unfinished_entries import (
-    CANCEL_REASSIGNMENT,
-    COMMIT_OFFSETS,
-    HEAL,
-    KEEP_LOG,
-    NO_RESCUE,
-    REASSIGN,
-    RESTORE_RECORDS,
-    UNREGISTER,
-    WRITE_MARKERS,
-)
-from console.journal.unread_disks import DISK_READ, DISK_WAIVED, disk_partitions
 from console.output.incident.journal_outcomes import elections_lines, fix_lines
 from console.output.json_document import document
-from recovery.log_preservation import taken_out
-from recovery.membership.voters import ReplicaKey
-from recovery.wording.quantity_text import both, counted, printable, time_text
+from recovery.wording.quantity_text import counted, printable, time_text
 
 
 class ClusterJournal(NamedTuple):
@@ -72,7 +57,8 @@ def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
 
 def shown_events(run: RunRecord) -> Iterator[Event]:
     """A run's events without the ends of entries that only note something: they have no result."""
-    notes = {event.entry for event in run.events if isinstance(event, EntryBegun) and event.action in _NOTES}
+    begun = (event for event in run.events if isinstance(event, EntryBegun))
+    notes = {event.entry for event in begun if kind_of(event.action).is_note}
     return (event for event in run.events if not (isinstance(event, EntryEnded) and event.entry in notes))
 
 
@@ -96,16 +82,7 @@ def journal_time(at: object) -> str:
 
 def event_text(event: Event) -> str:
     if isinstance(event, EntryBegun):
-        if event.action == NO_RESCUE:
-            lossy = counted(int(event.detail.get("partitions", 0)), "partition")
-            return f"not read before the elections: what they cut off of {lossy}"
-        if event.action in (DISK_READ, DISK_WAIVED):
-            return disk_entry_text(event)
-        if event.action == FOUND_ORDER:
-            return f"found the order of an election by another run on {counted(len(event.rows), 'partition')}"
-        count = f" of {counted(len(event.rows), 'partition')}" if event.rows else ""
-        kind = KafkaElectionKind.of(event.detail)
-        return f"{event.action}{count}{_about(event) if kind is None else f', {kind}'}"
+        return kind_of(event.action).text(event)
     if isinstance(event, EntryEnded):
         parts = (("applied", event.applied), ("refused", event.refused), ("not known", event.unknown))
         written = event.result.get("records")
@@ -116,68 +93,6 @@ def event_text(event: Event) -> str:
     counts = ((len(event.rows), "partition"), (len(event.entries), "request"))
     what = ", ".join(counted(count, name) for count, name in counts if count)
     return f"settled: {event.why}{f' ({what})' if what else ''}"
-
-
-def disk_entry_text(event: EntryBegun) -> str:
-    """An entry about the disk of a broker that was not read before an election."""
-    detail = event.detail
-    broker = detail.get("broker", "?")
-    partitions = counted(len(disk_partitions(detail)), "partition")
-    if event.action == DISK_WAIVED:
-        return f"the disk of broker {broker} is not to be read any more: {partitions}"
-    return f"the disk of broker {broker} was read into {detail.get('directory', '?')}: {partitions}"
-
-
-_NOTES = (NO_RESCUE, FOUND_ORDER, DISK_READ, DISK_WAIVED)
-"""Entries that send nothing."""
-_COUNTED = {
-    COMMIT_OFFSETS: ("offsets", "partition of a group", "partitions of groups"),
-    WRITE_MARKERS: ("markers", "transaction", "transactions"),
-}
-"""Entries by action, with the list that holds what they are about."""
-
-
-def _about(event: EntryBegun) -> str:
-    """The object of an entry that names no rows: a voter with its directory, a replacement's plan, a feature's
-    level, moves of replicas.
-    """
-    detail = event.detail
-    if "voter" in detail:
-        return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"
-    if "feature" in detail:
-        return f" {detail['feature']} to {detail.get('level', '?')}"
-    if event.action in _COUNTED or event.action in (
-        KEEP_LOG,
-        HEAL,
-        REASSIGN,
-        CANCEL_REASSIGNMENT,
-        UNREGISTER,
-    ):
-        return _about_fix(event.action, detail)
-    if "steps" in detail:
-        return f" {', '.join(map(str, detail['steps']))}"
-    if "directory" in detail:
-        return _about_restore(detail) if event.action == RESTORE_RECORDS else f" into {detail['directory']}"
-    return f" by {detail['file']}" if "file" in detail else ""
-
-
-def _about_restore(detail: Mapping[str, Any]) -> str:
-    topics = ", ".join(map(str, detail.get("topics", ())))
-    source = " (the source)" if detail.get("target") == "source" else ""
-    return f": {detail.get('records', '?')} of {detail.get('directory', '?')} to {topics}{source}"
-
-
-def _about_fix(action: str, detail: Mapping[str, Any]) -> str:
-    if action == KEEP_LOG:
-        moves = [keep.move for keep in keep_moves(detail)]
-        brokers = sorted({broker for move in moves for broker in taken_out(move)})
-        return f" of broker {both(brokers)}: {counted(len(moves), 'partition')}"
-    if action in _COUNTED:
-        key, one, many = _COUNTED[action]
-        return f" of {counted(len(detail.get(key, ())), one, many)}"
-    gone = f" for broker {', '.join(map(str, detail['gone']))}" if "gone" in detail else ""
-    rows = detail.get("moves", detail.get("partitions"))
-    return f" {detail.get('broker', '?')}" if rows is None else f" of {counted(len(rows), 'partition')}{gone}"
 
 
 def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.journal.journal_lines import REORDER
 from console.journal.unfinished_entries import unfinished
 from console.operations.change import open_journal
 from recovery.model import TopicPartition
+from recovery.requests_in_doubt import REORDER
 from tests.console.robot import Robot, console, program, records
 from widgets.dialogs.confirmation import Confirmation
 

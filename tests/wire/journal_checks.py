@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from console.journal.errors import JournalError
-from console.journal.journal_lines import REORDER, RESTORE
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_run
 from console.journal.unfinished_entries import left_open
 from recovery.model import TopicPartition
+from recovery.requests_in_doubt import REORDER, RESTORE
 
 Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
 """Every order that a partition's assignment has had, including the first one."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from backends.base.answers import ELECTION_ALIVE_FOR
 from backends.simulator.broker.replica_log import Log, missing
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
@@ -27,6 +26,7 @@ from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Top
 from backends.simulator.world import World
 from recovery.loss import count
 from recovery.model import NO_LEADER, TopicPartition
+from recovery.requests_in_doubt import ELECTION_ALIVE_FOR
 from tests.unit.cli.command_process import environment
 from tests.wire.fork_server import ForkedRun, ForkServer
 from tests.wire.journal_checks import journal_problems

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from console.errors import InputError
+from console.journal.change_kinds import Left
 from console.journal.errors import JournalError
 from console.journal.journal import running
 from console.journal.run_records import ClusterMarks, of_other_clusters, other_runs_lines, read_runs
@@ -52,7 +52,7 @@ def unfinished_text(cluster_id: str, marks: ClusterMarks, resume: str) -> str:
         return unknown_line(error)
     if going_on is not None:
         return f"a run is still going on and may be changing this cluster: {going_on}"
-    if replace(found, entries=()).nothing:
+    if found.without(Left.REQUEST).nothing:
         return ""
     return f"an earlier run is unfinished: J shows what it left. To finish it: {resume}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from console.cli.base.run import Run
@@ -53,13 +52,14 @@ def remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) ->
 
 def resumes_first(cluster_id: str, marks: ClusterMarks) -> bool:
     """Whether :func:`remind` will say that an earlier run is to be finished before everything else."""
+    from console.journal.change_kinds import Left  # noqa: PLC0415
     from console.journal.journal import running  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
 
     try:
         if not _has_runs(cluster_id) or running(cluster_id) is not None:
             return False
-        return not replace(unfinished(cluster_id, marks=marks), entries=(), restores=()).nothing
+        return not unfinished(cluster_id, marks=marks).without(Left.REQUEST, Left.RECORDS).nothing
     except (InputError, JournalError):
         return False
 
@@ -77,6 +77,7 @@ def _has_runs(cluster_id: str) -> bool:
 
 
 def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -> bool:
+    from console.journal.change_kinds import RESTORE_RECORDS, Left  # noqa: PLC0415
     from console.journal.journal import running  # noqa: PLC0415
     from console.journal.run_records import other_runs_lines  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
@@ -84,7 +85,7 @@ def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -
 
     cluster = present if isinstance(present, PresentCluster) else None
     found = unfinished(cluster_id, marks=present.marks if isinstance(present, PresentCluster) else present)
-    found = replace(found, entries=())
+    found = found.without(Left.REQUEST)
     run.screen.say(*other_runs_lines(found.others))
     if found.unread_disks:
         _say_disks(run, found.unread_disks, cluster)
@@ -92,13 +93,13 @@ def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -
         return False
     going_on = running(cluster_id)
     run.screen.say(*open_lines(found, going_on, now()))
-    for_resume = not replace(found, restores=()).nothing
+    for_resume = not found.without(Left.RECORDS).nothing
     if going_on is None:
         if for_resume:
             run.next("resume")
         # Records are written to brokers, and the address of a controller leads to none.
         brokers = run.target.kind != "controllers"
-        for restore in (one for one in found.restores if brokers and not one.waits):
+        for restore in (one for one in found.of(RESTORE_RECORDS) if brokers and not one.waits):
             run.next(*restore.command)
     return for_resume
 

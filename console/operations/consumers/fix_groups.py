@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone, Status
+from console.journal.change_kinds import COMMIT_OFFSETS
 from console.journal.run_records import EntryBegun, read_runs
-from console.journal.unfinished_entries import COMMIT_OFFSETS
 from console.new_files import write_new
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question

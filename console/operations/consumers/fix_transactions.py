@@ -14,7 +14,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.transactions import Marker
 from console.errors import InputError, NotDone, Status
-from console.journal.unfinished_entries import WRITE_MARKERS
+from console.journal.change_kinds import WRITE_MARKERS
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.consumers.group_offsets import refuse_unknown

@@ -10,8 +10,8 @@ from typing import Any
 
 from backends.base.protocol import Backend, Recorder
 from console.errors import InputError, Status
-from console.journal.recorded_keeps import keep_moves
-from console.journal.unfinished_entries import KEEP_LOG, OpenEntry, Unfinished, unfinished
+from console.journal.change_kinds import KEEP_LOG, OpenChange, keep_moves
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.elections.election_batches import SUCCESS, Elected, RowFailure
@@ -217,7 +217,7 @@ class FinishKeeping(Change[Backend, Unfinished, PreservedLogs]):
     reason: str = "resume"
 
     def without_lock(self, cluster_id: str) -> PreservedLogs | None:
-        return None if unfinished(cluster_id).keeps else PreservedLogs(())
+        return None if unfinished(cluster_id).of(KEEP_LOG) else PreservedLogs(())
 
     async def settle(self, access: Access[Backend], run: ChangeRun[Unfinished]) -> None:
         """This is what settles."""
@@ -233,7 +233,7 @@ class FinishKeeping(Change[Backend, Unfinished, PreservedLogs]):
     ) -> PreservedLogs:
         ended: list[PreservedLog] = []
         with run.stop.in_flight():
-            for entry in prepared.keeps:
+            for entry in prepared.of(KEEP_LOG):
                 ended += await _finished(cluster, entry, run)
         return PreservedLogs(tuple(ended))
 
@@ -242,7 +242,7 @@ class FinishKeeping(Change[Backend, Unfinished, PreservedLogs]):
         return Conclusion(status, unfinished=result.open, next=("resume",) if result.open else ())
 
 
-async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinished]) -> list[PreservedLog]:
+async def _finished(cluster: Backend, entry: OpenChange, run: ChangeRun[Unfinished]) -> list[PreservedLog]:
     keeps = list(keep_moves(entry.detail))
     keeper = LogKeeper(cluster, run, {keep.move.tp: keep.leader_epoch for keep in keeps})
     ended = await keeper.take_out([keep.move for keep in keeps])

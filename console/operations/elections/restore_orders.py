@@ -6,18 +6,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Container, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from backends.base.answers import ELECTION_ALIVE_FOR
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.errors import InputError, Status
-from console.journal.journal_lines import FOUND_ORDER
-from console.journal.recorded_keeps import keep_moves
-from console.journal.unfinished_entries import OpenEntry, OpenOrder, OpenRestore, Unfinished, unfinished
+from console.journal.change_kinds import (
+    KEEP_LOG,
+    REPLACE,
+    RESTORE_RECORDS,
+    Left,
+    OpenChange,
+    keep_moves,
+    kind_of,
+)
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.election_batches import described
 from console.operations.elections.plan_file_checks import partitions_of, refuse_other_cluster
@@ -34,6 +40,7 @@ from recovery.assignment_order import WrittenOrder
 from recovery.log_preservation import taken_out
 from recovery.model import PartitionState, TopicPartition
 from recovery.plan.values import BarePlan, Plan
+from recovery.requests_in_doubt import ELECTION_ALIVE_FOR, FOUND_ORDER, SentRequest
 from recovery.wording.quantity_text import counted, some_of
 
 RESUMED = "resume"
@@ -65,12 +72,14 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
         if not self.before_replacement:
             return None
         found = unfinished(cluster_id)
-        replacement = self.file is not None or found.replacements
+        replacement = self.file is not None or found.of(REPLACE)
         return None if found.orders and replacement else SettledOrders()
 
     async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
         found = await unfinished_here(cluster, cluster_id)
-        return replace(found, elections=(), entries=(), restores=()) if self.before_replacement else found
+        if not self.before_replacement:
+            return found
+        return found.without(Left.ELECTIONS, Left.REQUEST, Left.RECORDS)
 
     def nothing_to_send(self, prepared: Unfinished) -> SettledOrders | None:
         return None
@@ -83,10 +92,10 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             found = (await self._with_found_orders(cluster, prepared, run)).none_sent_after(clock.now())
             settled = await settle(cluster, found, run.journal, clock.now())
             known = {row.tp for row in settled.rows}
-            planned = [row for row in self._planned if row.tp not in known]
-            others = await restore(cluster, planned, run.journal, now=clock.now())
+            planned = [SentRequest("", row) for row in self._planned if row.tp not in known]
+            others = await restore(cluster, planned, run.journal, clock.now())
             done = await _wait_for_requests(cluster, found, settled.then(others), run, clock)
-        restores = _still_possible(prepared.restores, run)
+        restores = _still_possible(prepared.of(RESTORE_RECORDS), run)
         file = str(self.file) if self.file is not None else _if_there(prepared.plan_file)
         done = replace(done, restores=restores, plan_file=file)
         if not file or done.open:
@@ -94,7 +103,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
         offline = await _offline_of(cluster, self.plan, Path(file))
         if offline is None:
             return done
-        keep = await _still_to_keep(cluster, prepared.keeps, offline)
+        keep = await _still_to_keep(cluster, prepared.of(KEEP_LOG), offline)
         return replace(done, plan_led=not offline, keep_logs_of=keep)
 
     async def _with_found_orders(
@@ -118,8 +127,11 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
         entry = run.journal.before(FOUND_ORDER, {"rows": standing})
         run.journal.after(entry, {"applied": [row.tp for row in standing]})
         at = run.journal.now()
-        found = [OpenOrder("", entry, at.isoformat(), row, True, at) for row in standing]
-        return replace(prepared, orders=(*prepared.orders, *found))
+        requests = tuple(
+            SentRequest(entry, row, applied=True, election_at=at.timestamp()) for row in standing
+        )
+        found = OpenChange(kind_of(FOUND_ORDER), "", entry, at.isoformat(), {}, requests, ended=True)
+        return replace(prepared, changes=(*prepared.changes, found))
 
     @property
     def _planned(self) -> Sequence[WrittenOrder]:
@@ -151,7 +163,7 @@ async def _offline_of(cluster: Backend, plan: Plan | None, file: Path) -> frozen
 
 
 async def _still_to_keep(
-    cluster: Backend, keeps: Sequence[OpenEntry], offline: Set[TopicPartition]
+    cluster: Backend, keeps: Sequence[OpenChange], offline: Set[TopicPartition]
 ) -> tuple[int, ...]:
     """The brokers whose logs a killed run was to keep in those partitions. Without those that are up again: an
     election that was to keep the log of such a broker would be refused.
@@ -174,11 +186,11 @@ def _if_there(file: str) -> str:
     return file if file and Path(file).is_file() else ""
 
 
-def _still_possible(restores: Sequence[OpenRestore], run: ChangeRun[Unfinished]) -> tuple[OpenRestore, ...]:
+def _still_possible(restores: Sequence[OpenChange], run: ChangeRun[Unfinished]) -> tuple[OpenChange, ...]:
     """Restores of rescued records whose directory is there; the others are closed."""
-    gone = [one for one in restores if not Path(one.directory).exists()]
+    gone = [one for one in restores if not Path(one.command[1]).exists()]
     for one in gone:
-        run.operator.says(f"{one.directory}: not there any more; what was not written back of it stays so")
+        run.operator.says(f"{one.command[1]}: not there any more; what was not written back of it stays so")
     if gone:
         run.journal.settle("the rescue directory is not there", entries=[one.entry for one in gone])
     return tuple(one for one in restores if one not in gone)
@@ -219,10 +231,8 @@ async def _wait_for_requests(
         await _pause(settled, run, clock)
         waiting = settled.requests_alive
         # All orders of a partition: what is found out about one of them closes the others too.
-        orders = tuple(order for order in found.orders if order.written.tp in waiting)
-        elections = tuple(one for one in found.elections if one.written.tp in waiting)
+        rest = found.without(Left.REQUEST).where(_of(waiting))
         try:
-            rest = replace(found, orders=orders, elections=elections, entries=())
             settled = settled.then(await settle(cluster, rest, run.journal, clock.now()))
         except BackendError:
             # The brokers may be out of reach for a moment. The orders that stay are reported, with the command.
@@ -243,6 +253,10 @@ def _waiting_lines(settled: SettledOrders, ordered: Set[TopicPartition], resume:
         f" still be carried out until {until:%H:%M:%S} UTC.{orders if waiting.keys() & ordered else ''}",
         f"waiting for it; Ctrl-C ends the wait, and this command finishes it later: {resume}",
     )
+
+
+def _of(tps: Container[TopicPartition]) -> Callable[[SentRequest], bool]:
+    return lambda request: request.written.tp in tps
 
 
 async def _pause(settled: SettledOrders, run: ChangeRun[Unfinished], clock: _SteadyClock) -> None:

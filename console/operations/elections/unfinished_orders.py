@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from backends.base.answers import ELECTION_ALIVE_FOR, Election, Partitions, Reassignment
+from backends.base.answers import Election, Partitions, Reassignment
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.errors import NotDone
+from console.journal.change_kinds import OpenChange
 from console.journal.journal import Journal
 from console.journal.journal_lines import KafkaElectionKind
 from console.journal.run_records import ClusterMarks, remember_settled
-from console.journal.unfinished_entries import OpenElection, OpenOrder, OpenRestore, Unfinished, unfinished
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import node_directories, quorum_directories
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
-
-_NO_DOUBT: Mapping[TopicPartition, datetime] = {}
+from recovery.requests_in_doubt import RequestsInDoubt, SentRequest
 
 
 class OrderOutcome(StrEnum):
@@ -57,7 +57,7 @@ class SettledOrders:
 
     rows: tuple[Row, ...] = ()
     entries: int = 0
-    restores: tuple[OpenRestore, ...] = ()
+    restores: tuple[OpenChange, ...] = ()
     plan_file: str = ""
     plan_led: bool = False
     keep_logs_of: tuple[int, ...] = ()
@@ -88,62 +88,6 @@ class HalfDone(NotDone):
     def __init__(self, found: Unfinished, resume: str) -> None:
         super().__init__(f"an earlier run is unfinished and nothing was sent; finish it first: {resume}")
         self.found = found
-
-
-class _WritesAlive:
-    """The unanswered writes that may still be carried out: until when, by partition, oldest first.
-
-    ``answered``: an order that the cluster accepted may stand in these, so that one which stands does not show that
-    an unanswered write was carried out.
-    """
-
-    def __init__(
-        self, until: dict[TopicPartition, list[datetime]], answered: Set[TopicPartition] = frozenset()
-    ) -> None:
-        self._until = until
-        self._answered = answered
-
-    @classmethod
-    def of(cls, orders: Iterable[OpenOrder], now: datetime) -> _WritesAlive:
-        until: dict[TopicPartition, list[datetime]] = {}
-        answered: set[TopicPartition] = set()
-        for order in orders:
-            if order.applied:
-                answered.add(order.written.tp)
-            if order.write_until is not None and order.may_come_after(now):
-                until.setdefault(order.written.tp, []).append(order.write_until)
-        return cls({tp: sorted(moments) for tp, moments in until.items()}, answered)
-
-    def one_came(self, tp: TopicPartition) -> None:
-        """Its order stood. Which of several writes that was is not known: the oldest, so that the newest counts."""
-        if tp in self._answered:
-            return
-        others = self._until.pop(tp, [])[1:]
-        if others:
-            self._until[tp] = others
-
-    def left(self, row: WrittenOrder, state: PartitionState, result: Row | None) -> Row | None:
-        """The ``result`` of a row whose topic is there. While a write may come, its own order is not written again,
-        and what somebody else has changed is not closed: the write may undo it.
-        """
-        if row.tp not in self._until:
-            return result
-        if result is None:
-            return self._left(row.tp, "it is in its own order") if state.replicas == row.replicas else None
-        return self._left(row.tp, result.why) if result.fate is OrderOutcome.FOREIGN else result
-
-    def still_open(self, row: Row) -> Row:
-        """The result of a row, which stays open if it was restored and another write may come."""
-        restored = row.fate is OrderOutcome.RESTORED and row.tp in self._until
-        return self._left(row.tp, row.why) if restored else row
-
-    def _left(self, tp: TopicPartition, now: str) -> Row:
-        until = self._until[tp][-1]
-        why = (
-            f"{now}; an unanswered write of the earlier run may still be carried out until {until:%H:%M:%S} UTC."
-            " Run this again afterwards"
-        )
-        return Row(tp, OrderOutcome.LEFT, why, until)
 
 
 async def unfinished_here(cluster: Backend, cluster_id: str) -> Unfinished:
@@ -191,8 +135,9 @@ async def settle_first(
         return SettledOrders()
     # Nothing of these can be undone; what they did is seen in the state of the partitions.
     ordered = {order.written.tp for order in found.orders}
+    now = journal.now().timestamp()
     elections = (one for one in found.elections if one.written.tp not in ordered)
-    dead = [one.written.tp for one in elections if one.until <= journal.now()]
+    dead = [one.written.tp for one in elections if one.until is None or one.until <= now]
     if not found.orders:
         entries = [entry.entry for entry in found.entries]
         if entries or dead:
@@ -201,7 +146,8 @@ async def settle_first(
     if not put_back:
         raise HalfDone(found, resume)
     with stop.in_flight():
-        settled = await settle(backend, replace(found, elections=()), journal)
+        orders = found.where(lambda request: request.ordered)
+        settled = await settle(backend, orders, journal)
         if dead:
             journal.settle("nothing is left to undo", rows=dead)
         return settled
@@ -221,13 +167,7 @@ async def settle(
     the journal's time by default. Raises BackendError where nothing could be asked.
     """
     now = journal.now() if now is None else now
-    in_doubt = {
-        order.written.tp: order.election_at for order in found.orders if order.election_at is not None
-    }
-    writes = _WritesAlive.of(found.orders, now)
-    settled = await restore(
-        backend, [order.written for order in found.orders], journal, in_doubt, writes, now=now
-    )
+    settled = await restore(backend, found.orders, journal, now)
     settled = settled.then(await _elections_ended(backend, found.elections, now))
     entries = [entry.entry for entry in found.entries]
     rows = [row.tp for row in settled.rows if row.fate is not OrderOutcome.LEFT]
@@ -237,7 +177,7 @@ async def settle(
 
 
 async def _elections_ended(
-    backend: Backend, elections: Sequence[OpenElection], now: datetime
+    backend: Backend, elections: Sequence[SentRequest], now: datetime
 ) -> SettledOrders:
     """Whether elections without an answer, that wrote no order, may still be carried out. Raises BackendError."""
     if not elections:
@@ -249,26 +189,33 @@ async def _elections_ended(
     )
 
 
-def _election_row(one: OpenElection, state: PartitionState | None, found: Partitions, now: datetime) -> Row:
+def _election_row(one: SentRequest, state: PartitionState | None, found: Partitions, now: datetime) -> Row:
     tp = one.written.tp
     if state is None:
         return _missing_partition(tp, found)
     if state.topic_id != one.written.topic_id:
         return Row(tp, OrderOutcome.ALREADY, "the topic was deleted and created again")
     leads = "nobody leads" if state.offline else f"led by {state.leader}"
-    if not one.needed(state):
+    preferred = one.kind == KafkaElectionKind.PREFERRED
+    needed = state.leader != state.replicas[0] if preferred else state.offline
+    until = now if one.until is None else _moment(one.until)
+    if not needed:
         what = f"the {one.kind} election" if one.kind else f"the election of {one.written.leader}"
         return Row(tp, OrderOutcome.ALREADY, f"{leads}: {what} may have been carried out")
-    if one.until <= now:
+    if until <= now:
         return Row(tp, OrderOutcome.ALREADY, f"{leads}, and the election can no longer be carried out")
-    if one.kind is None:
-        return Row(tp, OrderOutcome.LEFT, _may_elect(one.until, one.written.leader), one.until)
-    until = f"may be carried out until {one.until:%H:%M:%S} UTC. Run this again afterwards"
-    why = f"{leads}, and {_WITH_ARTICLE[one.kind]} election of the earlier run {until}"
-    return Row(tp, OrderOutcome.LEFT, why, one.until)
+    if not one.kind:
+        return Row(tp, OrderOutcome.LEFT, _may_elect(until, one.written.leader), until)
+    what = (
+        f"{_WITH_ARTICLE[one.kind]} election of the earlier run may be carried out until {until:%H:%M:%S} UTC"
+    )
+    return Row(tp, OrderOutcome.LEFT, f"{leads}, and {what}. Run this again afterwards", until)
 
 
-_WITH_ARTICLE = {KafkaElectionKind.PREFERRED: "a preferred", KafkaElectionKind.UNCLEAN: "an unclean"}
+_WITH_ARTICLE: Mapping[str, str] = {
+    KafkaElectionKind.PREFERRED: "a preferred",
+    KafkaElectionKind.UNCLEAN: "an unclean",
+}
 
 
 def _may_elect(until: datetime, leader: int) -> str:
@@ -279,67 +226,91 @@ def _may_elect(until: datetime, leader: int) -> str:
 
 
 async def restore(
-    backend: Backend,
-    rows: Sequence[WrittenOrder],
-    journal: Journal,
-    in_doubt: Mapping[TopicPartition, datetime] = _NO_DOUBT,
-    writes: _WritesAlive | None = None,
-    *,
-    now: datetime,
+    backend: Backend, orders: Sequence[SentRequest], journal: Journal, now: datetime
 ) -> SettledOrders:
-    """Restores the orders of those rows that nobody else changed, and tells about the others.
+    """Restores those orders where nobody else changed them, and tells about the others.
 
-    ``rows`` are oldest first. Where several runs reordered one partition, the newest is undone first. ``in_doubt``:
-    since when an election of a partition may still be carried out, although nobody answered it. While it may be and
-    nobody leads, the order stays: another one would let it elect somebody else. While one of the ``writes`` of an
-    order may come, a partition stays open.
+    ``orders`` are oldest first. Where several runs reordered one partition, the newest is undone first. While an
+    election of a partition may still be carried out and nobody leads, the order stays: another one would let it
+    elect somebody else. While a write of its order may come, a partition stays open.
     """
-    writes = _WritesAlive({}) if writes is None else writes
-    alive_since = now - timedelta(seconds=ELECTION_ALIVE_FOR)
-    alive = {tp: at for tp, at in in_doubt.items() if at > alive_since}
+    doubt = RequestsInDoubt(orders)
     fates: dict[TopicPartition, Row] = {}
-    for together in _newest_first(rows):
-        for row in await _restore_once(backend, together, journal, alive, writes):
+    for together in _newest_first(orders):
+        for row in await _restore_once(backend, together, journal, doubt, now):
             if row.fate is OrderOutcome.RESTORED:
-                writes.one_came(row.tp)
+                doubt.restored(row.tp)
             known = fates.get(row.tp)
             if known is None or _WEIGHT[row.fate] < _WEIGHT[known.fate]:
                 fates[row.tp] = row
-    return SettledOrders(tuple(writes.still_open(row) for row in fates.values()))
+    return SettledOrders(tuple(_while_writes_may_come(row, doubt, now) for row in fates.values()))
 
 
-def _newest_first(rows: Sequence[WrittenOrder]) -> Iterator[list[WrittenOrder]]:
+def _while_writes_may_come(row: Row, doubt: RequestsInDoubt, now: datetime) -> Row:
+    """A restored row stays open if another write may come."""
+    until = doubt.writes_until(row.tp, now.timestamp())
+    restored = row.fate is OrderOutcome.RESTORED and until is not None
+    return _write_may_come(row.tp, row.why, until) if restored and until is not None else row
+
+
+def _write_may_come(tp: TopicPartition, now: str, until: float) -> Row:
+    last = _moment(until)
+    why = (
+        f"{now}; an unanswered write of the earlier run may still be carried out until {last:%H:%M:%S} UTC."
+        " Run this again afterwards"
+    )
+    return Row(tp, OrderOutcome.LEFT, why, last)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _newest_first(orders: Sequence[SentRequest]) -> Iterator[list[SentRequest]]:
     """The newest order of each partition, then the one before it where there is one, and so on."""
-    waiting: dict[TopicPartition, list[WrittenOrder]] = {}
-    for row in rows:
-        waiting.setdefault(row.tp, []).append(row)
+    waiting: dict[TopicPartition, list[SentRequest]] = {}
+    for order in orders:
+        waiting.setdefault(order.written.tp, []).append(order)
     while waiting:
-        yield [orders.pop() for orders in waiting.values()]
-        waiting = {tp: orders for tp, orders in waiting.items() if orders}
+        yield [left.pop() for left in waiting.values()]
+        waiting = {tp: left for tp, left in waiting.items() if left}
 
 
 async def _restore_once(
-    backend: Backend,
-    rows: Sequence[WrittenOrder],
-    journal: Journal,
-    alive: Mapping[TopicPartition, datetime],
-    writes: _WritesAlive,
+    backend: Backend, orders: Sequence[SentRequest], journal: Journal, doubt: RequestsInDoubt, now: datetime
 ) -> tuple[Row, ...]:
+    rows = [order.written for order in orders]
     found = await backend.partitions(tuple(dict.fromkeys(row.tp.topic for row in rows)))
     moving = await backend.reassignments([row.tp for row in rows])
     states = {state.tp: state for state in found.states}
-    looks = {row.tp: _why_not_restored(row, states.get(row.tp), found, moving) for row in rows}
-    for row in rows:
-        state = states.get(row.tp)
-        if row.tp in alive and state is not None and looks[row.tp] is None:
-            looks[row.tp] = _election_alive(row, state, alive[row.tp])
-        if state is not None and state.topic_id == row.topic_id:
-            looks[row.tp] = writes.left(row, state, looks[row.tp])
+    looks: dict[TopicPartition, Row | None] = {}
+    for order in orders:
+        row, state = order.written, states.get(order.written.tp)
+        result = _why_not_restored(row, state, found, moving)
+        if state is not None and result is None:
+            result = _election_alive(order, state, now)
+        until = doubt.writes_until(row.tp, now.timestamp())
+        if state is not None and state.topic_id == row.topic_id and until is not None:
+            result = _before_the_write(row, state, result, until)
+        looks[row.tp] = result
     ours = [row for row in rows if looks[row.tp] is None]
     elections = await backend.restore_orders(ours, journal) if ours else ()
     own = {row.tp for row in ours if states[row.tp].replicas == row.replicas}
     written = tuple(_written(election, own) for election in elections)
     return (*written, *(result for result in looks.values() if result is not None))
+
+
+def _before_the_write(
+    row: WrittenOrder, state: PartitionState, result: Row | None, until: float
+) -> Row | None:
+    """The result of a row whose order may still be written: its own order is not written again, and what somebody
+    else has changed is not closed, because the write may undo it.
+    """
+    if result is None:
+        if state.replicas != row.replicas:
+            return None
+        return _write_may_come(row.tp, "it is in its own order", until)
+    return _write_may_come(row.tp, result.why, until) if result.fate is OrderOutcome.FOREIGN else result
 
 
 def _written(election: Election, own: Set[TopicPartition]) -> Row:
@@ -389,12 +360,13 @@ def _why_not_restored(
     return _compared(row, state.replicas)
 
 
-def _election_alive(row: WrittenOrder, state: PartitionState, sent_at: datetime) -> Row | None:
+def _election_alive(order: SentRequest, state: PartitionState, now: datetime) -> Row | None:
     """Why the order stays although it could be restored; None: restore it."""
-    if not state.offline or state.replicas != row.order:
+    row = order.written
+    if order.election_until is None or not state.offline or state.replicas != row.order:
         return None
-    until = sent_at + timedelta(seconds=ELECTION_ALIVE_FOR)
-    return Row(row.tp, OrderOutcome.LEFT, _may_elect(until, row.leader), until)
+    until = _moment(order.election_until)
+    return Row(row.tp, OrderOutcome.LEFT, _may_elect(until, row.leader), until) if now < until else None
 
 
 def _compared(row: WrittenOrder, replicas: tuple[int, ...]) -> Row | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from backends.base.answers import Outcome
+from console.journal.change_kinds import COMMIT_OFFSETS
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
-from console.journal.unfinished_entries import COMMIT_OFFSETS
 from console.operations.history.incident import Incident, PlanFile
 from recovery.model import TopicPartition
 from recovery.plan.values import AffectedGroup

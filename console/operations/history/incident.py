@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from console.errors import InputError
+from console.journal.change_kinds import kind_of
 from console.journal.cluster_lock import LockHolder
 from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory, running
@@ -23,8 +24,7 @@ from console.journal.run_records import (
     other_runs_lines,
     read_runs,
 )
-from console.journal.unfinished_entries import RESCUE, RESTORE_RECORDS, Unfinished, left_open
-from console.journal.unread_disks import DISK_READ
+from console.journal.unfinished_entries import Unfinished, left_open
 from console.operations.consumers.hanging_transactions import PartitionsTransactions
 from console.operations.history.timeline import TimelineSource
 from console.operations.survey.cluster_reading import ClusterReading
@@ -311,7 +311,7 @@ def _rescue_directories(runs: Sequence[RunRecord], named: Iterable[Path]) -> lis
         for run in runs
         for event in run.events
         if isinstance(event, EntryBegun)
-        and event.action in (RESCUE, RESTORE_RECORDS, DISK_READ)
+        and kind_of(event.action).rescue
         and "directory" in event.detail
         and event.entry not in not_begun
     ]

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from backends.base.answers import ELECTION_ALIVE_FOR
 from console.errors import InputError
 from console.journal.errors import JournalError
-from console.journal.journal_lines import ELECT, REORDER, RESTORE, KafkaElectionKind
+from console.journal.journal_lines import KafkaElectionKind
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from recovery.controller.registration import Registration
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import TopicPartition
+from recovery.requests_in_doubt import ELECT, ELECTION_ALIVE_FOR, REORDER, RESTORE
 
 UNANSWERED_MS = int(ELECTION_ALIVE_FOR * 1000)
 """Milliseconds in which a request without an answer may still be carried out."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from backends.base.protocol import Backend
 from console.errors import Status
-from console.journal.unfinished_entries import OpenEntry, Unfinished, unfinished
+from console.journal.change_kinds import HEAL, OpenChange
+from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator
 from console.operations.elections.unfinished_orders import unfinished_here
@@ -45,7 +46,7 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
     reason: str = "resume"
 
     def without_lock(self, cluster_id: str) -> tuple[FinishedHeal, ...] | None:
-        return None if unfinished(cluster_id).heals else ()
+        return None if unfinished(cluster_id).of(HEAL) else ()
 
     async def settle(self, access: Access[Backend], run: ChangeRun[Unfinished]) -> None:
         """This is what settles."""
@@ -60,7 +61,7 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
         self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
     ) -> tuple[FinishedHeal, ...]:
         with run.stop.in_flight():
-            return tuple([await _finished(cluster, entry, run) for entry in prepared.heals])
+            return tuple([await _finished(cluster, entry, run) for entry in prepared.of(HEAL)])
 
     def conclusion(self, result: tuple[FinishedHeal, ...]) -> Conclusion:
         still = any(one.open for one in result)
@@ -70,7 +71,7 @@ class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
         return Conclusion(status, unfinished=still, next=("resume",) if still else again)
 
 
-async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinished]) -> FinishedHeal:
+async def _finished(cluster: Backend, entry: OpenChange, run: ChangeRun[Unfinished]) -> FinishedHeal:
     moves = moves_of(entry.detail)
     work = MoveBatches(cluster, cluster.replica_mover(), run, frozenset())
     if entry.detail.get("empty"):
@@ -104,7 +105,7 @@ async def _finished(cluster: Backend, entry: OpenEntry, run: ChangeRun[Unfinishe
     return finished
 
 
-def _again(entry: OpenEntry) -> tuple[str, ...]:
+def _again(entry: OpenChange) -> tuple[str, ...]:
     if entry.detail.get("undo"):
         return ("heal", "undo")
     if entry.detail.get("again"):

@@ -12,9 +12,10 @@ from typing import Any
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.errors import InputError, NotDone, Status
+from console.journal.change_kinds import HEAL, OpenChange
 from console.journal.recorded_keeps import recorded_keeps
 from console.journal.run_records import EntryBegun, read_runs
-from console.journal.unfinished_entries import HEAL, OpenEntry, unfinished
+from console.journal.unfinished_entries import unfinished
 from console.journal.unread_disks import DISK_WAIVED, DiskPartition, waived_detail
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
@@ -123,7 +124,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         """Raises NotDone while an earlier run's copies or throttles are open; an undo ends those itself."""
         found = await unfinished_here(access.reading, run.cluster_id)
         run.operator.finds(found)
-        if found.heals and not self.undo:
+        if found.of(HEAL) and not self.undo:
             raise NotDone(
                 f"an earlier run is unfinished and nothing was sent; finish it first: {run.resume_command}"
             )
@@ -197,7 +198,7 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         mover = cluster.replica_mover()
         work = MoveBatches(cluster, mover, run, frozenset() if self.undo else prepared.gone)
         with run.stop.in_flight():
-            earlier = unfinished(run.cluster_id).heals if self.undo else ()
+            earlier = unfinished(run.cluster_id).of(HEAL) if self.undo else ()
             self._waives(prepared, run)
             entry = run.journal.before(
                 HEAL, {**_fields(prepared, undo=self.undo), "again": self.again, "empty": self.empty}
@@ -343,7 +344,7 @@ def _ended_fields(ended: Sequence[EndedMove]) -> list[dict[str, object]]:
 
 
 async def _close_earlier(
-    cluster: Backend, entry: OpenEntry, run: ChangeRun[PreparedHeal], ended: Sequence[EndedMove]
+    cluster: Backend, entry: OpenChange, run: ChangeRun[PreparedHeal], ended: Sequence[EndedMove]
 ) -> None:
     """Removes the throttle of a run that did not come to its end, once nothing of it is copied any more."""
     if any(one.end is MoveEnd.COPYING for one in ended):

@@ -12,7 +12,7 @@ from backends.base.answers import Reassignment
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.replica_moves import ReplicaMover
-from console.journal.unfinished_entries import CANCEL_REASSIGNMENT, REASSIGN
+from console.journal.change_kinds import CANCEL_REASSIGNMENT, REASSIGN
 from console.operations.change import ChangeRun
 from console.operations.replication.copy_progress import CopyProgress
 from console.operations.replication.heal_survey import broker_rooms

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.errors import NotDone, Status
+from console.journal.change_kinds import UNREGISTER
 from console.journal.recorded_keeps import recorded_keeps
-from console.journal.unfinished_entries import UNREGISTER, unfinished
+from console.journal.unfinished_entries import unfinished
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.operations.replication.heal_survey import (

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError
+from console.journal.change_kinds import NO_RESCUE, RESCUE
 from console.journal.journal import Journal
 from console.journal.run_records import EntryBegun, read_runs
-from console.journal.unfinished_entries import NO_RESCUE, RESCUE
 from console.operations.change import ChangeRun
 from console.operations.elections.plan_comparison import PreparedPlan, still_holding
 from console.operations.rescue.rescue_outlook import RescueChoice, rescue_outlook

@@ -13,9 +13,10 @@ from pathlib import Path
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError, NotDone, Status
+from console.journal.change_kinds import RESTORE_RECORDS
 from console.journal.recorded_restores import recorded_restores, spans_detail
 from console.journal.run_records import read_runs
-from console.journal.unfinished_entries import RESTORE_RECORDS, STOPPED, refused_for_good, unfinished
+from console.journal.unfinished_entries import STOPPED, refused_for_good, unfinished
 from console.new_files import locked
 from console.operations.access import Access
 from console.operations.change import Change, ChangeRun, Conclusion, Operator, Question
@@ -162,7 +163,9 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         was killed after its last record is closed.
         """
         command = ("restore", str(self.directory.absolute()), *self.words)
-        killed = [one.entry for one in unfinished(run.cluster_id).restores if one.command == command]
+        killed = [
+            one.entry for one in unfinished(run.cluster_id).of(RESTORE_RECORDS) if one.command == command
+        ]
         if killed and not self.dry_run:
             left = (await self.read(access.reading, run.cluster_id, run.operator.progress)).records
             if left <= 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
-from console.journal.unfinished_entries import CONFIRM
+from console.journal.change_kinds import CONFIRM
 from console.operations.voters.prepared_change import PreparedChange
 from console.operations.voters.replacement_steps import Watcher
 from console.operations.voters.voter_change import VoterChangeResult

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from backends.base.membership import Membership
 from console.errors import InputError, NotDone, Status
+from console.journal.change_kinds import REPLACE
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.operations.access import Access
@@ -196,7 +197,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
         return HalfDoneReplacement(found, LoadedReplacement.of(plan, path, self.confirmed))
 
     def nothing_to_send(self, prepared: HalfDoneReplacement) -> ResumedReplacement | None:
-        ended = prepared.planned is None and not self.forget and not prepared.found.replacements
+        ended = prepared.planned is None and not self.forget and not prepared.found.of(REPLACE)
         return ResumedReplacement() if ended else None
 
     def question(self, prepared: HalfDoneReplacement) -> Question | None:
@@ -223,7 +224,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
     ) -> ResumedReplacement:
         found, planned = prepared
         if planned is None:
-            entries = [entry.entry for entry in found.replacements]
+            entries = [entry.entry for entry in found.of(REPLACE)]
             run.journal.settle("given up by the operator", entries=entries)
             run.operator.says("given up: the voters stay as they are; see ktriage quorum status")
             return ResumedReplacement(given_up=True)

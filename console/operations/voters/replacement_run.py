@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from backends.base.membership import Membership
 from console.errors import InputError
+from console.journal.change_kinds import REPLACE
 from console.journal.journal import Journal
-from console.journal.unfinished_entries import REPLACE
 from console.new_files import write_new
 from console.operations.elections.unfinished_orders import unfinished_quorum
 from console.operations.voters.confirmed_steps import ConfirmedStepRecorder
@@ -103,9 +103,9 @@ async def run_replacement(
         remember_voters(result.quorum)
     if result.reason is StopReason.DONE:
         journal.after(entry, {"course": str(result.reason)})
-        earlier = [e.entry for e in (*found.replacements, *found.entries)]
+        earlier = [e.entry for e in (*found.of(REPLACE), *found.entries)]
         journal.settle("the replacement was carried out to its end", entries=earlier)
     # resume finds the newest entry; it replaces those of earlier runs.
-    elif found.replacements:
-        journal.settle("a later run went on with it", entries=[e.entry for e in found.replacements])
+    elif replacements := found.of(REPLACE):
+        journal.settle("a later run went on with it", entries=[e.entry for e in replacements])
     return result

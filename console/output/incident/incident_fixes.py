@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from console.journal.change_kinds import KINDS, ChangeKind, Row
 from console.journal.planned_elections import PlannedElection
 from console.journal.recorded_restores import RestorePlace, shared
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
 from console.operations.history.affected_groups import affected_groups, groups_unread
 from console.operations.history.incident import Incident
-from console.output.incident.journal_outcomes import COLUMNS, Row, fix_rows
 from console.output.incident.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText
 from console.output.journal_report import journal_time
 from recovery.groups.group_values import CommittedOffset
@@ -30,8 +30,9 @@ def fix_blocks(incident: Incident) -> Iterator[ReportBlock]:
     yield from _affected(incident)
     yield ReportHeading(2, "Groups, transactions and replicas that were put right")
     found = [
-        ((*columns, "when", "by"), [row for run in incident.runs for row in _rows(run, action)])
-        for action, columns in COLUMNS.items()
+        ((*kind.columns, "when", "by"), [row for run in incident.runs for row in _rows(run, kind)])
+        for kind in KINDS.values()
+        if kind.columns
     ]
     if not any(rows for _, rows in found):
         yield ReportText(
@@ -72,11 +73,11 @@ def _table(columns: tuple[str, ...], rows: list[Row]) -> Iterator[ReportBlock]:
         yield ReportText(f"{len(rows) - MOST_ROWS:,} more rows by {columns[0]} are left out.")
 
 
-def _rows(run: RunRecord, action: str) -> Iterator[Row]:
+def _rows(run: RunRecord, kind: ChangeKind) -> Iterator[Row]:
     ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
     for event in run.events:
-        if isinstance(event, EntryBegun) and event.action == action:
-            for row in fix_rows(event, ends.get(event.entry)):
+        if isinstance(event, EntryBegun) and event.action == kind.action:
+            for row in kind.rows(event, ends.get(event.entry)):
                 yield *row, journal_time(event.at), run.operator
 
 

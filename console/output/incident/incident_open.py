@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
 from backends.base.answers import Outcome
+from console.journal.change_kinds import HEAL, RESTORE_RECORDS, Left
 from console.journal.run_records import EntryBegun
-from console.journal.unfinished_entries import HEAL
 from console.operations.history.affected_groups import affected_groups
 from console.operations.history.incident import Incident
 from console.operations.replication.heal_survey import heal_command
@@ -59,8 +58,8 @@ def open_items(incident: Incident) -> Iterator[str]:
         if now.lost is not None:
             yield f"{now.lost.sentence}."
         if health.current:
-            unfinished = replace(incident.unfinished, entries=(), restores=())
-            yield from steps_lines(now.steps, after=incident.recorded and not unfinished.nothing)
+            for_resume = incident.unfinished.without(Left.REQUEST, Left.RECORDS)
+            yield from steps_lines(now.steps, after=incident.recorded and not for_resume.nothing)
         yield from offline_lines(now.offline_times, now.totals.offline, _offline_until(incident, now))
     yield from _without_leader(incident)
     yield from disks_to_read(incident)
@@ -304,9 +303,9 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
     if stuck:
         yield line("quorum", "status")
     if incident.going_on is None and not stuck:
-        if not replace(incident.unfinished, restores=()).nothing:
+        if not incident.unfinished.without(Left.RECORDS).nothing:
             yield line("resume")
-        for restore in (one for one in incident.unfinished.restores if not one.waits):
+        for restore in (one for one in incident.unfinished.of(RESTORE_RECORDS) if not one.waits):
             yield line(*restore.command)
     offline = _offline_now(incident)
     if offline and not stuck:
@@ -390,7 +389,7 @@ def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
     virtual = incident.sources.virtual
     heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
     unseen = now is not None and now.partitions.may_hide_topics
-    if now is None or unseen or not heals or heals[-1].detail.get("undo") or incident.unfinished.heals:
+    if now is None or unseen or not heals or heals[-1].detail.get("undo") or incident.unfinished.of(HEAL):
         return
     assigned = {broker for state in now.partitions.states for broker in state.replicas}
     for broker in heals[-1].detail.get("gone", ()):

@@ -43,7 +43,6 @@ from console.output.incident.report_blocks import (
     ReportText,
 )
 from console.output.journal_report import (
-    disk_entry_text,
     end_text,
     event_text,
     journal_time,
@@ -354,7 +353,7 @@ def _disk_lines(incident: Incident) -> Iterator[str]:
                 reason = str(run.header.get("reason") or "")
                 why = f": {reason}" if event.action == DISK_WAIVED and reason else ""
                 yield sentence(
-                    printable(f"{disk_entry_text(event)}, {run.operator}, {journal_time(event.at)}{why}")
+                    printable(f"{event_text(event)}, {run.operator}, {journal_time(event.at)}{why}")
                 )
 
 

@@ -20,6 +20,7 @@ from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Reassignme
 from backends.base.errors import Unreachable
 from backends.base.replica_moves import Throttled, ThrottledKind, Throttles
 from console.errors import NotDone
+from console.journal.change_kinds import HEAL
 from console.journal.unfinished_entries import unfinished
 from console.operations.access import backend_access
 from console.operations.change import Change, run_change
@@ -369,7 +370,7 @@ def test_a_resume_that_is_stopped_leaves_the_throttle_to_the_copies(cluster: Cop
     (finished,) = run(FinishHeals(), cluster, stop)
     assert (finished.copying, finished.open) == (2, True)
     assert cluster.throttled
-    assert unfinished(CLUSTER_ID).heals
+    assert unfinished(CLUSTER_ID).of(HEAL)
 
 
 def test_after_a_kill_undo_cancels_the_copies_and_closes_the_run(cluster: CopyingCluster) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from backends.base.answers import ELECTION_ALIVE_FOR
 from console.journal.unfinished_entries import unfinished
-from console.operations.elections import unfinished_orders
+from recovery import requests_in_doubt
+from recovery.requests_in_doubt import ELECTION_ALIVE_FOR
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.conftest import SteadyTime
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of, log, offline
@@ -88,7 +88,7 @@ def test_another_hosts_order_that_stays_is_finished_without_the_plan_and_without
     assert {order.election_at for order in unfinished(CLUSTER_ID).orders} == first_seen
 
     backend = cluster_of(3)
-    monkeypatch.setattr(unfinished_orders, "ELECTION_ALIVE_FOR", 0.0)
+    monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
     assert call.on(backend)("ktriage", "resume", *ANY).status == 0
     assert {row.tp for row in backend.restored} == {tp(0), tp(1), tp(2)}
     assert unfinished(CLUSTER_ID).nothing

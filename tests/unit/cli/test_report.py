@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.journal.unfinished_entries import COMMIT_OFFSETS, HEAL, UNREGISTER, WRITE_MARKERS
+from console.journal.change_kinds import COMMIT_OFFSETS, HEAL, UNREGISTER, WRITE_MARKERS
 from console.operations.change import open_journal
 from console.output.screen import Screen
 from console.program import Program

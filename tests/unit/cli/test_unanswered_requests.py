@@ -12,14 +12,15 @@ from types import MappingProxyType
 
 import pytest
 
-from backends.base.answers import ELECTION_ALIVE_FOR, Partitions, Reassignment
+from backends.base.answers import Partitions, Reassignment
 from backends.base.errors import Unreachable
-from console.journal import unfinished_entries
 from console.journal.journal import Journal, JournalRun
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
 from console.operations import change
+from recovery import requests_in_doubt
 from recovery.assignment_order import WrittenOrder
+from recovery.requests_in_doubt import ELECTION_ALIVE_FOR
 from tests.command_server import Ended
 from tests.unit.cli.command_process import Caller, environment
 from tests.unit.cli.conftest import SteadyTime
@@ -359,7 +360,7 @@ def test_an_unanswered_write_is_forgotten_once_it_is_certainly_dead(
     call.on(cluster_of(1))
     written(30, UNANSWERED, restored=1)
     assert [order.written.tp for order in unfinished(CLUSTER_ID).orders] == [tp(0)]
-    monkeypatch.setattr(unfinished_entries, "ELECTION_ALIVE_FOR", 0.0)
+    monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
     assert unfinished(CLUSTER_ID).nothing, "the order was restored when no write could come any more"
 
 

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.journal import unfinished_entries
+from console.journal.change_kinds import RESTORE_RECORDS
 from console.journal.errors import JournalError
 from console.journal.journal import Journal
 from console.journal.run_records import SETTLED, EntryBegun, read_runs, read_unsettled_runs, remember_settled
-from console.journal.unfinished_entries import OpenOrder, Unfinished, unfinished
+from console.journal.unfinished_entries import Unfinished, unfinished
+from recovery import requests_in_doubt
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
+from recovery.requests_in_doubt import SentRequest
 from tests.unit.journal.killed_process import killed_at
 from tests.unit.journal.runs import CLUSTER, journal, row
 
@@ -142,8 +144,9 @@ def test_rows_come_back_exactly_so_that_they_can_be_restored(tmp_path: Path) -> 
     with journal(tmp_path) as run:
         run.before("reorder", {"rows": ROWS})
     (first, _) = found(tmp_path).orders
-    at = datetime.fromisoformat(first.at)
-    assert first == OpenOrder("run-1", "run-1/1", first.at, ROWS[0], None, write_at=at)
+    (change,) = found(tmp_path).changes
+    at = datetime.fromisoformat(change.at).timestamp()
+    assert first == SentRequest("run-1/1", ROWS[0], write_at=at)
 
 
 _brokers = st.lists(st.integers(0, 1 << 31), min_size=1, max_size=4, unique=True)
@@ -288,13 +291,17 @@ def test_a_restore_is_open_until_the_same_one_has_written_everything(tmp_path: P
         run.after(restoring(run, "--to-topic", "kept"), {"records": 500})
     with journal(tmp_path, "another directory") as run:
         run.after(restoring(run, "--to-source", directory="/other"), {"records": 500})
-    (left,) = found(tmp_path).restores
-    assert (left.run_id, left.command, left.records) == ("killed", ("restore", "/saved", "--to-source"), 500)
+    (left,) = found(tmp_path).of(RESTORE_RECORDS)
+    assert (left.run_id, left.command, left.detail["records"]) == (
+        "killed",
+        ("restore", "/saved", "--to-source"),
+        500,
+    )
     with journal(tmp_path, "stopped") as run:
         run.after(
             restoring(run, "--to-source"), {"records": 20, "refused": {TPS[0]: "stopped before its turn"}}
         )
-    (left,) = found(tmp_path).restores
+    (left,) = found(tmp_path).of(RESTORE_RECORDS)
     assert left.run_id == "stopped"
     with journal(tmp_path, "whole") as run:
         run.after(restoring(run, "--to-source"), {"records": 500})
@@ -307,14 +314,14 @@ def test_what_a_topic_does_not_take_is_open_until_another_topic_has_it(tmp_path:
     with journal(tmp_path, "refused") as run:
         refused = {TPS[0]: "MESSAGE_TOO_LARGE", TPS[1]: "NOT_ENOUGH_REPLICAS: 1 of 2"}
         run.after(restoring(run, "--to-source"), {"records": 0, "refused": refused, "instead": [other]})
-    elsewhere, later = found(tmp_path).restores
+    elsewhere, later = found(tmp_path).of(RESTORE_RECORDS)
     assert elsewhere.command == ("restore", "/saved", *other) and not elsewhere.waits
     assert (
         later.command == ("restore", "/saved", "--to-source") and later.waits == "NOT_ENOUGH_REPLICAS: 1 of 2"
     )
     with journal(tmp_path, "elsewhere") as run:
         run.after(restoring(run, *other), {"records": 400})
-    assert found(tmp_path).restores == (later,)
+    assert found(tmp_path).of(RESTORE_RECORDS) == (later,)
 
 
 def test_a_restore_that_is_going_on_is_not_left_by_an_earlier_run(tmp_path: Path) -> None:
@@ -342,7 +349,7 @@ def test_a_restore_that_was_sent_while_the_write_could_still_come_does_not_close
 ) -> None:
     """Its answer came when the write was dead; the write may have come between the two."""
     monkeypatch.setattr(
-        unfinished_entries, "ELECTION_ALIVE_FOR", 1.5
+        requests_in_doubt, "ELECTION_ALIVE_FOR", 1.5
     )  # each line is a second after the one before
     with journal(tmp_path) as run:
         run.after(run.before("reorder", {"rows": ROWS[:1]}), {"unknown": {TPS[0]: "timed out"}})

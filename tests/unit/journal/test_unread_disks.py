@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from backends.base.answers import Outcome
+from console.journal.change_kinds import KEEP_LOG
 from console.journal.journal import Journal
 from console.journal.planned_elections import PLANNED, ElectionResult, results_detail
-from console.journal.unfinished_entries import KEEP_LOG, unfinished
+from console.journal.unfinished_entries import unfinished
 from console.journal.unread_disks import (
     DISK_READ,
     DISK_WAIVED,

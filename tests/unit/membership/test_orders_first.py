@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from console.journal.change_kinds import REPLACE
 from console.journal.journal import Journal
-from console.journal.unfinished_entries import REPLACE, unfinished
+from console.journal.unfinished_entries import unfinished
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
 from tests.unit.cli.command_process import Caller
@@ -52,7 +53,7 @@ def test_orders_are_settled_before_a_replacement_that_cannot_be_gone_on_with(
     assert "there is no terminal to ask on" in ended.err
     left = unfinished(cluster_id)
     assert left.orders == ()
-    assert left.replacements
+    assert left.of(REPLACE)
 
 
 def test_orders_are_settled_where_the_plan_of_the_replacement_is_gone(call: Caller, cluster_id: str) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
+from console.journal.change_kinds import REPLACE
 from console.journal.journal import Journal
 from console.journal.open_replacement import open_replacement
-from console.journal.unfinished_entries import REPLACE, unfinished
+from console.journal.unfinished_entries import unfinished
 from console.operations.voters import replacement_run
 from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
 from console.operations.voters.replacement_run import LoadedReplacement, run_replacement, save_replacement
