@@ -53,7 +53,7 @@ async def designate(
     ended: dict[TopicPartition, Election] = {}
     waiting = list(rows)
     tell = None if progress is None else partial(progress, "electing")
-    job = _DesignateJob(api, ranking, recorder, stop, tell, len(rows), SentElections())
+    job = _DesignateJob(api, ranking, stop, tell, len(rows), SentElections(recorder))
     for attempt in range(attempts + 1):
         if attempt:
             await asyncio.sleep(BACKOFF)
@@ -70,7 +70,6 @@ class _DesignateJob(NamedTuple):
 
     api: ElectionApi
     ranking: Ranking
-    recorder: Recorder
     stop: Stop
     tell: Callable[[int, int], None] | None
     total: int
@@ -99,12 +98,12 @@ async def _run_batch(
     if await job.api.designates():
         from backends.live.elections.native_election import NativeBatch
 
-        native = NativeBatch(job.api, rows, job.ranking, job.recorder, job.sent)
+        native = NativeBatch(job.api, rows, job.ranking, job.sent)
         reported = await native.run()
         if not native.unable:
             ended.update(reported)
             return native
-    batch = ElectionBatch(job.api, rows, job.ranking, job.recorder, job.sent)
+    batch = ElectionBatch(job.api, rows, job.ranking, job.sent)
     ended.update(await batch.run())
     return batch
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
-from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi, ElectionRefusal
 from backends.live.elections.journal_entries import (
     answered,
@@ -25,7 +24,8 @@ from backends.live.elections.sent_elections import (
     ORDER_IN_DOUBT,
     ORDER_VISIBLE_WITHIN,
     SentElections,
-    UnansweredReorder,
+    UnansweredWrite,
+    end_reorder,
 )
 from recovery.assignment_order import needs_reorder
 from recovery.model import Survey, TopicPartition, Unknown
@@ -38,6 +38,7 @@ from recovery.plan.judgement import (
 )
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
+from recovery.requests_in_doubt import ELECT, REORDER
 
 READ_BACK_FOR = 10.0
 """Seconds in which a caught-up broker must show the election; the controller needs some milliseconds."""
@@ -57,15 +58,14 @@ class ElectionBatch:
         api: ElectionApi,
         rows: Sequence[PlanRow],
         ranking: Ranking,
-        recorder: Recorder,
-        sent: SentElections | None = None,
+        sent: SentElections,
     ) -> None:
+        """``sent`` records what is sent, over all attempts at these rows."""
         self.rows = tuple(rows)
-        self._sent = sent or SentElections()
+        self._sent = sent
         self._api = api
         self._survey = RowSurvey(api)
         self._ranking = ranking
-        self._recorder = recorder
         self._means = ElectionMeans(by_order=not self.native)
         self._results = RowResults()
         self._surveys: dict[TopicPartition, Survey] = {}
@@ -75,7 +75,7 @@ class ElectionBatch:
         self._written = {row.tp: row for row in self.rows if self._sent.may_have_written(row.tp)}
         # The rows that are elected by our order: it is written now, or stands from an earlier attempt.
         self._by_our_order: set[TopicPartition] = set()
-        self._unanswered: UnansweredReorder | None = None
+        self._unanswered: UnansweredWrite | None = None
 
     async def run(self) -> Mapping[TopicPartition, Election]:
         """One result per row. In every case each written order is restored, unless one of our elections may
@@ -111,7 +111,7 @@ class ElectionBatch:
         self._means = self._means._replace(blocks_on_last_known=blocks)
         reads = ((row, surveys[row.tp]) for row in self.rows)
         stands = [row.tp for row, now in reads if isinstance(now, Survey) and now.state.replicas == row.order]
-        self._sent.note_late_orders(stands, self._recorder)
+        self._sent.note_late_orders(stands)
         for row in self.rows:
             self._judge(row, surveys[row.tp], order_is_ours=self._sent.may_have_written(row.tp))
         self._by_our_order.update(stands)
@@ -147,32 +147,30 @@ class ElectionBatch:
         """Writes the orders; which orders must be restored is remembered even if this is cancelled."""
         if not rows:
             return
-        entry = record(self._recorder, "reorder", [row.written_order for row in rows])
+        written = [row.written_order for row in rows]
+        entry = record(self._sent, REORDER, written)
         self._written.update((row.tp, row) for row in rows)
         self._by_our_order.update(row.tp for row in rows)
         try:
             answers = await self._api.write_orders({row.tp: row.order for row in rows})
         except BackendError as error:
             if surely_not_done(error):
-                self._recorder.after(entry, failed(rows, error))
+                self._sent.after(entry, failed(rows, error))
                 self._not_written(rows)
             else:
                 self._sent.asked.update(row.tp for row in rows)
-                self._unanswered = UnansweredReorder(entry, rows, error)
+                self._unanswered = UnansweredWrite(entry, written, error)
             raise
         except BaseException:
             self._sent.asked.update(row.tp for row in rows)
-            self._unanswered = UnansweredReorder(entry, rows, BackendError("stopped before its answer"))
+            self._unanswered = UnansweredWrite(entry, written, BackendError("stopped before its answer"))
             raise
         reported = {row.tp: answers.get(row.tp) for row in rows}
-        self._recorder.after(entry, answered(reported))
+        self._sent.after(entry, answered(reported))
         for row in rows:
             answer = reported[row.tp]
             if answer is not None:
-                if answer.doubtful:
-                    self._sent.doubt_order([row.tp], entry)
-                else:
-                    self._not_written([row])
+                self._not_written([row])
                 self._results.fail(
                     row, f"the assignment could not be reordered: {answer}", retryable=answer.retryable
                 )
@@ -190,15 +188,15 @@ class ElectionBatch:
         """Writes the journal line, then reads the state for the last time, and sends the election at once."""
         if not rows:
             return
-        entry = record(self._recorder, "elect", [row.written_order for row in rows])
+        entry = record(self._sent, ELECT, [row.written_order for row in rows])
         try:
             ready = await self._final_check(rows)
         except BaseException as error:
-            self._recorder.after(entry, not_sent(rows, str(error) or "stopped"))
+            self._sent.after(entry, not_sent(rows, str(error) or "stopped"))
             raise
         left = [row for row in rows if row.tp in self._results]
         if not ready:
-            self._recorder.after(entry, not_sent(left, "see its end"))
+            self._sent.after(entry, not_sent(left, "see its end"))
             return
         self._doubt(ready, "stopped before its answer")
         try:
@@ -206,13 +204,13 @@ class ElectionBatch:
         except BackendError as error:
             if surely_not_done(error):
                 self._no_doubt(ready)
-                self._recorder.after(entry, not_sent(rows, str(error)))
+                self._sent.after(entry, not_sent(rows, str(error)))
                 raise
-            self._recorder.after(entry, {**not_sent(left, "see its end"), **failed(ready, error)})
+            self._sent.after(entry, {**not_sent(left, "see its end"), **failed(ready, error)})
             self._doubt(ready, str(error))
             return
         reported = {row.tp: answers.get(row.tp) for row in ready}
-        self._recorder.after(entry, answered(reported, [row.tp for row in left]))
+        self._sent.after(entry, answered(reported, [row.tp for row in left]))
         for row in ready:
             answer = reported[row.tp]
             if answer is not None and answer.doubtful:
@@ -225,17 +223,13 @@ class ElectionBatch:
                 self._results.fail(row, f"not elected: {answer}", retryable=answer.retryable)
 
     def _doubt(self, rows: Sequence[PlanRow], why: str) -> None:
-        now = asyncio.get_running_loop().time()
         for row in rows:
             self._sent.asked.add(row.tp)
-            self._sent.in_doubt[row.tp] = now
             self._why_in_doubt[row.tp] = why
 
     def _no_doubt(self, rows: Sequence[PlanRow]) -> None:
         """The election of this attempt is not in doubt; one of an earlier attempt may still be."""
         for row in rows:
-            if row.tp in self._why_in_doubt and row.tp not in self._sent.standing:
-                del self._sent.in_doubt[row.tp]
             self._why_in_doubt.pop(row.tp, None)
 
     async def _final_check(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
@@ -319,13 +313,13 @@ class ElectionBatch:
             if state.leader_epoch <= row.leader_epoch:
                 return False
             if state.offline:
-                if row.tp in self._sent.in_doubt:
+                if self._sent.election_in_doubt(row.tp):
                     return False  # it may still be carried out
                 self._results.lost_again(row, state)
                 return True
             self._led(row, with_state(self._surveys[row.tp], state))
             return True
-        self._sent.in_doubt.pop(row.tp, None)  # the topic was created again
+        self._sent.requests.led([row.tp])  # the topic was created again
         self._judge(
             row, None if state is None else with_state(self._surveys[row.tp], state), order_is_ours=True
         )
@@ -333,7 +327,7 @@ class ElectionBatch:
 
     def _led(self, row: PlanRow, now: Survey) -> None:
         """The row has a leader, elected by us or by another client."""
-        self._sent.in_doubt.pop(row.tp, None)
+        self._sent.requests.led([row.tp])
         state, found = now.state, judge_leader(row, now)
         if found.decision is RowDecision.OTHER_LEADER:
             self._results.end(row, Outcome.OTHER_LEADER, found, state)
@@ -349,18 +343,16 @@ class ElectionBatch:
         out; the row's result says which order stays.
         """
         if self._unanswered is not None:
-            await self._unanswered.end(self._api, self._recorder, self._sent)
+            await end_reorder(self._unanswered, self._api, self._sent)
             self._unanswered = None
         alive = await self._elections_alive()
         for row in alive:
-            self._sent.standing.add(row.tp)
             self._results.order_stays(row)
         rows = [row for row in self._written.values() if row not in alive]
         # Asked before the restore: the write may come between it and its answer.
         doubtful = {row.tp for row in rows if self._sent.order_in_doubt(row.tp)}
-        problems = await restore_assignments(self._api, [row.written_order for row in rows], self._recorder)
+        problems = await restore_assignments(self._api, [row.written_order for row in rows], self._sent)
         for row in rows:
-            self._sent.standing.discard(row.tp)
             if row.tp in problems:
                 self._results.not_restored(row, f"assignment order not restored: {problems[row.tp]}")
                 self._results.retryable.discard(row.tp)
@@ -383,7 +375,7 @@ class ElectionBatch:
                 self._api.states, rows, CANCELLED_READ_BACK_FOR, self._shows_leader
             )
         except BackendError:
-            return [row for row in rows if row.tp in self._sent.in_doubt]
+            return [row for row in rows if self._sent.election_in_doubt(row.tp)]
 
 
 async def _to_the_end(undoing: Coroutine[Any, Any, None]) -> None:

@@ -5,25 +5,21 @@ been carried out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionRefusal
+from backends.live.elections.row_results import Named
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
-
-
-class _Named(Protocol):
-    @property
-    def tp(self) -> TopicPartition: ...
+from recovery.requests_in_doubt import ELECT, REORDER, RESTORE
 
 
 class NotRecorded(BackendError):
     """The intention could not be recorded, so nothing was sent."""
 
 
-_UNSENT = {"reorder": "nothing was sent", "elect": "not elected", "restore": "not restored"}
+_UNSENT = {REORDER: "nothing was sent", ELECT: "not elected", RESTORE: "not restored"}
 
 
 def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str:
@@ -34,13 +30,13 @@ def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str
         raise NotRecorded(f"{_UNSENT[action]}: the journal could not be written ({error})") from error
 
 
-def failed(rows: Sequence[_Named], error: BackendError) -> Mapping[str, object]:
+def failed(rows: Sequence[Named], error: BackendError) -> Mapping[str, object]:
     """The journal's end entry for a request that failed as a whole."""
     how = "refused" if surely_not_done(error) else "unknown"
     return {how: {row.tp: str(error) for row in rows}}
 
 
-def not_sent(rows: Sequence[_Named], why: str) -> Mapping[str, object]:
+def not_sent(rows: Sequence[Named], why: str) -> Mapping[str, object]:
     """The journal's end entry for rows that were left out of a request, or for a request that was not sent."""
     return {"refused": {row.tp: f"not sent: {why}" for row in rows}}
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Recorder
 from backends.live.elections.election_api import ElectionApi
 from backends.live.elections.journal_entries import answered, failed, may_pass, record, surely_not_done
+from backends.live.elections.sent_elections import ORDER_VISIBLE_WITHIN, UnansweredWrite
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition, Unknown
+from recovery.requests_in_doubt import RESTORE
 
 RESTORE_FOR = 15.0
 """Seconds of retries before the restore is left to ``resume``."""
-ORDER_VISIBLE_WITHIN = 3.0
-"""Seconds in which a caught-up broker has to show a written order if the write was not answered."""
 
 
 async def restore_assignments(
@@ -29,20 +28,12 @@ async def restore_assignments(
     return await _Restoring(api, recorder).run(rows)
 
 
-class _Doubt(NamedTuple):
-    """A write of these rows that was not answered, and may have been carried out."""
-
-    entry: str
-    rows: Sequence[WrittenOrder]
-    error: BackendError
-
-
 class _Restoring:
     def __init__(self, api: ElectionApi, recorder: Recorder) -> None:
         self._api = api
         self._recorder = recorder
         # The last write, where its answer did not come or was not understood; its end is not recorded yet.
-        self._doubt: _Doubt | None = None
+        self._doubt: UnansweredWrite | None = None
         # When a row of it first, and last, stood in its own order after it (seconds of the loop's clock).
         self._order_stands: dict[TopicPartition, tuple[float, float]] = {}
 
@@ -96,11 +87,8 @@ class _Restoring:
         """Records the end of the write in doubt, from the state read since then."""
         if self._doubt is None:
             return
-        entry, doubtful, error = self._doubt
-        self._doubt = None
-        back = [row.tp for row in doubtful if self._is_back(row.tp)]
-        unknown = {row.tp: str(error) for row in doubtful if row.tp not in back}
-        self._recorder.after(entry, {"applied": back, "unknown": unknown})
+        doubtful, self._doubt = self._doubt, None
+        doubtful.end(self._recorder, [row.tp for row in doubtful.rows if self._is_back(row.tp)])
 
     def _shows_original(self, row: WrittenOrder, replicas: tuple[int, ...], now: float) -> bool:
         """Whether the original order has been visible for long enough after an unanswered write."""
@@ -116,14 +104,14 @@ class _Restoring:
         return last - first >= ORDER_VISIBLE_WITHIN
 
     async def _write(self, rows: Sequence[WrittenOrder]) -> Mapping[TopicPartition, str]:
-        entry = record(self._recorder, "restore", rows)
+        entry = record(self._recorder, RESTORE, rows)
         try:
             answers = await self._api.write_orders({row.tp: row.replicas for row in rows})
         except BackendError as error:
             if surely_not_done(error):
                 self._recorder.after(entry, failed(rows, error))
             else:
-                self._doubt = _Doubt(entry, rows, error)
+                self._doubt = UnansweredWrite(entry, rows, error)
             raise
         refused = {tp: answer for tp, answer in answers.items() if answer is not None}
         reported = {

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from backends.base.answers import ELECTION_ALIVE_FOR, Election, Outcome
+from backends.base.answers import Election, Outcome
 from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement
 from recovery.plan.values import PlanRow
+from recovery.requests_in_doubt import ELECTION_ALIVE_FOR
+
+
+class Named(Protocol):
+    """A row of a partition."""
+
+    @property
+    def tp(self) -> TopicPartition: ...
+
 
 IN_DOUBT = f"the election was not answered and may still be carried out for up to {ELECTION_ALIVE_FOR:g} s"
 
+N = TypeVar("N", bound=Named)
 State = PartitionState | Unknown | None
 """What was read of a partition; None: its topic does not exist."""
 
@@ -64,10 +75,10 @@ class RowResults:
 
 async def read_until_settled(
     read: Callable[[Sequence[TopicPartition]], Awaitable[Mapping[TopicPartition, PartitionState | Unknown]]],
-    rows: Sequence[PlanRow],
+    rows: Sequence[N],
     seconds: float,
-    settled: Callable[[PlanRow, State], bool],
-) -> list[PlanRow]:
+    settled: Callable[[N, State], bool],
+) -> list[N]:
     """Reads the rows repeatedly until they are ``settled``; returns those that are not settled within ``seconds``.
     At least one reading is made.
     """

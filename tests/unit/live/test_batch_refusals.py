@@ -7,6 +7,7 @@ from unittest.mock import AsyncMock, Mock
 
 from backends.base.answers import ClusterInfo, Outcome
 from backends.live.elections.election_batch import ElectionBatch
+from backends.live.elections.sent_elections import SentElections
 from recovery.model import Broker, PartitionState
 from recovery.plan.judgement import Reason
 from recovery.ranking import Ranking
@@ -26,7 +27,7 @@ def test_an_election_that_a_dead_last_known_leader_blocks_is_refused_and_nothing
     older.logs.return_value = {STATE.tp: {1: replica_log(0, 5), 2: replica_log(1, 4)}}
     older.connection = Mock()
     older.blocks_on_dead_last_known_leader.return_value = True
-    batch = ElectionBatch(older, [ROW], Ranking.LAST_RECORD, recorder)
+    batch = ElectionBatch(older, [ROW], Ranking.LAST_RECORD, SentElections(recorder))
     election = asyncio.run(batch.run())[ROW.tp]
     assert (election.outcome, election.restored) == (Outcome.FAILED, True)
     assert election.reason is Reason.LAST_KNOWN_LEADER

@@ -12,7 +12,7 @@ from backends.base.errors import BackendError
 from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.elections import designate as attempts_module
 from backends.live.elections import election_batch as module
-from backends.live.elections import sent_elections
+from recovery import requests_in_doubt
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking
 from tests.unit.live.one_partition import (
@@ -137,7 +137,7 @@ def test_where_somebody_puts_the_order_back_before_the_next_attempts_election_it
 
 
 def test_once_it_is_certainly_dead_the_order_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sent_elections, "ELECTION_ALIVE_FOR", 0.0)
+    monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
     cluster = Slow()
     election = elect(cluster, planned(cluster, (2, 3, 1)), attempts=0)
     assert (election.outcome, election.restored, cluster.replicas) == (Outcome.FAILED, True, (1, 2, 3))

@@ -13,6 +13,7 @@ from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.elections import designate as attempts_module
 from backends.live.elections import election_batch
 from backends.live.elections import sent_elections as module
+from recovery import requests_in_doubt
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking
 from tests.unit.live.one_partition import (
@@ -106,7 +107,7 @@ def test_carried_out_at_once_only_its_answer_was_lost() -> None:
 
 
 def test_once_it_is_certainly_dead_nothing_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ELECTION_ALIVE_FOR", 0.0)
+    monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
     cluster = LateWrite()
     election = elect(cluster, planned(cluster, WRITTEN))
     assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
