@@ -1,7 +1,8 @@
 # The targets set up everything they need; a new machine needs Python 3.11+, Java 17+ and make.
 #   make demo         the console on a simulated incident, with a guide that says which keys to press
 #   make demo-kafka   an incident on a real Kafka, and its recovery
-#   make test         lint, types, import rules and every test (real Kafka included)
+#   make test         lint, types, import rules and the tests that show every rule (real Kafka included)
+#   make test-long    the tests marked long: the rest on real Kafka, slow screens, long Spark cases (docs/tests.md)
 #   make setup        only ktriage, in .venv/bin/ktriage
 #   make wheel        what spark-submit takes: dist/ktriage-VERSION-py3-none-any.whl and dist/ktriage_submit.py
 #   make screenshots  draw README's pictures again
@@ -17,11 +18,11 @@ PYTEST_ARGS ?=
 # Where it is set, each of thousands of processes would compile the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup wheel pipeline-setup demo demo-kafka screenshots test lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
+.PHONY: setup wheel pipeline-setup demo demo-kafka screenshots test test-long lanes lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,12s/^#  *//p' Makefile
+	@sed -n '2,13s/^#  *//p' Makefile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -91,11 +92,11 @@ screenshots: $(VENV)/.dev java
 	@sed -n '/^What each/,/one of the two logs had are there/p' $(VENV)/demo.txt \
 	    | $(BIN)/python -m testbed.screenshots.terminal_svg "ktriage: a recovery on a real Kafka" > screenshots/recovery.svg
 
-# Side by side, because the tests on a real Kafka, in terminals and on the network mostly wait. Every file of
-# tests/live is in one of the two live lanes; a third one, and its cluster, would take the cores from the others.
-# Modules that share a cluster are in the same one.
-SECOND_LANE := test_advice* test_cli_status* test_designate* test_fixes* test_heal* test_pipeline* test_quorum* test_rescue* test_side_by_side* test_wire_[acj]*
-LANES := lane-here lane-screens lane-live-1 lane-live-2 lane-lint
+# Side by side, because the tests on a real Kafka, in terminals and on the network mostly wait. The two live lanes
+# divide tests/live among them, cluster by cluster (tests/live/claims.py); a third one would take the cores from the
+# others. What is marked long is in test-long and not in test, and nothing else decides (docs/tests.md).
+MARKED :=
+LANES := lane-here lane-screens lane-live-1 lane-live-2
 LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/spark-1.log $(VENV)/spark-2.log $(VENV)/lint.log
 LIVE_TESTS := tests/live
 SCREENS := tests/console tests/wire
@@ -103,11 +104,18 @@ UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
 SPARK_TESTS := tests/pipeline
 # Processes of their own: without the shared session. Alone, Spark leaves a core idle.
 SECOND_SPARK := test_processes* test_submit*
-test: $(VENV)/.dev java tmux
+test:
+	@$(MAKE) --no-print-directory lanes MARKED="not long" LANES="$(LANES) lane-lint"
+
+test-long:
+	@$(MAKE) --no-print-directory lanes MARKED=long
+
+lanes: $(VENV)/.dev java tmux
 	@rm -f $(LANE_LOGS)
-	@echo "lint and tests run side by side; the output of all but one goes to $(LANE_LOGS) and is shown at the end" >&2
-	@status=0; $(MAKE) --no-print-directory --keep-going -j$(words $(LANES)) $(LANES) || status=$$?; \
-	    cat $(LANE_LOGS); exit $$status
+	@echo "what is run side by side: $(LANES); the output of all but one goes to $(VENV)/*.log and is shown at the end" >&2
+	@share=$$(mktemp -d); status=0; \
+	    $(MAKE) --no-print-directory --keep-going -j$(words $(LANES)) $(LANES) SHARE=$$share || status=$$?; \
+	    rm -r $$share; for log in $(LANE_LOGS); do [ ! -e $$log ] || cat $$log; done; exit $$status
 
 # Spark comes after the lanes that end first: beside all the others its Python workers can be too slow to connect.
 lane-here:
@@ -120,13 +128,8 @@ lane-screens:
 	    $(MAKE) --no-print-directory spark > $(VENV)/spark-2.log 2>&1 \
 	    SPARK_TESTS="$(wildcard $(SECOND_SPARK:%=tests/pipeline/%.py))" || status=$$?; exit $$status
 
-lane-live-1:
-	@$(MAKE) --no-print-directory live > $(VENV)/live-1.log 2>&1 \
-	    LIVE_TESTS="tests/live $(SECOND_LANE:%=--ignore-glob='*/%.py')"
-
-lane-live-2:
-	@$(MAKE) --no-print-directory live > $(VENV)/live-2.log 2>&1 \
-	    LIVE_TESTS="$(wildcard $(SECOND_LANE:%=tests/live/%.py))"
+lane-live-1 lane-live-2:
+	@$(MAKE) --no-print-directory live > $(VENV)/$(@:lane-%=%).log 2>&1 LIVE_TESTS="tests/live $(SHARE:%=--share %)"
 
 lane-lint:
 	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1
@@ -138,14 +141,14 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev java tmux
-	$(BIN)/python -m pytest $(UNIT_TESTS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "$(MARKED)" $(UNIT_TESTS) $(PYTEST_ARGS)
 
 # In its own process: a Spark session takes over the signals of its process.
 spark: $(VENV)/.dev java
-	$(BIN)/python -m pytest $(SPARK_TESTS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "$(MARKED)" $(SPARK_TESTS) $(PYTEST_ARGS)
 
 live: $(VENV)/.dev java
-	$(BIN)/python -m pytest $(LIVE_TESTS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "$(MARKED)" $(LIVE_TESTS) $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev java
 	$(BIN)/python -m benchmarks

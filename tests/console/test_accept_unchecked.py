@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from console.app.main_screen.question_dialogs import ChoiceQuestion, TextQuestion
 from recovery.strategy import Strategy
 from tests.console.robot import console, records
+
+pytestmark = pytest.mark.long
 
 WHY = "the hosts kept power: incident 1"
 

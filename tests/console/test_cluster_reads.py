@@ -50,6 +50,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.long
 async def test_logs_are_asked_only_of_what_is_in_trouble_or_on_the_screen() -> None:
     backend = Asked(SCENARIO)
     told: list[View] = []
@@ -68,6 +69,7 @@ async def test_logs_are_asked_only_of_what_is_in_trouble_or_on_the_screen() -> N
     await backend.close()
 
 
+@pytest.mark.long
 async def test_what_did_not_change_is_the_very_same_object_and_is_not_asked_again() -> None:
     backend, clock = Asked(SCENARIO), Clock()
     refresh = ClusterRefresh(clock, lambda _view: None)

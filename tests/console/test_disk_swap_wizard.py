@@ -42,6 +42,7 @@ async def step_is(robot: Robot, kind: SwapStepKind | None) -> None:
     await robot.pilot.pause()
 
 
+@pytest.mark.long
 async def test_a_disk_is_replaced_by_the_wizard_and_nothing_elects_the_empty_one() -> None:
     async with console("disk-failure", size=(120, 40)) as robot:
         await robot.arms()
@@ -96,6 +97,7 @@ async def answers_whether_it_was_read(robot: Robot, *keys: str) -> None:
     await robot.asked(DiskSwapScreen)
 
 
+@pytest.mark.long
 async def test_the_only_copy_is_marked_as_read_by_an_answer_which_can_be_taken_back() -> None:
     async with console("disk-failure", size=(120, 40)) as robot:
         await opens_the_wizard(robot)

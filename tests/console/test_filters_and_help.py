@@ -47,6 +47,7 @@ async def test_keys_are_letters_while_a_filter_is_typed() -> None:
         assert robot.app.return_code is None
 
 
+@pytest.mark.long
 async def test_every_column_can_be_sorted_by_and_is_named_where_it_has_no_room() -> None:
     async with console("last-replica-standing") as robot:
         await robot.chooses(1)
@@ -319,6 +320,7 @@ def test_a_row_is_named_as_a_person_names_it(key: Hashable, name: str) -> None:
     assert row_name(key) == name
 
 
+@pytest.mark.long
 async def test_an_error_goes_with_the_row_that_it_was_about() -> None:
     async with console("offline-2000") as robot:
         robot.desk.say("orders-0-0 cannot be chosen", Tone.BAD)
@@ -329,6 +331,7 @@ async def test_an_error_goes_with_the_row_that_it_was_about() -> None:
         await robot.until(lambda: not robot.said, "no error beside another row")
 
 
+@pytest.mark.long
 async def test_an_error_stays_while_the_rows_change_under_the_cursor() -> None:
     async with console("offline-2000") as robot:
         await robot.press("down")

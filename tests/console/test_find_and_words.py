@@ -21,6 +21,7 @@ from widgets.dialogs.partition_finder import PartitionFinder
 WANTED = TopicPartition("orders-3", 17)
 
 
+@pytest.mark.long
 async def test_a_partition_typed_once_is_under_the_cursor_in_every_pane() -> None:
     async with console("offline-2000") as robot:
         await robot.press("f")
@@ -104,6 +105,7 @@ async def test_a_verdict_is_explained_step_by_step_for_the_partition_under_the_c
         await robot.until(lambda: robot.app.screen is robot.desk, "the main screen again")
 
 
+@pytest.mark.long
 async def test_the_strategy_dialog_says_who_is_elected_who_waits_and_what_is_lost() -> None:
     async with console("offline-2000", size=(120, 40)) as robot:
         await robot.press("T")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from console.app.main_screen.question_dialogs import ChoiceQuestion
 from recovery.model import TopicPartition
 from tests.console.robot import Robot, console
@@ -72,6 +74,7 @@ async def test_a_lost_quorum_names_no_key_for_the_pane_that_is_open() -> None:
         assert "4" not in named(robot)
 
 
+@pytest.mark.long
 async def test_waiting_is_an_answer_and_is_confirmed_in_words() -> None:
     async with console("offline-2000") as robot:
         await robot.press("c")

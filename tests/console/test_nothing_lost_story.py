@@ -11,6 +11,8 @@ from tests.console.robot import records
 from tests.console.tmux import Terminal
 from tests.unit.cli.command_process import invoke
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def terminal(home: Path) -> Iterator[Terminal]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.events import AppBlur, AppFocus
 from textual.widgets import Input
 
@@ -19,6 +20,7 @@ from tests.console.robot import console, records
 PAYMENTS = TopicPartition("payments", 0)
 
 
+@pytest.mark.long
 async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None:
     async with console("offline-2000", size=(120, 40)) as robot:
         await robot.sees("2,000 offline")

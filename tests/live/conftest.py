@@ -1,6 +1,7 @@
 """One real cluster for each module that uses it, as ``CLUSTER = ClusterSpec(...)`` in the module describes.
 
 Modules that have the very same object share a cluster, as the one before leaves it, and follow one another.
+Processes that are started with the same ``--share DIRECTORY`` divide the clusters among them (``claims.py``).
 """
 
 from __future__ import annotations
@@ -8,19 +9,47 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 
 import pytest
 
 from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.live.claims import Claims
 from tests.live.resident_java import ResidentJavas
 from tests.live.started_cluster import started_cluster
+
+CLAIMS = pytest.StashKey[Claims]()
+CLUSTER_PLACE = pytest.StashKey[tuple[int, str]]()
+"""The place of the test's cluster among all clusters, and its first test."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--share", type=Path, metavar="DIRECTORY", help="divide the tests on real Kafka with other processes"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Not known where pytest read this file only after the command line.
+    directory = config.getoption("--share", None)
+    if directory is not None:
+        config.stash[CLAIMS] = Claims(directory)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one cluster follow one another: those that share it come where the first of them stands."""
-    places: dict[int, int] = {}
-    items.sort(key=lambda item: places.setdefault(id(_shared(item)), len(places)))
+    places: dict[int, tuple[int, str]] = {}
+    for item in items:
+        item.stash[CLUSTER_PLACE] = places.setdefault(id(_shared(item)), (len(places), item.nodeid))
+    items.sort(key=lambda item: item.stash[CLUSTER_PLACE])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """The tests of a cluster that another process has taken are passed over."""
+    claims = item.config.stash.get(CLAIMS, None)
+    return None if claims is None or claims.own(*item.stash[CLUSTER_PLACE]) else True
 
 
 def _shared(item: pytest.Item) -> object:

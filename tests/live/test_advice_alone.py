@@ -21,6 +21,8 @@ from tests.live.advised_operator import Advised, Night, Operator, create, left
 from tests.live.incident_steps import kill, pause, produce, start, wait_all, wait_offline
 from tests.live.test_metadata_log import history_of, metadata_dir
 
+pytestmark = pytest.mark.long
+
 CLUSTER = advised_operator.CLUSTER
 
 COMMON, ALONE = 1000, 500

@@ -22,6 +22,8 @@ from tests.live import advised_operator
 from tests.live.advised_operator import AGGRESSIVE, Night, Operator, create, left
 from tests.live.incident_steps import alter_topic, kill, produce, start, unregister, wait_all, wait_offline
 
+pytestmark = pytest.mark.long
+
 CLUSTER = advised_operator.CLUSTER
 
 COMMON, ALONE, EARLY = 1000, 300, 10

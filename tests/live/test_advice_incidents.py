@@ -42,6 +42,8 @@ from tests.live.online_after_unclean import (
     played,
 )
 
+pytestmark = pytest.mark.long
+
 CLUSTER = advised_operator.CLUSTER
 
 EARLY, LATE, ALONE = 60, 540, 100

@@ -23,6 +23,8 @@ from tests.live.online_after_unclean import (
     played,
 )
 
+pytestmark = pytest.mark.long
+
 CLUSTER = replace(advised_operator.CLUSTER, elr=True)
 
 

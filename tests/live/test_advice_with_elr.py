@@ -19,6 +19,8 @@ from tests.live.incident_steps import kill, pause, produce, start, wait_all, wai
 from tests.live.started_cluster import emptied
 from tests.live.test_metadata_log import history_of, metadata_dir
 
+pytestmark = pytest.mark.long
+
 CLUSTER = advised_operator.CLUSTER
 
 EARLY, LATE = 60, 540

@@ -22,6 +22,8 @@ from tests.live import started_cluster
 from tests.live.incident_steps import produce
 from tests.unit.log_segments.segments import old_message
 
+pytestmark = pytest.mark.long
+
 CLUSTER = started_cluster.TWO_DISKS
 BROKER, TOPIC = 3, "broken-dirs"
 

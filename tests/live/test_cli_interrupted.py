@@ -26,6 +26,8 @@ from tests.live.command_runner import CommandRunner
 from tests.repetitions import soaking
 from tests.unit.cli.command_process import command_line, environment
 
+pytestmark = pytest.mark.long
+
 CLUSTER = started_cluster.TWO_DISKS
 SMALL = (
     "released",

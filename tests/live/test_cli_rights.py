@@ -25,6 +25,8 @@ from tests.live.restricted_users import (
     lose_both_leaders,
 )
 
+pytestmark = pytest.mark.long
+
 CLUSTER = restricted_users.CLUSTER
 OFFLINE = ("--all-offline-partitions",)
 UNLISTED = "broker 2 listed no log dirs, and a topic may be on them alone"

@@ -11,6 +11,8 @@ from tests.contract.missing_permissions import MissingPermissionTests
 from tests.contract.offline_partitions import OfflinePartitionTests
 from tests.contract.real_cluster_driver import SPEC, RealClusterDriver
 
+pytestmark = pytest.mark.long
+
 CLUSTER = SPEC
 
 

@@ -17,6 +17,8 @@ from recovery.ranking import Ranking
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live.live_backend import MemoryRecorder, NeverStopped, designation, open_backend, survey
 
+pytestmark = pytest.mark.long
+
 TOPIC, BUSY = "orders", "busy"
 CHOSEN, NEXT, DEAD, HUNG = 2, 1, 3, 4
 CLUSTER = ClusterSpec(

@@ -20,6 +20,8 @@ from tests.live.advised_operator import AGGRESSIVE, AGREED, Operator, create, le
 from tests.live.incident_steps import pause, produce, start, wait_all, wait_offline
 from tests.live.live_backend import open_backend, survey
 
+pytestmark = pytest.mark.long
+
 CLUSTER = test_links.CLUSTER
 
 BEFORE, ALONE, AFTER = 280, 350, 70

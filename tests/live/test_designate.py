@@ -23,6 +23,8 @@ from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADER
 from tests.plan_rows import row as planned_row
 from tests.plan_rows import with_log
 
+pytestmark = pytest.mark.long
+
 CLUSTER = designated_elections.CLUSTER
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 TAIL = "tail"

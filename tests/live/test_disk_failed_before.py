@@ -13,6 +13,8 @@ from testbed.kafka.incidents import failed_disk
 from tests.live import incident_steps as steps
 from tests.live.command_runner import CommandRunner
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(log_dirs=2)
 """Its own: a topic whose min.insync.replicas was changed while it had an ELR must not be deleted. 4.3.1 forgets no
 such member: its broker's next unclean registration then fails, and the controller resigns at each attempt ("existed

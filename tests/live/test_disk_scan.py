@@ -24,6 +24,8 @@ from tests.live.command_runner import CommandRunner
 from tests.live.disk_incident import CODECS, ORDERS, PACKED, SHORTER
 from tests.live.live_backend import open_backend, survey
 
+pytestmark = pytest.mark.long
+
 CLUSTER = disk_incident.CLUSTER
 DEFAULT_DEPTH = ScanDepth()
 

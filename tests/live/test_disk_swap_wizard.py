@@ -17,6 +17,8 @@ from testbed.kafka.incidents import failed_disk
 from tests.console.robot import Robot, console
 from tests.live.started_cluster import TWO_DISKS, emptied
 
+pytestmark = pytest.mark.long
+
 CLUSTER = TWO_DISKS
 TOPIC = "edge"
 PARTITIONS = 6

@@ -10,11 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from testbed.kafka import KafkaCluster, wait_until
 from tests.live import advised_operator
 from tests.live.command_runner import CommandRunner
 from tests.live.started_cluster import emptied
 from tests.live.test_pipeline import on_spark
+
+pytestmark = pytest.mark.long
 
 CLUSTER = replace(advised_operator.CLUSTER)
 """Of its own, because others of the kind have deleted topics that had an ELR (test_advice_online_with_elr)."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from testbed.kafka import KafkaCluster
 from testbed.kafka.config import INTERNAL_LISTENER
 from tests.live import incident_steps, restricted_users
 from tests.live.command_runner import CommandRunner
 from tests.live.started_cluster import emptied
 from tests.live.test_cli_rights import As
+
+pytestmark = pytest.mark.long
 
 CLUSTER = restricted_users.CLUSTER
 USER = restricted_users.ALL_RIGHTS

@@ -230,6 +230,7 @@ def wait_marks(cluster: KafkaCluster, broker: int, topics: tuple[str, ...], offs
     wait_until(lambda: marks <= set(file.read_text().splitlines()), f"the checkpoint of broker {broker}", 30)
 
 
+@pytest.mark.long
 def test_another_replica_that_holds_everything_is_elected_if_its_host_kept_power(power_cut: Night) -> None:
     advice = power_cut.advice[STANDING[0]]
     assert (advice.step["kind"], advice.step["brokers"], list(advice.down)) == ("bring back", [2], [])
@@ -240,6 +241,7 @@ def test_another_replica_that_holds_everything_is_elected_if_its_host_kept_power
     assert power_cut.left[STANDING[1]] == {"first": FIRST, "early": EARLY}, "broker 2 was started first"
 
 
+@pytest.mark.long
 def test_a_witness_that_visibly_lost_records_lets_nobody_be_elected(power_cut: Night) -> None:
     """1 left the ISR after 3 and ends below what 3 knows as committed: 2 alone may have the rest."""
     advice, forced = (power_cut.advice[topic] for topic in SHORTENED)

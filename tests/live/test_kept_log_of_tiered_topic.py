@@ -17,6 +17,8 @@ from tests.live import incident_steps
 from tests.live.rescued_records import values
 from tests.live.test_kept_logs import AGREED, console_of, disk, stray_bytes
 
+pytestmark = pytest.mark.long
+
 REMOTE = "../remote"
 ENABLED = {"remote.log.storage.system.enable": "true"}
 CLUSTER = ClusterSpec(

@@ -20,6 +20,8 @@ from tests.live.rescued_records import values
 from tests.live.started_cluster import TWO_DISKS
 from tests.unit.cli.command_process import environment
 
+pytestmark = pytest.mark.long
+
 AGREED = ("--yes", "--reason", "a test")
 RELEASES = pytest.mark.parametrize(
     "cluster",

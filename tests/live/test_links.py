@@ -9,6 +9,8 @@ from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasRe
 
 from testbed.kafka import ClusterSpec, KafkaCluster, metadata_barrier
 
+pytestmark = pytest.mark.long
+
 QUICKLY_BEHIND = {"replica.lag.time.max.ms": "2000", "replica.socket.timeout.ms": "3000"}
 CLUSTER = ClusterSpec(controllers=1, brokers=3, cuttable_links=True, broker_config=QUICKLY_BEHIND)
 

@@ -13,6 +13,8 @@ from recovery.model import TopicPartition
 from testbed.kafka import ClientListener, ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
 
+pytestmark = pytest.mark.long
+
 MISSING = "OUTSIDE"
 CLUSTER = ClusterSpec(listeners=(ClientListener(), ClientListener(MISSING)))
 LED, DARK = "led", "dark"

@@ -23,6 +23,8 @@ from tests.live.disk_incident import MOVED, ORDERS
 from tests.unit.cli.command_process import command_line, environment
 from tests.unit.metadata_log.dump import every_record, only_idle_left_out, read_dump
 
+pytestmark = pytest.mark.long
+
 CLUSTER = disk_incident.CLUSTER
 
 

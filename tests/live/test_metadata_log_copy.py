@@ -17,6 +17,8 @@ from testbed.kafka.incidents import stale_long_tail
 from tests.unit.cli.command_process import invoke
 from tests.unit.metadata_log.dump import every_record, only_idle_left_out, read_dump
 
+pytestmark = pytest.mark.long
+
 SMALL_SEGMENTS = {
     "metadata.log.max.record.bytes.between.snapshots": "1000",
     "internal.metadata.log.segment.bytes": "16384",

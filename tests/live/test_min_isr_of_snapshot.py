@@ -12,6 +12,8 @@ from tests.live import test_metadata_log_copy
 from tests.live.advised_operator import AGGRESSIVE, Advised, Operator, create, left
 from tests.live.incident_steps import kill, produce, start, wait_all, wait_offline
 
+pytestmark = pytest.mark.long
+
 CLUSTER = test_metadata_log_copy.CLUSTER
 COMMON, ALONE = 200, 300
 

@@ -26,6 +26,8 @@ from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.unit.cli.command_process import command_line, environment, invoke
 from tests.unit.pipeline.read_states import state_of
 
+pytestmark = pytest.mark.long
+
 CLUSTER = rescue_incident.CLUSTER
 TOPICS = {"payments": Counts(40, 30, 20), "audit": Counts(10, 5, 5)}
 PARTITIONS = 6

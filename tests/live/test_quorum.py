@@ -51,6 +51,7 @@ def replaced(home: Path, console: CommandRunner, hosts: HostOperator, *words: st
     return ReplaceCommand(home, arguments, hosts, die).ended()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", names(quorum=True))
 async def test_the_real_quorum_comes_to_what_the_simulated_one_comes_to(
     whole_cluster: KafkaCluster, name: str
@@ -79,6 +80,7 @@ def test_both_routes_tell_the_same_voters_and_what_they_stand(
     assert told(only_a_follower)["leader"] == other["leader"]
 
 
+@pytest.mark.long
 def test_a_leader_whose_removal_takes_too_long_leads_on_until_it_is_restarted(
     cluster: KafkaCluster, console: CommandRunner, through: CommandRunner, watched: QuorumWatcher
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_leader_whose_removal_takes_too_long_leads_on_until_it_is_restarted(
     assert watched.wait_voters({100, 101, 102}) == before
 
 
+@pytest.mark.long
 def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
     cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
@@ -145,6 +148,7 @@ def test_a_newcomer_that_is_not_there_or_not_reached_or_not_itself_is_not_added(
     assert console.sent() == []
 
 
+@pytest.mark.long
 def test_a_newcomer_that_stops_catching_up_is_told_from_the_other_causes(
     cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
@@ -169,6 +173,7 @@ def carried_out(console: CommandRunner, verb: str, node: int) -> bool:
     return ended.status == 0
 
 
+@pytest.mark.long
 def test_two_operators_at_once_do_no_harm(
     cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher, tmp_path: Path
 ) -> None:
@@ -220,6 +225,7 @@ def test_a_follower_gets_a_new_disk_though_the_tool_is_killed_between_remove_and
     assert "nothing is unfinished" in console("resume").out
 
 
+@pytest.mark.long
 def test_the_leader_gets_a_new_disk(
     cluster: KafkaCluster, through: CommandRunner, watched: QuorumWatcher
 ) -> None:
@@ -232,6 +238,7 @@ def test_the_leader_gets_a_new_disk(
     assert watched.leader() != first
 
 
+@pytest.mark.long
 def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
     cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:
@@ -250,6 +257,7 @@ def test_a_lost_host_is_replaced_and_every_node_knows_the_new_one(
     cluster.metadata.wait_live([1])
 
 
+@pytest.mark.long
 def test_a_quorum_out_of_reach_is_not_one_that_nobody_leads(
     cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher
 ) -> None:

@@ -13,6 +13,8 @@ from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
 from tests.live.quorum_replacement import HostOperator, QuorumWatcher, ReplaceCommand, wait_listening
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(controllers=1, brokers=0, spare_controllers=4)
 YES = ("--yes", "--reason", "a test")
 AUTO_JOIN = {"controller.quorum.auto.join.enable": "true"}

@@ -12,6 +12,8 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
 from tests.live.quorum_replacement import QuorumWatcher, ReplaceCommand, wait_listening
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(controllers=3, brokers=1, quorum="static")
 YES = ("--yes", "--reason", "a test")
 

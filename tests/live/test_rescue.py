@@ -20,6 +20,8 @@ from tests.live.rescue_incident import CODECS, COUNTS, LARGE, SMALL, TAIL
 from tests.live.rescued_records import expected, values
 from tests.unit.cli.command_process import command_line, environment
 
+pytestmark = pytest.mark.long
+
 CLUSTER = rescue_incident.CLUSTER
 COMMON, CUT_OFF, KEPT = COUNTS[TAIL]
 AGREED = ("--yes", "--reason", "a test")

@@ -20,6 +20,8 @@ from tests.live.command_runner import CommandRunner
 from tests.live.rescue_incident import COPIED, COUNTS, EARLY, LATE
 from tests.live.rescued_records import expected, values
 
+pytestmark = pytest.mark.long
+
 CLUSTER = rescue_incident.CLUSTER
 AGREED = ("--yes", "--reason", "a test")
 

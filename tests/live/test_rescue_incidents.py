@@ -19,6 +19,8 @@ from tests.live.rescue_incident import COUNTS, DYING, FULL, MANY, PARTITIONS
 from tests.live.rescued_records import expected, values
 from tests.unit.cli.command_process import command_line, environment
 
+pytestmark = pytest.mark.long
+
 CLUSTER = rescue_incident.CLUSTER
 AGREED = ("--yes", "--reason", "a test")
 

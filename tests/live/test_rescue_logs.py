@@ -27,6 +27,8 @@ from tests.live.incident_steps import elect_unclean, kill, pause, produce, start
 from tests.live.rescued_records import consumed, values
 from tests.unit.cli.command_process import environment
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(
     controllers=1,
     brokers=4,

@@ -35,16 +35,19 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 AGREED = ("--yes", "--reason", "a test")
 
 
-pytestmark = pytest.mark.parametrize(
-    "cluster",
-    [
-        ClusterSpec(version=version, controllers=1, brokers=1, elr=False, broker_config=ALL_REPLICAS)
-        for version in ("4.3.1", "3.9.1")
-    ],
-    ids=("4.3.1", "3.9.1"),
-    indirect=True,
-    scope="module",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.parametrize(
+        "cluster",
+        [
+            ClusterSpec(version=version, controllers=1, brokers=1, elr=False, broker_config=ALL_REPLICAS)
+            for version in ("4.3.1", "3.9.1")
+        ],
+        ids=("4.3.1", "3.9.1"),
+        indirect=True,
+        scope="module",
+    ),
+]
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from tests.live import incident_steps
 from tests.live.command_runner import CommandRunner
 from tests.live.started_cluster import TWO_DISKS, emptied
 
+pytestmark = pytest.mark.long
+
 CLUSTER = TWO_DISKS
 MICROS, LARGE, KEYLESS, PACKED = "micros", "large", "keyless", "packed"
 COUNTS = {MICROS: 50, LARGE: 3, KEYLESS: 20, PACKED: 3}

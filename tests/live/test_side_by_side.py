@@ -10,6 +10,8 @@ from tests.side_by_side.both_clusters import SPEC, RealSide, SimulatedSide
 from tests.side_by_side.comparison import compare, simulate
 from tests.side_by_side.script import names, read
 
+pytestmark = pytest.mark.long
+
 CLUSTER = SPEC
 SHOWN_BY_OTHERS = {
     "failed-disk": "failed-disk-under-reassignment, and test_disks",

@@ -11,6 +11,8 @@ from tests.side_by_side.both_clusters import SPEC, RealSide, SimulatedSide
 from tests.side_by_side.comparison import compare, simulate
 from tests.side_by_side.script import names, read
 
+pytestmark = pytest.mark.long
+
 CLUSTER = replace(SPEC, controllers=1, cuttable_links=True)
 
 

@@ -9,6 +9,8 @@ from tests.side_by_side.both_clusters import RealSide
 from tests.side_by_side.quorum import RealHosts, joining, play
 from tests.side_by_side.script import names, read
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(
     controllers=3, brokers=1, controller_config={"controller.quorum.auto.join.enable": "true"}
 )

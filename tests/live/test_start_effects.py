@@ -27,6 +27,8 @@ from testbed.kafka.node import Node
 from tests.live.incident_steps import produce
 from tests.unit.log_segments.segments import batch
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(
     version="4.4.0",
     brokers=1,

@@ -42,6 +42,8 @@ from tests.live.survey_incident import (
 )
 from tests.repetitions import soaking
 
+pytestmark = pytest.mark.long
+
 SMALLER = 1 if soaking() else 10
 """So many times smaller are the large topic, and what one request may ask for, than in ``make soak``."""
 PARTITIONS = 3000 // SMALLER

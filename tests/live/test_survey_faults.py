@@ -18,6 +18,8 @@ from tests.live.designated_elections import ActionAt, elect, through_proxies
 from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
 from tests.live.request_proxy import FETCH, RequestProxy
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(controllers=1, quorum="static")
 CALM, BESIDE, CUT, STALE, LONE = "calm", "beside", "cut", "stale", "lone"
 PATIENT = 3600.0

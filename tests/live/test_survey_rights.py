@@ -29,6 +29,8 @@ from tests.live.restricted_users import (
     lose_both_leaders,
 )
 
+pytestmark = pytest.mark.long
+
 CLUSTER = restricted_users.CLUSTER
 LISTENER = "CLEAR"
 PATIENT = 3600.0

@@ -19,6 +19,8 @@ from testbed.kafka.work_directory import WorkDirectory
 from tests.live.resident_java import ResidentJavas
 from tests.live.started_cluster import started_cluster
 
+pytestmark = pytest.mark.long
+
 TOOLS_ARE_PROCESSES = True
 CLUSTER = ClusterSpec(log_dirs=2, racks={1: "a", 2: "b", 3: "c"})
 CAUGHT_UP = "The broker has caught up"

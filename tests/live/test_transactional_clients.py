@@ -17,6 +17,8 @@ from tests.live import incident_steps
 from tests.wire.group_story import GROUP_STORY, play_group
 from tests.wire.transaction_story import STORY, play
 
+pytestmark = pytest.mark.long
+
 OFFSETS = "__consumer_offsets"
 CLUSTER = ClusterSpec(
     controllers=1,

@@ -20,6 +20,8 @@ from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import kill, produce, start, wait_all, wait_offline
 from tests.unit.cli.command_process import command_line, environment
 
+pytestmark = pytest.mark.long
+
 CLUSTER = advised_operator.CLUSTER
 
 READ, UNREAD = "silent-read", "silent-unread"

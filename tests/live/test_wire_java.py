@@ -32,6 +32,8 @@ from tests.unit.cli.command_process import command_line, environment
 from tests.wire.cluster_thread import ClusterThread
 from tests.wire.recovery_outcome import RECOVER, recover_stale_long_tail
 
+pytestmark = pytest.mark.long
+
 CLUSTER = designated_elections.CLUSTER
 SCENARIO = Path(__file__).parent.parent / "wire" / "scenarios" / "three-at-peace.yaml"
 CONTROLLERS = (100, 101, 102)

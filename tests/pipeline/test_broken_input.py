@@ -45,7 +45,7 @@ from tests.pipeline.partition_histories import (
 from tests.pipeline.survey_strategies import NOON, surveys, write
 
 # The first test waits for Spark's start, and for a run about all clusters.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
 SMALL = 30

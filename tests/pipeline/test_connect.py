@@ -23,7 +23,7 @@ from tests.unit.cli.command_process import command_line, environment
 ROOT = Path(__file__).parents[2]
 
 # Spark may have to start, and every job runs before the first test.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from tests.pipeline.partition_histories import Diary, broker_row, file_of, minut
 from tests.pipeline.random_history import RandomHistory
 
 # Four runs of the job are made for the first test.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 SEED = 1
 STORIES = ("ends_later", "read_once", "late", "still")

@@ -30,7 +30,7 @@ from tests.shipped_metadata_logs import LogWriter
 ROOT = Path(__file__).parents[2]
 
 # A cluster of three Java processes is started.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 WORKERS = "local-cluster[2,1,1024]"
 SCRIPT = ROOT / "console" / "spark_submit" / "ktriage_submit.py"

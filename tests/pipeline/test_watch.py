@@ -31,6 +31,8 @@ from tests.pipeline.watched_logs import (
 )
 from tests.shipped_metadata_logs import append_incidents
 
+pytestmark = pytest.mark.long
+
 
 def settings(root: Path, most_bytes: int = 1 << 20) -> WatchSettings:
     return WatchSettings(

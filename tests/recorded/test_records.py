@@ -1,6 +1,6 @@
 """What is shown is what was recorded; ``python -m tests.recorded --write`` records again.
 
-Here what the fast tests compare; ``python -m benchmarks.soak records`` compares all that are recorded.
+Here what `make test-long` compares; ``python -m benchmarks.soak records`` compares all that are recorded.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import pytest
 
 from tests.recorded.records import QUICK, differences
+
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.timeout(600)

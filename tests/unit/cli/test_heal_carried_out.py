@@ -194,7 +194,7 @@ class Nobody:
 def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for key, value in environment(tmp_path).items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr("console.operations.replication.move_batches.PAUSE", 0.0)
+    monkeypatch.setattr("console.operations.replication.move_batches.pause.__defaults__", (0.0,))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from tests.unit.cli.command_walk import CommandWalk
 OWN = sorted((Path(__file__).parent / "scenarios").glob("*.yaml"))
 LARGE = {"offline-2000", "partitions-200000"}
 """More partitions, and no other commands."""
+QUICK = {"broker-gone-for-good", "controller-disk-failure", "disk-failure", "stale-long-tail"}
 INCIDENTS = [*(name for name in names() if name not in LARGE), *map(str, OWN)]
 FIRST = (
     ("status",),
@@ -34,7 +35,13 @@ GONE = {
 """Brokers that are down and may be gone for good."""
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda name: Path(name).stem)
+@pytest.mark.parametrize(
+    "incident",
+    [
+        pytest.param(name, id=Path(name).stem, marks=() if Path(name).stem in QUICK else pytest.mark.long)
+        for name in INCIDENTS
+    ],
+)
 def test_no_printed_command_is_refused_or_leads_to_itself(
     incident: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

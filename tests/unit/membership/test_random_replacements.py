@@ -7,6 +7,8 @@ import pytest
 from tests.repetitions import repetitions
 from tests.unit.membership.random_replacement import rehearse
 
+pytestmark = pytest.mark.long
+
 SEEDS = repetitions(20, 200)
 AT_ONCE = 20
 

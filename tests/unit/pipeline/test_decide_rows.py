@@ -35,6 +35,7 @@ def rows_of(batch: Any, ranking: Ranking, strategy: Strategy) -> list[dict[str, 
     return [row for told in planned(batch, ranking, strategy) for row in told.to_pylist()]
 
 
+@pytest.mark.long
 @settings(max_examples=repetitions(2, 4), deadline=None)
 @given(st.integers(0, 2**32))
 def test_every_ranking_and_strategy_agrees_with_the_rules_on_every_row(seed: int) -> None:

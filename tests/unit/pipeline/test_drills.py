@@ -26,6 +26,7 @@ def test_an_incident_costs_the_same_each_time_and_breaks_no_promise(arm: Arm) ->
     assert row.decisions == 0 or arm_setup(arm).person
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "min_isr", "seed"),
     [
@@ -51,6 +52,7 @@ def test_an_arm_that_cannot_be_run_leaves_the_others_their_rows() -> None:
     assert ran == run(DrillCase("kills", Arm.NOBODY.value, 1, 1)) and not ran.error
 
 
+@pytest.mark.long
 def test_a_choice_by_length_destroys_what_the_last_records_epoch_keeps() -> None:
     lost = dict.fromkeys((Arm.SPECIFICATION.value, Arm.LAST_RECORD.value), 0)
     for seed in range(25):

@@ -51,6 +51,7 @@ def told(row: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(value.astimezone(UTC) if isinstance(value, datetime) else value) for value in row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(repetitions(1, 4)))
 def test_random_histories_tell_what_one_partition_after_the_other_tells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -95,6 +95,7 @@ def test_the_worst_incidents_of_each_method_come_with_their_replay() -> None:
     assert worst[0]["replay"].endswith("--seed 6")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", ["many alike", "all different"])
 def test_the_interval_covers_the_true_mean_as_often_as_it_says(shape: str) -> None:
     random = np.random.default_rng(5)

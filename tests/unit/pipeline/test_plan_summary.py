@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from pipeline.plan.decide_rows import planned, quarantined
 from pipeline.plan.plan_summary import FLAWS, WORST, summarised, summary
@@ -83,6 +84,7 @@ def expected(rows: pa.Table) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_it_is_that_of_every_row_however_many_a_task_has() -> None:
     rows = pa.concat_tables([plan(1, 450, "two"), plan(2, 300, "one")])
     wanted = expected(rows)

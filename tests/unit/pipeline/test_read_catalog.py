@@ -109,6 +109,7 @@ def _found(root: StoragePath, at: datetime | None) -> object:
         return str(error)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(repetitions(1, 4)))
 def test_whatever_is_missing_the_answer_is_that_of_the_whole_lake(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch

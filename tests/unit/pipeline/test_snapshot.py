@@ -322,6 +322,7 @@ def test_a_series_whose_full_snapshot_was_removed_takes_a_full_one(tmp_path: Pat
     assert _leaders(root, taken[-1].cluster_id)
 
 
+@pytest.mark.long
 def test_collectors_that_write_at_once_all_succeed_and_each_builds_on_its_own_base(tmp_path: Path) -> None:
     root, failed = storage_path(str(tmp_path)), []
 
@@ -367,6 +368,7 @@ def test_a_scenario_is_a_cluster_like_any_other(tmp_path: Path) -> None:
     assert [len(row["quorum"]["voters"]) for row in rows] == [3, 3]
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_cluster(tmp_path: Path) -> None:
     def peak(pieces: int) -> int:
         tracemalloc.start()

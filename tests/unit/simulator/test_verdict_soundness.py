@@ -21,9 +21,13 @@ from recovery.acknowledged.min_isr_over_time import LowestMinIsr, MinIsrOverTime
 SEEDS = 200
 SHARDS = SEEDS // 20
 SECONDS = 33
+QUICK_SHARDS = 2
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize(
+    "shard",
+    [pytest.param(shard, marks=() if shard < QUICK_SHARDS else pytest.mark.long) for shard in range(SHARDS)],
+)
 def test_no_verdict_of_random_incidents_is_wrong(shard: int) -> None:
     counts = VerdictCounts()
     for seed in range(shard, SEEDS, SHARDS):
