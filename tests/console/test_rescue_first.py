@@ -18,6 +18,8 @@ from tests.console.faults import happens, passes
 from tests.console.robot import Robot, console, records
 from widgets.dialogs.confirmation import Confirmation
 
+pytestmark = pytest.mark.long
+
 PAYMENTS = TopicPartition("payments", 0)
 
 

@@ -9,6 +9,8 @@ import pytest
 from testbed.screenshots.panes import PICTURES, Screenshot, drawn
 from tests.console.robot import screen_text
 
+pytestmark = pytest.mark.long
+
 DIRECTORY = Path(__file__).parents[2] / "screenshots"
 
 

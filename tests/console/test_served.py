@@ -17,6 +17,8 @@ import pytest
 
 from tests.unit.cli.command_process import command_line, environment
 
+pytestmark = pytest.mark.long
+
 LIMIT = 60.0
 
 

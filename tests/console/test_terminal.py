@@ -13,6 +13,8 @@ from tests.console.robot import records
 from tests.console.tmux import Terminal, is_running
 from tests.unit.cli.command_process import invoke
 
+pytestmark = pytest.mark.long
+
 SIZES = [(80, 24), (200, 50)]
 
 

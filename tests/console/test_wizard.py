@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.membership import SimulatedMembership
 from backends.simulator.network import OPERATOR, controller
@@ -106,6 +108,7 @@ async def test_a_read_only_console_plans_a_replacement_and_sends_nothing(home: P
     assert records(home) == []
 
 
+@pytest.mark.long
 async def test_a_replacement_that_was_left_is_gone_on_with(home: Path) -> None:
     async with console(SCENARIO, size=(120, 40)) as robot:
         await robot.arms()
@@ -165,6 +168,7 @@ class Behind(SimulatorBackend):
         return self._quorum
 
 
+@pytest.mark.long
 async def test_another_console_goes_on_with_what_the_first_left(home: Path) -> None:
     def make(_target: Target, _say: object) -> SimulatorBackend:
         return Behind(SCENARIO)
@@ -189,6 +193,7 @@ async def test_another_console_goes_on_with_what_the_first_left(home: Path) -> N
         await robot.sees("the replacement is done")
 
 
+@pytest.mark.long
 async def test_why_a_step_is_not_sent_stands_as_long_as_it_holds(home: Path) -> None:
     async with console(SCENARIO, size=(120, 40)) as robot:
         await robot.arms()

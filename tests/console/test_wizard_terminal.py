@@ -10,6 +10,8 @@ import pytest
 from tests.console.robot import records
 from tests.console.tmux import Terminal
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def terminal(home: Path) -> Iterator[Terminal]:

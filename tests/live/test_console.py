@@ -79,6 +79,7 @@ async def test_one_partition_is_recovered_from_the_keyboard(disaster: KafkaClust
     assert lines[-1]["kind"] == "end"
 
 
+@pytest.mark.long
 async def test_many_are_recovered_at_once_and_the_number_is_typed(disaster: KafkaCluster, home: Path) -> None:
     async with console(resolve(disaster.bootstrap(), None, None, None), size=(120, 40)) as robot:
         for partition in (1, 2, 3):
@@ -99,6 +100,7 @@ async def test_many_are_recovered_at_once_and_the_number_is_typed(disaster: Kafk
     assert len(records(home)) == 1
 
 
+@pytest.mark.long
 async def test_a_broker_that_is_dead_cannot_be_designated(disaster: KafkaCluster, home: Path) -> None:
     async with console(resolve(disaster.bootstrap(), None, None, None), size=(120, 40)) as robot:
         await puts_into_the_plan(robot, 4, SURVIVOR)
@@ -112,6 +114,7 @@ async def test_a_broker_that_is_dead_cannot_be_designated(disaster: KafkaCluster
     assert records(home) == []
 
 
+@pytest.mark.long
 async def test_the_only_broker_hangs_and_comes_back(disaster: KafkaCluster, home: Path) -> None:
     async with console(resolve(disaster.bootstrap(), None, None, None), size=(120, 40)) as robot:
         await robot.arms()
@@ -130,6 +133,7 @@ async def test_the_only_broker_hangs_and_comes_back(disaster: KafkaCluster, home
         assert not robot.session.safety.armed
 
 
+@pytest.mark.long
 async def test_a_partition_that_goes_online_while_the_confirmation_is_open_is_left_alone(
     disaster: KafkaCluster, home: Path
 ) -> None:

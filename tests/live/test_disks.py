@@ -220,6 +220,7 @@ def test_the_last_copy_is_gone_the_partition_is_back_and_empty(
     assert all(len(filled.client.consume(SOLO, number)) == 20 for number in kept)
 
 
+@pytest.mark.long
 def test_an_empty_disk_that_could_be_elected_is_told_beforehand_and_is_elected_if_nobody_listens(
     filled: KafkaCluster, console: CommandRunner
 ) -> None:
@@ -271,6 +272,7 @@ def moved(cluster: KafkaCluster, tmp_path: Path) -> Iterator[tuple[Path, ...]]:
     cluster.bring_all_up()
 
 
+@pytest.mark.long
 def test_a_broker_whose_log_dirs_were_moved_is_elected_with_everything_it_had(
     cluster: KafkaCluster, moved: tuple[Path, ...], tmp_path: Path
 ) -> None:

@@ -193,6 +193,7 @@ def test_a_malformed_scenario_gets_one_line_with_file_and_line(tmp_path: Path) -
     assert f"{mine}:4" in ended.err
 
 
+@pytest.mark.long
 def test_fuzzing_in_two_processes_finds_what_one_finds(tmp_path: Path) -> None:
     found = [
         _json(_ktriage(tmp_path, "simulate", "fuzz", "--seeds", "4", "--jobs", jobs, "--output", "json"))
@@ -203,6 +204,7 @@ def test_fuzzing_in_two_processes_finds_what_one_finds(tmp_path: Path) -> None:
     assert found[0]["steps"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

@@ -32,6 +32,7 @@ def test_a_seed_replays_to_the_same_history_and_its_topology_is_its_own() -> Non
     assert topology(3) == topology(3)
 
 
+@pytest.mark.long
 def test_a_defect_is_told_with_the_seed_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaders that never truncate their followers: some seed meets it, and names itself."""
     monkeypatch.setattr("backends.simulator.broker.fetch_sessions._divergence", lambda _log, _position: None)

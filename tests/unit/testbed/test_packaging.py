@@ -12,6 +12,8 @@ from setuptools import find_packages
 
 from tests.built_wheel import built_wheel, python_without_ktriage
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.pipeline.process_tree import measured
 
 BURN_S = 2.0
@@ -23,6 +25,7 @@ os.read(read, 1)
 """As Spark's daemon starts its Python workers."""
 
 
+@pytest.mark.long
 def test_a_worker_whose_end_is_ignored_is_counted(tmp_path: Path) -> None:
     found = measured((sys.executable, "-c", WORKER_THAT_NOBODY_WAITS_FOR), tmp_path)
     assert found.cpu > BURN_S / 2

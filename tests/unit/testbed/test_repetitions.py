@@ -22,6 +22,7 @@ def test_make_soak_runs_every_test_that_leaves_something_out() -> None:
     assert {Path(name) for name in soak.files()} - {HERE.relative_to(HERE.parents[3])} == leaving
 
 
+@pytest.mark.long
 def test_in_make_soak_nothing_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(SOAK, raising=False)
     assert repetitions(2, 90) == 2

@@ -31,6 +31,7 @@ def run_seeds(monkeypatch: pytest.MonkeyPatch) -> list[range]:
     return ran
 
 
+@pytest.mark.long
 def test_a_stopped_run_goes_on_with_the_parts_that_its_record_lacks(
     tmp_path: Path, run_seeds: list[range], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,7 @@ class Hands:
             assert text_of(self.pilot.app).count("►") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 async def test_random_hands(seed: int) -> None:
     shown = table()
