@@ -17,7 +17,7 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.nodes.brokers import BrokerFleet
 from benchmarks.bench_cluster import PARTITIONS, SURVIVORS, TOPIC, assignment
-from console.operations.elections.election_batches import PARTS_AT_ONCE
+from console.jobs.elect.election_batches import PARTS_AT_ONCE
 from recovery.model import TopicPartition
 from recovery.plan.election_requests import PART
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from console.cli.gc_tuning import collect_seldom
+from console.cli.main import collect_seldom
 from recovery.loss import loss
 from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey
 from recovery.plan.make import make_plan

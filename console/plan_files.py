@@ -20,7 +20,7 @@ from console.journal.journal import cluster_directory, make_directories
 from console.journal.state_access import SHARED, records_access
 from console.new_files import write_new
 from console.paths import cluster_name, records_dir
-from console.rescue.manifest import INDEX
+from console.rescue_files.manifest import INDEX
 from recovery.model import TopicPartition
 from recovery.plan.read import from_json
 from recovery.plan.values import BarePlan, Plan, PlanError

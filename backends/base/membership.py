@@ -84,6 +84,13 @@ class ClusterNode(NamedTuple):
     address: str
     answer: NodeProbe | Unknown
 
+    @property
+    def settings(self) -> NodeSettings | None:
+        """The settings of a running node; None if it does not report them."""
+        if not isinstance(self.answer, NodeProbe) or isinstance(self.answer.settings, Unknown):
+            return None
+        return self.answer.settings
+
 
 class ChangeEnd(StrEnum):
     """How a request ended."""

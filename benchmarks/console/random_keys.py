@@ -21,7 +21,7 @@ from textual import events
 
 from backends.simulator.network import OPERATOR, broker
 from console.app.app import Console, Options
-from console.operations.registry import KEYS
+from console.change.registry import KEYS
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import Supervisor

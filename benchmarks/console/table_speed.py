@@ -17,8 +17,8 @@ from typing import NamedTuple
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
-from console.output.survey.partition_row import PartitionRow, bare_row
+from console.reading.partition_row import PartitionRow, bare_row
+from console.reading.partitions_pane import PartitionsPane, PartitionsView
 from recovery.model import PartitionState
 from widgets import theme
 from widgets.table import RowFilter, RowTable

@@ -37,9 +37,9 @@ from benchmarks.ground_truth.promises import (
     unread_promises,
 )
 from console.disk_evidence_files import read_disk_evidence
-from console.operations.elections.leader_choice import Choices, LeaderChoice
-from console.operations.elections.partition_selection import Selection
-from console.operations.elections.recover_partitions import ChoiceOptions, survey_and_choose
+from console.jobs.elect.leader_choice import Choices, LeaderChoice
+from console.jobs.elect.recover_partitions import ChoiceOptions, survey_and_choose
+from console.reading.partition_selection import Selection
 from recovery.acknowledged.verdict import Verdict
 from recovery.disk_evidence import DiskReading
 from recovery.model import Survey

@@ -16,8 +16,8 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
-from console.cli.gc_tuning import collect_seldom
-from console.operations.history.snapshot_series import Series, SnapshotSettings
+from console.cli.main import collect_seldom
+from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import run_grid
 from pipeline.drills.incident import IncidentShape

@@ -15,7 +15,7 @@ from kio.serial import entity_reader
 
 from backends.live.codec.aiokafka_requests import _response_type, read
 from benchmarks.wire.recording import Answer, recorded
-from console.cli.gc_tuning import collect_seldom
+from console.cli.main import collect_seldom
 
 _LENGTH = Struct(">i")
 

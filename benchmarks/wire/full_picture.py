@@ -19,10 +19,10 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.connections.transport import Transport
 from benchmarks.wire.recording import Answer
-from console.cli.gc_tuning import collect_seldom
-from console.operations.survey.cluster_reading import ClusterReading
-from console.operations.survey.read_cluster import read_cluster
-from console.output.survey.overview_report import overview_lines
+from console.cli.main import collect_seldom
+from console.jobs.status.overview_report import overview_lines
+from console.reading.cluster_reading import ClusterReading
+from console.reading.read_cluster import read_cluster
 from recovery.model import Lineage, ReplicaLog
 
 DURATION = 240.0

@@ -21,14 +21,14 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console import backends
-from console.app.halt import ConsoleSupervisor
 from console.app.main_screen.main_screen import MainScreen
 from console.app.main_screen.palette import NOT_NOW, ActionCommands, Palette
+from console.app.session.halt import ConsoleSupervisor
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
 from console.app.terminal import ConsoleDriver
+from console.change.registry import KEYS
 from console.errors import InputError
-from console.operations.registry import KEYS
 from console.paths import state_dir, use_state_dir
 from console.program import Program
 from console.redaction import redact

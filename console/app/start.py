@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from console.app.app import Console, Options
-from console.app.halt import ConsoleSupervisor
+from console.app.session.halt import ConsoleSupervisor
 from console.app.terminal import SavedTerminal
 from console.program import Program
 from console.signals import StopRequest

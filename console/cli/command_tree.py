@@ -12,7 +12,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from console.cli.commands.options import (
+from console.change.registry import COMMANDS
+from console.cli.base.option_values import quicken
+from console.cli.base.options import (
     BootstrapServer,
     BrokerAddress,
     Cluster,
@@ -23,10 +25,8 @@ from console.cli.commands.options import (
     State,
     StateDir,
 )
-from console.cli.commands.verbs import Verb, VerbGroup
-from console.cli.option_values import quicken
+from console.cli.base.verbs import Verb, VerbGroup
 from console.errors import STATUS_HELP, InputError
-from console.operations.registry import COMMANDS
 from console.paths import use_state_dir
 from console.provenance import version as installed
 from console.target import resolve
@@ -106,7 +106,7 @@ def tree() -> TyperGroup:
 def single(name: str) -> TyperCommand | TyperGroup:
     """One command; a group if its module has verbs."""
     action = COMMANDS[name]
-    module = importlib.import_module(f"console.cli.commands.{action.command}_command")
+    module = importlib.import_module(action.command)
     if hasattr(module, "VERBS"):
         return _group(module.HELP, module.VERBS, getattr(module, "DEFAULT_VERB", ""))
     if not hasattr(module, "FORMS"):

@@ -50,7 +50,7 @@ def open_console(
 
 
 def _read_copy(metadata_dir: Path) -> CopiedMetadataLog | None:
-    from console.operations.survey.copied_log import (  # noqa: PLC0415  # seldom needed
+    from console.reading.copied_log import (  # noqa: PLC0415  # seldom needed
         read_metadata_dir,
     )
 

@@ -13,7 +13,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from recovery.controller.registration import Registration
-from recovery.metadata_log.broker_registrations import BrokerRegistrations
 from recovery.metadata_log.change_reader import ChangeReader, HistoryCounts
 from recovery.metadata_log.log_changes import (
     IN_SNAPSHOT,
@@ -27,7 +26,40 @@ from recovery.metadata_log.log_changes import (
     Subject,
     applied,
 )
-from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from recovery.metadata_log.records import (
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+# Which records about brokers Kafka itself refuses, by the registrations before them.
+
+
+class BrokerRegistrations:
+    """The epoch of each broker's registration, as far as the log shows it; None: it was unregistered."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[int, int | None] = {}
+
+    def take(self, change: Change) -> str:
+        """Follow that change. Returns why Kafka refuses it (``ClusterControlManager.replay``), "" where it does
+        not, or where the log does not show the registration.
+        """
+        if isinstance(change, RegisterBrokerRecord):
+            self._epochs[change.broker] = change.broker_epoch
+            return ""
+        if not isinstance(change, BrokerRegistrationChangeRecord | UnregisterBrokerRecord):
+            return ""
+        broker, epoch = change.broker, self._epochs.get(change.broker, change.broker_epoch)
+        if epoch is None:
+            return f"broker {broker} is not registered"
+        if epoch != change.broker_epoch:
+            return (
+                f"it names broker epoch {change.broker_epoch}, and broker {broker} is registered with {epoch}"
+            )
+        if isinstance(change, UnregisterBrokerRecord):
+            self._epochs[broker] = None
+        return ""
 
 
 class PartitionInterval(NamedTuple):

@@ -272,3 +272,11 @@ def _missing(
         yield f"the log of broker {both(preserved)} {read} assign the replica again"
     elif isinstance(row, PlanRow) and order is Order.CHANGED:
         yield f"assignment was {list(row.replicas)}, somebody made it {list(state.replicas)}"
+
+
+class RowOutcome(NamedTuple):
+    """How a row's election ended, in the words of the command line."""
+
+    good: bool
+    word: str
+    detail: str = ""

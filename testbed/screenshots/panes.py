@@ -27,11 +27,11 @@ from backends.base.answers import ClusterInfo
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from console.app.app import Console, Options
-from console.operations.registry import TIMELINE
+from console.change.registry import TIMELINE
 from console.output.screen import Screen
 from console.program import Program
 from console.provenance import plan_header
-from console.rescue.rescue_directory import Room, room_for
+from console.rescue_files.rescue_directory import Room, room_for
 from console.signals import Supervisor
 from console.simulator_backend import scenario
 from console.target import Target, resolve
@@ -167,7 +167,7 @@ async def opened(
     with ExitStack() as fixed:
         async with app.run_test(size=size) as pilot:
             fixed.enter_context(patch("console.app.session.session.plan_header", _fixed_header))
-            fixed.enter_context(patch("console.operations.rescue.rescue_outlook.room_for", _fixed_room))
+            fixed.enter_context(patch("console.jobs.rescue.rescue_outlook.room_for", _fixed_room))
             # A message stays until the next: real seconds are not those of the clock.
             fixed.enter_context(patch.object(MessageBar, "SECONDS", 1e6))
             await _wait_idle(app, pilot, first=True)

@@ -18,11 +18,11 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console.app.app import Console, Options
+from console.app.base.question_dialogs import ChoiceQuestion
 from console.app.main_screen.main_screen import MainScreen
-from console.app.main_screen.question_dialogs import ChoiceQuestion
-from console.app.plan.candidate_picker import CandidatePicker
 from console.app.session.session import Session
 from console.app.session.view import Link
+from console.jobs.elect.candidate_picker import CandidatePicker
 from console.output.screen import Screen
 from console.paths import state_dir
 from console.program import Program

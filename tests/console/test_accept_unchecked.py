@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.app.main_screen.question_dialogs import ChoiceQuestion, TextQuestion
+from console.app.base.question_dialogs import ChoiceQuestion, TextQuestion
 from recovery.strategy import Strategy
 from tests.console.robot import console, records
 

@@ -14,7 +14,7 @@ from textual.widgets import OptionList
 from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
-from console.app.main_screen.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
+from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.session.view import Link
 from console.simulator_backend import scenario
 from console.target import Target

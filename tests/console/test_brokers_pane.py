@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from backends.base.answers import ClusterInfo, LogDir, Partitions
 from backends.base.failed_disks import LogDirs
-from console.operations.survey.cluster_reading import ClusterReading
-from console.output.survey.broker_report import BrokerHealth, BrokerRow, broker_rows
+from console.reading.broker_report import BrokerHealth, BrokerRow, broker_rows
+from console.reading.cluster_reading import ClusterReading
 from recovery.broker_load import BrokerLoad, broker_loads
-from recovery.metadata_log.fenced_since import fenced_since_ms
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import DecodedRecord
+from recovery.metadata_log.offline_since import fenced_since_ms
 from recovery.metadata_log.records import BrokerRegistrationChangeRecord
 from recovery.model import Broker, PartitionState, Unknown, Why
 from tests.console.faults import happens

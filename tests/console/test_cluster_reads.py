@@ -13,7 +13,7 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.membership import SimulatedMembership
 from console.app.session.cluster_refresh import SELDOM_SECONDS, ClusterRefresh
 from console.app.session.view import View, ViewRequest
-from console.operations.survey.offline_times import AGAIN_SECONDS
+from console.reading.offline_times import AGAIN_SECONDS
 from console.simulator_backend import scenario
 from recovery.model import TopicPartition
 

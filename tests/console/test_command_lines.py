@@ -11,7 +11,7 @@ from console.app.main_screen.equivalent_command import command_line
 from console.app.session.draft import Draft
 from console.app.session.rows import Rows
 from console.app.session.view import Choosing
-from console.operations.registry import OFFLINE, PANES, REPLICAS
+from console.change.registry import OFFLINE, PANES, REPLICAS
 from console.target import resolve
 from recovery.model import TopicPartition
 from recovery.strategy import Strategy

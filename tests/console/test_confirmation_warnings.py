@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Input
 
-from console.app.plan.applier import request
-from console.app.plan.confirmed_change import freeze
-from console.app.plan.planner import chosen_text
-from console.operations.elections.plan_comparison import checked_just_now
+from console.app.base.confirmed_change import freeze
+from console.jobs.elect.applier import request
+from console.jobs.elect.planner import chosen_text
+from console.reading.plan_comparison import checked_just_now
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.plan.values import Plan
 from tests.unit.plan.plans import equal_logs, plan_of, stale_long_tail

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.app.main_screen.question_dialogs import TextQuestion
+from console.app.base.question_dialogs import TextQuestion
 from recovery.disk_evidence import RegistrationFacts
 from recovery.model import TopicPartition
 from tests.console.robot import Robot, console
@@ -46,7 +46,7 @@ async def test_a_disk_does_not_count_where_nobody_tells_whether_its_broker_ran_s
     async def not_read(*_: object) -> tuple[dict[int, RegistrationFacts], str | None]:
         return {}, "the metadata log was not read within 30 s"
 
-    monkeypatch.setattr("console.app.main_screen.disk_evidence_key.read_registrations", not_read)
+    monkeypatch.setattr("console.jobs.disks.disk_evidence_key.read_registrations", not_read)
     async with console("stale-long-tail", size=(140, 40)) as robot:
         await robot.press("enter")
         await gives(robot, home)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from console.app.disk_swap import screen as swap_screen
-from console.app.disk_swap.screen import DiskSwapScreen
-from console.app.main_screen.question_dialogs import ChoiceQuestion
+from console.app.base.question_dialogs import ChoiceQuestion
+from console.jobs.disks import screen as swap_screen
+from console.jobs.disks.screen import DiskSwapScreen
 from recovery.disks.disk_swap import SwapSituation, SwapStepKind, already_swapped, current_step, swap
 from recovery.disks.values import LogDirPlace
 from recovery.model import TopicPartition

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.app.main_screen.quorum_pane import QuorumPane
-from console.app.plan.candidate_picker import CandidatePicker
 from console.app.session.view import Link
+from console.jobs.elect.candidate_picker import CandidatePicker
+from console.jobs.quorum.quorum_pane import QuorumPane
 from console.target import resolve
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey

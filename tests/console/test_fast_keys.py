@@ -13,12 +13,12 @@ import pytest
 from backends.base.answers import Election, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress, Recorder, Stop
 from backends.simulator.adapter import SimulatorBackend
-from console.app.controller_replacement.screen import WizardScreen
+from console.app.base.question_dialogs import ChoiceQuestion
 from console.app.main_screen.main_screen import MainScreen
-from console.app.main_screen.question_dialogs import ChoiceQuestion
 from console.app.session.view import Link
-from console.operations.elections import election_batches
-from console.operations.registry import DIRS, OFFLINE, QUORUM
+from console.change.registry import DIRS, OFFLINE, QUORUM
+from console.jobs.elect import election_batches
+from console.jobs.quorum.wizard_screens.screen import WizardScreen
 from console.simulator_backend import scenario
 from console.target import Target, resolve
 from recovery.plan import election_requests

@@ -14,9 +14,9 @@ from textual.widgets import Input, OptionList
 from backends.base.answers import SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
-from console.app.main_screen.table_actions import row_name
+from console.app.base.table_actions import row_name
 from console.app.picker import places
-from console.operations.registry import KEYS
+from console.change.registry import KEYS
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.model import TopicPartition

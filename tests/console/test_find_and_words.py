@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from console.app.base.record_screen import RecordScreen
 from console.app.main_screen.palette import ActionCommands, Palette
-from console.app.plan.journal import RecordScreen
 from console.app.session.cluster_refresh import ClusterRefresh
 from console.app.session.view import View
 from recovery.model import TopicPartition, Unknown

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from console.app.main_screen.question_dialogs import ChoiceQuestion
+from console.app.base.question_dialogs import ChoiceQuestion
 from recovery.model import TopicPartition
 from tests.console.robot import Robot, console
 

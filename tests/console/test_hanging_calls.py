@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from console.app.plan import sources
-from console.app.plan.sources import daemon_call
 from console.errors import InputError
+from console.jobs.elect import sources
+from console.jobs.elect.sources import daemon_call
 from recovery.plan.values import Plan
 from tests.console.robot import console, soon
 
@@ -47,7 +47,7 @@ async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
 
 HANGS = """
 import asyncio, threading
-from console.app.plan.sources import daemon_call
+from console.jobs.elect.sources import daemon_call
 
 async def leaves():
     try:

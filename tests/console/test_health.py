@@ -12,7 +12,7 @@ from backends.base.answers import Partitions
 from backends.base.protocol import Backend
 from backends.simulator.adapter import SimulatorBackend
 from console.app.session.view import Link
-from console.operations.registry import PANES
+from console.change.registry import PANES
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.model import TopicPartition, Unknown, Why

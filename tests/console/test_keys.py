@@ -14,7 +14,7 @@ from console.app.main_screen.key_actions import ActionContext, why_not
 from console.app.main_screen.pane_views import how_to_plan
 from console.app.session.safety import SERVED, Safety
 from console.app.session.view import Link
-from console.operations.registry import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
+from console.change.registry import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from recovery.model import Unknown, Why
 from widgets.dialogs.help_screen import help_lines
 from widgets.text import plain

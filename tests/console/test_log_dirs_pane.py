@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.app.main_screen.log_dirs_pane import row_key
+from console.jobs.disks.log_dirs_pane import row_key
 from tests.console.faults import happens, passes
 from tests.console.robot import console
 

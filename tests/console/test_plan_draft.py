@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from console.app.plan.draft_changes import with_choices
 from console.app.session.draft import Draft
+from console.jobs.elect.draft_changes import with_choices
 from recovery.plan.values import PlanError
 from recovery.ranking import Ranking
 from tests.unit.plan.plans import HEADER, equal_logs, plan_of, stale_long_tail

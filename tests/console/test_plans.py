@@ -8,7 +8,7 @@ import pytest
 from textual.events import AppBlur, AppFocus
 from textual.widgets import Input
 
-from console.app.plan.candidate_picker import CandidatePicker
+from console.jobs.elect.candidate_picker import CandidatePicker
 from console.plan_files import read
 from recovery.model import TopicPartition
 from recovery.plan.judgement import RowDecision

@@ -11,9 +11,9 @@ from backends.base.protocol import Backend
 from backends.base.read_only import READ_ONLY
 from console import backends
 from console.app.main_screen.key_actions import Obstacle, disabled
-from console.app.plan import applier
-from console.operations.access import Access
-from console.operations.registry import BY_NAME, KEYS, PLAN
+from console.change.access import Access
+from console.change.registry import BY_NAME, KEYS, PLAN
+from console.jobs.elect import applier
 from console.target import Target
 from tests.console.robot import Robot, console
 from tests.unit.recording_backend import (

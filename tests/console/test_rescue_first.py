@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from console.app.app import Console
-from console.app.main_screen.question_dialogs import ChoiceQuestion, TextQuestion
-from console.app.plan.candidate_picker import CandidatePicker
+from console.app.base.question_dialogs import ChoiceQuestion, TextQuestion
+from console.jobs.elect.candidate_picker import CandidatePicker
 from console.plan_files import newest_rescue
-from console.rescue.rescued_branch import open_rescue
+from console.rescue_files.rescued_branch import open_rescue
 from recovery.model import TopicPartition
 from tests.console.faults import happens, passes
 from tests.console.robot import Robot, console, records

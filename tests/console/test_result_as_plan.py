@@ -10,7 +10,7 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.history.snapshot_series import Series, SnapshotSettings
+from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from pipeline.plan.decide_rows import planned
 from pipeline.results import JobResult, RunTarget, commit
 from pipeline.snapshot.state_sources import find

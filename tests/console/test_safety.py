@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.app.halt import Halt
+from console.app.session.halt import Halt
 from console.app.session.safety import IDLE_SECONDS, OPTION, SERVED, Safety, forbidden
 from console.errors import NotDone
 from console.signals import StopRequest

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from console.output.incident.report_markdown import markdown_text
-from console.output.plan.plan_table import PLANNED, PlannedRow
-from console.output.survey.broker_report import BROKER, BrokerRow
-from console.output.survey.partition_report import PARTITION
-from console.output.survey.partition_row import PartitionRow
-from console.output.survey.replica_report import REPLICA, ReplicaRow
+from console.jobs.elect.plan_table import PLANNED, PlannedRow
+from console.output.report_markdown import markdown_text
 from console.plan_files import read
+from console.reading.broker_report import BROKER, BrokerRow
+from console.reading.partition_report import PARTITION
+from console.reading.partition_row import PartitionRow
+from console.reading.replica_report import REPLICA, ReplicaRow
 from recovery.model import TopicPartition
 from recovery.plan.values import Plan
 from recovery.wording.quantity_text import human_bytes, ids, offset

@@ -10,7 +10,7 @@ from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.membership import SimulatedMembership
-from console.app.session import timeline_feed
+from console.jobs.timeline import timeline_feed
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.metadata_log.partition_states import EventKind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from console.change.change import open_journal
 from console.journal.unfinished_entries import unfinished
-from console.operations.change import open_journal
 from recovery.model import TopicPartition
 from recovery.requests_in_doubt import REORDER
 from tests.console.robot import Robot, console, program, records

@@ -12,9 +12,9 @@ import pytest
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.membership import SimulatedMembership
 from backends.simulator.network import OPERATOR, controller
-from console.app.controller_replacement.screen import WizardScreen
-from console.app.main_screen.question_dialogs import ChoiceQuestion
+from console.app.base.question_dialogs import ChoiceQuestion
 from console.app.session.safety import IDLE_SECONDS
+from console.jobs.quorum.wizard_screens.screen import WizardScreen
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.membership.quorum import Quorum

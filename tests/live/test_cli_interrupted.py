@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from console.operations.elections.election_batches import PARTS_AT_ONCE
+from console.jobs.elect.election_batches import PARTS_AT_ONCE
 from recovery.plan.election_requests import PART
 from testbed.kafka import KafkaCluster, wait_until
 from tests.live import incident_steps, started_cluster

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.app.disk_swap.screen import DiskSwapScreen
-from console.app.main_screen.question_dialogs import ChoiceQuestion
+from console.app.base.question_dialogs import ChoiceQuestion
+from console.jobs.disks.screen import DiskSwapScreen
 from console.target import resolve
 from recovery.disks.disk_swap import SwapStepKind
 from recovery.model import TopicPartition

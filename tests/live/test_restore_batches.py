@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 from backends.log_segments.batch_header import HEADER_SIZE, parse_header
 from console.provenance import now
-from console.rescue.manifest import RescueHeader
-from console.rescue.rescue_directory import RescueDirectory
+from console.rescue_files.manifest import RescueHeader
+from console.rescue_files.rescue_directory import RescueDirectory
 from recovery import model
 from recovery.model import EpochSpan
 from recovery.rescue_branches import BranchPart, RescueBranch

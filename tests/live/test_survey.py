@@ -13,8 +13,8 @@ from backends.base.answers import Depth, Outcome, SurveyRequest
 from backends.live.adapter import LiveBackend
 from backends.live.elections import designate
 from backends.live.survey import log_ends, log_queries, topic_batch
-from console.operations.elections.partition_selection import Selection
-from console.operations.elections.recover_partitions import ChoiceOptions, survey_and_choose
+from console.jobs.elect.recover_partitions import ChoiceOptions, survey_and_choose
+from console.reading.partition_selection import Selection
 from recovery.loss import divergence, loss
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Standing, Survey, TopicPartition, Unknown
 from recovery.plan.edit import led_by

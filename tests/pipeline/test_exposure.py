@@ -14,7 +14,7 @@ from backends.simulator.loop import SECOND
 from backends.simulator.scenario.files import parse
 from backends.simulator.session.checkpoint import pickled, unpickled
 from backends.simulator.simulation import Simulation
-from console.operations.history.snapshot_series import Series, SnapshotSettings
+from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from pipeline.exposure import exposure_job
 from pipeline.exposure.merged_counts import WORST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from console.cli.pipeline.run_fixes import written
+from console.jobs.pipeline.run_fixes import written
 from pipeline.exposure import fix_job
 from pipeline.exposure.fix_choice import FixLimits, parsed_tiers
 from pipeline.results import JobResult, RunTarget, commit

@@ -159,7 +159,7 @@ def _stop_clock(at: float) -> None:
 
     time.time = lambda: at
     from console import provenance
-    from console.operations.voters import remembered_voters
+    from console.reading import remembered_voters
 
     for module in (provenance, remembered_voters):
         assert isinstance(module, ModuleType)

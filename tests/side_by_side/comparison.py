@@ -10,7 +10,7 @@ import yaml
 from backends.base.answers import Outcome
 from backends.base.protocol import Backend
 from backends.base.transactions import Marker as MarkerToWrite
-from console.operations.consumers.hanging_transactions import read_transactions
+from console.jobs.consumers.hanging_transactions import read_transactions
 from recovery.model import TopicPartition, Unknown
 from recovery.ranking import Ranking
 from tests.contract.backend_requests import MemoryRecorder, StopFlag, choices

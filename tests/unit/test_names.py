@@ -68,7 +68,6 @@ NOUNS_IN_ING = {
     "ranking": "the order of candidates, as the option --ranking has it",
     "reading": "one look at a cluster, as a value",
     "standing": "whether the controller would accept a replica as leader",
-    "tuning": "settings for speed",
     "wording": "the text of values that several screens and commands show",
 }
 """The last word of a module's name may end in -ing where it names a thing."""

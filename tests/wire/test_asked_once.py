@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from backends.simulator.served.api_versions import Api
-from console.operations.elections.partition_selection import Selection, Which
-from console.operations.survey.read_cluster import Depths, read_selected
+from console.reading.partition_selection import Selection, Which
+from console.reading.read_cluster import Depths, read_selected
 from tests.wire.response_faults import HIDDEN, served_backend
 
 

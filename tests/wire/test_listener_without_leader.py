@@ -15,8 +15,8 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.serial import entity_reader, entity_writer
 
 from backends.simulator.served.api_versions import Api
-from console.operations.elections.partition_selection import Selection, Which, select
-from console.operations.history.snapshot_series import Series, SnapshotSettings
+from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
+from console.reading.partition_selection import Selection, Which, select
 from pipeline.storage import storage_path
 from recovery.model import TopicPartition
 from tests.pipeline.survey_strategies import NOON

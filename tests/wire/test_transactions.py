@@ -18,7 +18,7 @@ from backends.simulator.network import broker
 from backends.simulator.scenario.files import read
 from backends.simulator.served.api_versions import Api
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
-from console.operations.consumers.hanging_transactions import read_transactions
+from console.jobs.consumers.hanging_transactions import read_transactions
 from recovery.model import TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.transactions.transaction_judgement import (

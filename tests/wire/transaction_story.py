@@ -17,8 +17,8 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.simulator.served.api_versions import Api
-from console.operations.consumers.group_offsets import GroupSelection, read_group_offsets
-from console.operations.consumers.hanging_transactions import PartitionsTransactions, read_transactions
+from console.jobs.consumers.group_offsets import GroupSelection, read_group_offsets
+from console.jobs.consumers.hanging_transactions import PartitionsTransactions, read_transactions
 from recovery.model import TopicPartition as Partition
 from recovery.model import Unknown
 from testbed.kafka import wait_until

@@ -14,14 +14,43 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Input
+from textual.widgets import Button, Input
 
 from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
-from widgets.dialogs.guarded_button import GuardedButton
 from widgets.lifecycle import screen_is_open, when_ready
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
+
+# Buttons that report the key that pressed them.
+
+
+class GuardedButton(Button):
+    """A button that reports the key. The second click of a double click presses nothing: it may have been meant for
+    what was on the screen before.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "press_by('enter')", "Press", show=False),
+    ]
+
+    class PressedBy(Message):
+        """Pressed by that key, or by the mouse ("")."""
+
+        def __init__(self, button: GuardedButton, key: str) -> None:
+            super().__init__()
+            self.button = button
+            self.key = key
+
+    def action_press_by(self, key: str) -> None:
+        if not self.disabled:
+            self.post_message(self.PressedBy(self, key))
+
+    async def _on_click(self, event: events.Click) -> None:
+        event.stop()
+        if event.chain == 1 and not self.disabled:
+            self.post_message(self.PressedBy(self, ""))
+
 
 REASON = "Why (it goes into the journal)"
 

@@ -13,7 +13,7 @@ from console.app.main_screen.key_footer import KeyFooter
 from console.app.session.poller import Schedule
 from console.app.session.session import Session
 from console.app.session.view import Link, View
-from console.operations.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, Action
+from console.change.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, Action
 from console.target import Target
 from recovery.wording.cluster_health_text import brokers_badge, quorum_badge, stale_reason
 from recovery.wording.quantity_text import age

@@ -9,7 +9,7 @@ from console.app.session.draft import Draft
 from console.app.session.rows import Rows
 from console.app.session.session import Session
 from console.app.session.view import Choosing
-from console.operations.registry import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS, TIMELINE
+from console.change.registry import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS, TIMELINE
 from console.paths import unused
 from console.target import Target
 from recovery.model import TopicPartition

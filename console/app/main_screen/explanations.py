@@ -7,9 +7,9 @@ from typing import Any
 
 from textual.screen import Screen
 
-from console.app.screen_calls import Handlers
+from console.app.base.screen_calls import Handlers
 from console.app.session.session import Session
-from console.operations.registry import Action
+from console.change.registry import Action
 from recovery.model import TopicPartition
 from recovery.wording.glossary import GLOSSARY
 from recovery.wording.glossary_now import PartitionNow, meaning_now
@@ -36,7 +36,7 @@ def glossary_screen(session: Session, cursor: TopicPartition | None) -> Glossary
 
 def proof_screen(session: Session, cursor: TopicPartition | None) -> Screen[Any]:
     """The proofs of the verdicts on that partition, or why there are none."""
-    from console.app.plan.journal import RecordScreen  # noqa: PLC0415  # after the first frame
+    from console.app.base.record_screen import RecordScreen  # noqa: PLC0415  # after the first frame
     from recovery.wording.proof_text import explained_lines  # noqa: PLC0415  # after the first frame
 
     if cursor is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from console.app.plan.plan_text import ACKS_REFUSED
 from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
-from console.operations.registry import BROKERS, DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
+from console.change.registry import BROKERS, DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
+from console.jobs.elect.plan_text import ACKS_REFUSED
 from recovery.cluster_health import QuorumState
 from recovery.model import Survey, TopicPartition
 from recovery.ranking import Ranking

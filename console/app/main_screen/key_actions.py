@@ -7,12 +7,13 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from backends.base.answers import Capabilities, ClusterInfo
-from console.app.screen_calls import Handlers, Say
+from console.app.base.screen_calls import Handlers, Say
 from console.app.session.draft import Draft
 from console.app.session.safety import NO_FILES, SERVED, Safety
 from console.app.session.session import Session
 from console.app.session.view import Link
-from console.operations.registry import BY_NAME, KEYS, PANES, QUORUM, Action, Need
+from console.change.access import NO_ALTER
+from console.change.registry import BY_NAME, KEYS, PANES, QUORUM, Action, Need
 from recovery.membership.quorum import Quorum
 from recovery.model import Unknown
 from widgets.text import Tone
@@ -38,9 +39,6 @@ class ActionContext(NamedTuple):
     @property
     def connected(self) -> bool:
         return self.cluster is not None
-
-
-NO_ALTER = "ALTER on the cluster is missing: Kafka would refuse every change"
 
 
 class Obstacle(Enum):

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from console.operations.registry import Action
+from console.change.registry import Action
 from widgets.text import Line, Piece, Tone, fold, line, width_of
 from widgets.text_lines import Lines
 

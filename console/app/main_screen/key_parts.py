@@ -14,30 +14,35 @@ from typing import TYPE_CHECKING, Any
 from textual.screen import Screen
 from textual.worker import Worker
 
-from console.app.disk_swap.start_swap import StartSwap
-from console.app.main_screen.copy_and_export import CopyAndExport
-from console.app.main_screen.disk_evidence_key import DiskEvidenceKey
+from console.app.base.confirmed_change import ChangeSender
+from console.app.base.copy_and_export import CopyAndExport
+from console.app.base.navigation import Navigation
+from console.app.base.progress import TaskProgress
+from console.app.base.running_task import RunningTask
+from console.app.base.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.main_screen.explanations import Explanations
 from console.app.main_screen.key_actions import ActionContext
-from console.app.main_screen.log_dir_detail import LogDirDetails
-from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.pane_views import PaneSources, how_to_plan, other_panes, update_pane
 from console.app.main_screen.partition_search import PartitionSearch
-from console.app.main_screen.running_task import RunningTask
-from console.app.plan.plan_keys import PlanKeys
-from console.app.plan.plan_pane import PlanPane
-from console.app.plan.progress import TaskProgress
-from console.app.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.session.session import Session
-from console.app.session.timeline_feed import TimelineFeed
-from console.operations.registry import PANES, PLAN, QUORUM, Action
+from console.change.registry import PANES, PLAN, QUORUM, Action
+from console.jobs.disks.disk_evidence_key import DiskEvidenceKey
+from console.jobs.disks.log_dir_detail import LogDirDetails
+from console.jobs.disks.start_swap import StartSwap
+from console.jobs.elect.applier import Applier
+from console.jobs.elect.plan_pane import PlanPane
+from console.jobs.elect.planner import Planner
+from console.jobs.heal.broker_healer import BrokerHealer
+from console.jobs.incident.record_keys import RecordKeys
+from console.jobs.rescue.record_restorer import RecordRestorer
+from console.jobs.timeline.timeline_feed import TimelineFeed
 from console.program import Program
 from recovery.model import TopicPartition
 from widgets.base_pane import Pane
 from widgets.table import RowTable
 
 if TYPE_CHECKING:
-    from console.app.controller_replacement.start_replacement import StartReplacement
+    from console.jobs.quorum.wizard_screens.start_replacement import StartReplacement
 
 
 class KeyParts:
@@ -83,9 +88,9 @@ class KeyParts:
         self._cursor = cursor
         self._progress = progress
         self._open_screen = open_screen
-        self.plan = PlanKeys(
+        sender = ChangeSender(session, tasks, progress, program)
+        self.planner = Planner(
             *shared,
-            program=program,
             progress=progress,
             navigation=navigation,
             table=table,
@@ -97,7 +102,7 @@ class KeyParts:
         )
         self.log_dir = LogDirDetails(session, say, redraw)
         self.timeline = TimelineFeed(session, follow, redraw)
-        self._copies = CopyAndExport(
+        copies = CopyAndExport(
             say,
             ask,
             tasks.begin,
@@ -105,18 +110,25 @@ class KeyParts:
             command_line=command_line,
             clipboard=clipboard,
         )
-        self._evidence = DiskEvidenceKey(*shared)
         self._disks = StartSwap(
-            session, ask, cursor_key=lambda: table().cursor_key, choose=self.plan.planner.choose_first
+            session, ask, cursor_key=lambda: table().cursor_key, choose=self.planner.choose_first
         )
-        self._explanations = Explanations(
-            session, actions=actions, cursor=cursor, push=push, open_palette=open_palette
+        self._with_keys = (
+            self.planner,
+            Applier(*shared, progress=progress, program=program),
+            RecordRestorer(*shared, progress=progress, sender=sender),
+            BrokerHealer(*shared, lambda: table().cursor_key, progress=progress, sender=sender),
+            RecordKeys(session, tasks, progress=progress, open_screen=open_screen),
+            self.search,
+            copies,
+            DiskEvidenceKey(*shared),
+            Explanations(session, actions=actions, cursor=cursor, push=push, open_palette=open_palette),
         )
 
     @cached_property
     def _controllers(self) -> StartReplacement:
-        from console.app.controller_replacement.screen import WizardScreen  # noqa: PLC0415  # slow, seldom needed
-        from console.app.controller_replacement.start_replacement import StartReplacement  # noqa: PLC0415
+        from console.jobs.quorum.wizard_screens.screen import WizardScreen  # noqa: PLC0415  # slow, seldom needed
+        from console.jobs.quorum.wizard_screens.start_replacement import StartReplacement  # noqa: PLC0415
 
         session, say, ask, tasks = self._shared
         return StartReplacement(
@@ -145,14 +157,8 @@ class KeyParts:
         update_pane(pane, sources)
 
     def handlers(self) -> Handlers:
-        return {
-            **self.plan.handlers(),
-            **self.search.handlers(),
-            **self._copies.handlers(),
-            **self._evidence.handlers(),
-            **self._explanations.handlers(),
-            "replace": self._replace,
-        }
+        keys = {name: handler for part in self._with_keys for name, handler in part.handlers().items()}
+        return {**keys, "replace": self._replace}
 
     def _replace(self) -> None:
         *_, tasks = self._shared

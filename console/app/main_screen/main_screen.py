@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.worker import Worker
 
+from console.app.base.navigation import Navigation
+from console.app.base.progress import TaskProgress
+from console.app.base.running_task import RunningTask
+from console.app.base.screen_calls import Handlers, Owner
+from console.app.base.table_actions import OpenTable, TableActions, row_gone_text
 from console.app.main_screen.bars import BarsView, doubt, draw_bars, short_name
 from console.app.main_screen.equivalent_command import session_command
 from console.app.main_screen.key_actions import KeyActions, Quit, context_of
 from console.app.main_screen.key_footer import KeyFooter
-from console.app.main_screen.navigation import Navigation
 from console.app.main_screen.offline_view import update_offline
 from console.app.main_screen.panes_screen import PanesScreen
-from console.app.main_screen.partitions_pane import PartitionsPane
-from console.app.main_screen.running_task import RunningTask
 from console.app.main_screen.session_reports import SessionReports
-from console.app.main_screen.table_actions import OpenTable, TableActions, row_gone_text
-from console.app.plan.progress import TaskProgress
-from console.app.screen_calls import Handlers, Owner
 from console.app.session.session import Opening, Session
 from console.app.session.view import Link, View
-from console.operations.registry import (
+from console.change.registry import (
     BROKERS,
     ELIGIBLE,
     OFFLINE,
@@ -34,6 +33,7 @@ from console.operations.registry import (
     TIMELINE,
     Action,
 )
+from console.reading.partitions_pane import PartitionsPane
 from recovery.model import TopicPartition
 from recovery.wording.quantity_text import counted
 from widgets.bars.filter_bar import FilterBar
@@ -45,8 +45,8 @@ from widgets.text import Tone
 
 if TYPE_CHECKING:
     from console.app.main_screen.key_parts import KeyParts
-    from console.app.main_screen.log_dirs_pane import LogDirsPane
-    from console.app.plan.plan_pane import PlanPane
+    from console.jobs.disks.log_dirs_pane import LogDirsPane
+    from console.jobs.elect.plan_pane import PlanPane
 
 TICK_SECONDS = 1.0
 
@@ -137,8 +137,8 @@ class MainScreen(PanesScreen):
         return self.owner.take_warnings()
 
     async def _say_unfinished(self, view: View) -> None:
-        from console.app.plan.journal import unfinished_text  # noqa: PLC0415  # after the first frame
-        from console.app.plan.sources import daemon_call  # noqa: PLC0415
+        from console.jobs.elect.sources import daemon_call  # noqa: PLC0415
+        from console.jobs.incident.record_keys import unfinished_text  # noqa: PLC0415  # after the first frame
 
         resume = self.session.target.command("resume")
         text = await daemon_call(partial(unfinished_text, view.cluster_id, view.cluster_marks, resume))
@@ -367,7 +367,7 @@ class MainScreen(PanesScreen):
 
     @when_ready
     def on_plan_pane_edit_requested(self, event: PlanPane.EditRequested) -> None:
-        self.parts.plan.planner.edit(event.tp)
+        self.parts.planner.edit(event.tp)
 
     @when_ready
     def on_log_dirs_pane_detail_requested(self, event: LogDirsPane.DetailRequested) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from console.app.main_screen.bars import doubt
-from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
 from console.app.session.session import Session
-from console.operations.registry import QUORUM
+from console.change.registry import QUORUM
+from console.reading.partitions_pane import PartitionsPane, PartitionsView
 from recovery.wording.cluster_health_text import stale_advice
 from recovery.wording.unread_disk_text import not_judged_text
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from backends.base.answers import Capabilities
 from backends.base.failed_disks import FailedDisks
+from console.app.base.progress import Batches
 from console.app.main_screen.bars import doubt
-from console.app.main_screen.brokers_pane import BrokersPane
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
-from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane
 from console.app.main_screen.offline_view import UNKNOWN
-from console.app.main_screen.quorum_pane import QuorumPane
-from console.app.main_screen.replicas_pane import ReplicasPane
-from console.app.plan.plan_pane import PlanPane
-from console.app.plan.plan_text import BatchProgress
-from console.app.plan.progress import Batches
 from console.app.session.session import Session
 from console.app.session.view import View
-from console.operations.registry import (
+from console.change.registry import (
     BROKERS,
     BY_NAME,
     DIRS,
@@ -30,9 +23,15 @@ from console.operations.registry import (
     REPLICAS,
     TIMELINE,
 )
-from console.output.survey.broker_report import BrokerRow, broker_rows
-from console.output.survey.log_dirs_report import dir_rows
-from console.output.survey.replica_report import ReplicaRow, replica_rows
+from console.jobs.disks.log_dirs_pane import LogDirDetail, LogDirsPane
+from console.jobs.elect.plan_pane import PlanPane
+from console.jobs.elect.plan_text import BatchProgress
+from console.jobs.quorum.quorum_pane import QuorumPane
+from console.reading.broker_report import BrokerRow, broker_rows
+from console.reading.brokers_pane import BrokersPane
+from console.reading.log_dirs_report import dir_rows
+from console.reading.replica_report import ReplicaRow, replica_rows
+from console.reading.replicas_pane import ReplicasPane
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
@@ -51,13 +50,6 @@ def how_to_plan(standing: ActionContext) -> str:
     no_files = found is not None and found.obstacle is Obstacle.NO_FILES
     loads = "" if no_files else f"; {load.shown} loads one from a file"
     return f"{choose.shown} in pane {OFFLINE} chooses for the row under the cursor, or for all marked{loads}"
-
-
-def native_elections(session: Session) -> bool:
-    """Whether the cluster is known to elect the designated leader or nobody."""
-    capabilities = session.view.capabilities
-    elections = capabilities.designated_elections if isinstance(capabilities, Capabilities) else ""
-    return isinstance(elections, str) and "native" in elections
 
 
 def brokers_shown(session: Session) -> tuple[BrokerRow, ...] | None:
@@ -140,7 +132,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
                 if batches is None or not batches.of
                 else BatchProgress(batches.what, batches.done, batches.of)
             )
-            native = native_elections(session)
+            native = session.view.native_elections
             pane.update(session.draft, batch, native=native, how=sources.how_to_plan)
         case TimelinePane():
             pane.update(sources.timeline)

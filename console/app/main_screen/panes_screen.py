@@ -12,8 +12,8 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
 from console.app.main_screen.key_footer import KeyFooter
-from console.app.main_screen.partitions_pane import PartitionsPane
-from console.operations.registry import OFFLINE
+from console.change.registry import OFFLINE
+from console.reading.partitions_pane import PartitionsPane
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import CommandBar, MessageBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs

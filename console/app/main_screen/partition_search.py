@@ -7,10 +7,10 @@ from typing import Any
 
 from textual.worker import Worker
 
-from console.app.main_screen.navigation import Navigation
-from console.app.screen_calls import Ask, Begin, Handlers, Say
+from console.app.base.navigation import Navigation
+from console.app.base.screen_calls import Ask, Begin, Handlers, Say
 from console.app.session.session import Session
-from console.operations.registry import DIRS, PANES, REPLICAS, TIMELINE
+from console.change.registry import DIRS, PANES, REPLICAS, TIMELINE
 from recovery.model import TopicPartition, Unknown
 from widgets.dialogs.partition_finder import PartitionFinder
 from widgets.table import RowTable

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from console.app.screen_calls import Say
+from console.app.base.screen_calls import Say
 from console.app.session.draft import Draft
 from recovery.unread_disks import UnreadDisk, UnreadDiskState
 from recovery.wording.unread_disk_text import unread_disk_lines

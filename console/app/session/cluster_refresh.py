@@ -21,15 +21,15 @@ from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
 from console.last_healthy import recall
-from console.operations.rescue.unread_disks import open_disks, states_of
-from console.operations.survey.cluster_reading import Configs, cluster_health, topics_of, worst_contacts
-from console.operations.survey.copied_log import refuse_other_cluster
-from console.operations.survey.disk_evidence import registration_facts
-from console.operations.survey.log_dir_survey import failed_before
-from console.operations.survey.offline_times import OfflineTimesReader
-from console.operations.survey.read_cluster import may_be_under_min_isr
-from console.operations.voters.quorum_state import lost
-from console.operations.voters.remembered_voters import MEMORY
+from console.reading.cluster_reading import Configs, cluster_health, topics_of, worst_contacts
+from console.reading.copied_log import refuse_other_cluster
+from console.reading.disk_evidence import registration_facts
+from console.reading.log_dir_survey import failed_before
+from console.reading.offline_times import OfflineTimesReader
+from console.reading.quorum_state import lost
+from console.reading.read_cluster import may_be_under_min_isr
+from console.reading.remembered_voters import MEMORY
+from console.reading.unread_disks import open_disks, states_of
 from recovery.acknowledged.disks_to_read import away
 from recovery.advice import first_steps, read_first
 from recovery.cluster_health import ClusterHealth, short_of_replicas

@@ -1,5 +1,5 @@
 """The plan being edited: the chosen rows, its file, and what is known of each row. A value; a key makes the next
-one of it (:mod:`console.app.plan.draft_changes`).
+one of it (:mod:`console.jobs.elect.draft_changes`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from recovery.plan.judgement import Judgement
 from recovery.plan.values import Plan, PlanRow
 
 if TYPE_CHECKING:
-    from console.output.plan.plan_table import RowOutcome
-    from recovery.plan.verify import RowState
+    from recovery.plan.verify import RowOutcome, RowState
 
 
 class DraftRescue(NamedTuple):

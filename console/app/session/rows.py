@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from backends.base.answers import Partitions
 from console.app.session.view import Choosing, View
-from console.output.survey.partition_row import (
+from console.reading.partition_row import (
     PartitionHealth,
     PartitionRow,
     bare_row,

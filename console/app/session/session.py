@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
-from console.app.halt import Halt
 from console.app.session.backend_thread import BackendThread
 from console.app.session.draft import Draft
+from console.app.session.halt import Halt
 from console.app.session.poller import Poller
 from console.app.session.rows import Rows, shaped
 from console.app.session.safety import Safety
 from console.app.session.view import Choosing, Link, View, ViewRequest
+from console.change.access import Access, backend_access
 from console.errors import ConsoleError
-from console.operations.access import Access, backend_access
 from console.provenance import plan_header
 from console.target import Target
 from recovery.disk_evidence import DiskReading
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from backends.base.metadata_log import MetadataLogSource
     from backends.metadata_log.copied_log import CopiedMetadataLog
     from console.app.session.cluster_refresh import ClusterRefresh
-    from console.operations.survey.offline_times import OfflineTimesReader
+    from console.reading.offline_times import OfflineTimesReader
 
 T = TypeVar("T")
 
@@ -270,7 +270,7 @@ class Session:
     def _times(self) -> OfflineTimesReader:
         """The reader of this cluster's log. Only on the backend's thread, which also imports it."""
         from backends.base.metadata_log import MetadataLogSource  # noqa: PLC0415  # as ClusterRefresh above
-        from console.operations.survey.offline_times import OfflineTimesReader  # noqa: PLC0415
+        from console.reading.offline_times import OfflineTimesReader  # noqa: PLC0415
 
         reader = self._offline_times
         if reader is None:

@@ -30,8 +30,8 @@ from recovery.unread_disks import UnreadDisk, UnreadDiskState
 
 if TYPE_CHECKING:
     from console.journal.run_records import ClusterMarks
-    from console.operations.rescue.unread_disks import OpenDisks
-    from console.operations.survey.cluster_reading import ClusterReading
+    from console.reading.cluster_reading import ClusterReading
+    from console.reading.unread_disks import OpenDisks
 
 
 class Link(StrEnum):
@@ -135,6 +135,14 @@ class View:
         return replace(self, configs_at=None, dirs_at=None)
 
     @property
+    def native_elections(self) -> bool:
+        """Whether the cluster is known to elect the designated leader or nobody."""
+        if not isinstance(self.capabilities, Capabilities):
+            return False
+        elections = self.capabilities.designated_elections
+        return isinstance(elections, str) and "native" in elections
+
+    @property
     def cluster_id(self) -> str:
         return "" if self.cluster is None else self.cluster.cluster_id
 
@@ -142,7 +150,7 @@ class View:
     def reading(self) -> ClusterReading | None:
         """As one reading, as far as it was read; None before the partitions were."""
         # Not before the first frame.
-        from console.operations.survey.cluster_reading import ClusterReading  # noqa: PLC0415
+        from console.reading.cluster_reading import ClusterReading  # noqa: PLC0415
 
         if self.cluster is None or self.partitions is None:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from console.errors import InputError
-from console.operations.elections.partition_selection import Selection, Which
+from console.reading.partition_selection import Selection, Which
 from recovery.disk_evidence import DiskReading
 from recovery.model import TopicPartition
 from recovery.ranking import Ranking

@@ -17,7 +17,7 @@ from console.target import Target
 
 if TYPE_CHECKING:
     from backends.base.protocol import Backend
-    from console.operations.change import Change, Conclusion, Operator
+    from console.change.change import Change, Conclusion, Operator
 
 
 async def read_line(descriptor: int) -> str:
@@ -85,8 +85,8 @@ class Run:
 
     def change(self, change: Change[Backend, P, R], operator: Operator[P]) -> R:
         """Carries out the change. Raises what it raises, and Stopped."""
-        from console.operations.access import backend_access  # noqa: PLC0415  # for changes only
-        from console.operations.change import run_change  # noqa: PLC0415
+        from console.change.access import backend_access  # noqa: PLC0415  # for changes only
+        from console.change.change import run_change  # noqa: PLC0415
 
         self.refuse_if_read_only()
 

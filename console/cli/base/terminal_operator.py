@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from backends.base.protocol import Progress
+from console.change.change import Question
+from console.change.loss_consent import NO_REASON
+from console.change.resume_report import settled_lines, unfinished_lines
+from console.change.unfinished_orders import SettledOrders
 from console.cli.base.run import Run
 from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
-from console.operations.change import Question
-from console.operations.elections.loss_consent import NO_REASON
-from console.operations.elections.unfinished_orders import SettledOrders
-from console.output.resume_report import settled_lines, unfinished_lines
 from console.provenance import now
 from recovery.wording.quantity_text import printable
 
@@ -22,7 +22,7 @@ P = TypeVar("P")
 
 
 class TerminalOperator(Generic[P]):
-    """Implements :class:`console.operations.change.Operator`. ``ask``: False with --yes.
+    """Implements :class:`console.change.change.Operator`. ``ask``: False with --yes.
 
     ``lines`` show what would be changed: as results, or on stderr if the result is JSON.
     """

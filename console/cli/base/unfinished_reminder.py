@@ -15,7 +15,7 @@ from console.provenance import now
 if TYPE_CHECKING:
     from backends.base.answers import ClusterInfo
     from console.journal.run_records import ClusterMarks
-    from console.operations.rescue.unread_disks import DiskStates
+    from console.reading.unread_disks import DiskStates
     from recovery.model import PartitionState
     from recovery.unread_disks import UnreadDisk
 
@@ -44,7 +44,7 @@ def remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) ->
     try:
         return _has_runs(cluster_id) and _remind(run, cluster_id, present)
     except (InputError, JournalError) as error:
-        from console.output.resume_report import unknown_line  # noqa: PLC0415
+        from console.change.resume_report import unknown_line  # noqa: PLC0415
 
         run.screen.say(unknown_line(error))
         return False
@@ -77,11 +77,11 @@ def _has_runs(cluster_id: str) -> bool:
 
 
 def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -> bool:
+    from console.change.resume_report import open_lines  # noqa: PLC0415
     from console.journal.change_kinds import RESTORE_RECORDS, Left  # noqa: PLC0415
     from console.journal.journal import running  # noqa: PLC0415
     from console.journal.run_records import other_runs_lines  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
-    from console.output.resume_report import open_lines  # noqa: PLC0415
 
     cluster = present if isinstance(present, PresentCluster) else None
     found = unfinished(cluster_id, marks=present.marks if isinstance(present, PresentCluster) else present)
@@ -105,7 +105,7 @@ def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -
 
 
 def _say_disks(run: Run, disks: Sequence[UnreadDisk], present: PresentCluster | None) -> None:
-    from console.operations.rescue.unread_disks import states_of  # noqa: PLC0415  # few journals have any
+    from console.reading.unread_disks import states_of  # noqa: PLC0415  # few journals have any
     from recovery.unread_disks import still_to_read  # noqa: PLC0415
     from recovery.wording.unread_disk_text import unread_disk_lines  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.operations.elections import restore_orders
+from console.jobs.elect import restore_orders
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.stale_long_tail import AGREED, TAIL
 

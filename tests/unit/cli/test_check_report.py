@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backends.base.answers import Capabilities, ClusterInfo
 from backends.base.check_report import TOPICS, CheckReport, PermissionCheck
-from console.output.survey.check_report import checked_lines, problems
+from console.jobs.status.check_report import checked_lines, problems
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
 from recovery.model import Unknown, Why
 

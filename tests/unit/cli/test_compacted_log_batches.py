@@ -10,7 +10,7 @@ from backends.base.answers import LogPosition, RawBatches
 from backends.base.errors import Unreachable
 from backends.base.protocol import Backend
 from backends.log_segments.batch_header import HEADER
-from console.operations.survey.compacted_log_batches import LOG_BYTES, with_batches_read
+from console.reading.compacted_log_batches import LOG_BYTES, with_batches_read
 from recovery.compacted_logs import NOT_READ, CompactedBatch, CompactedLogs
 from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown, Why
 from tests.unit.recovery.surveys import log, survey

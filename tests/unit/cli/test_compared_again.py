@@ -10,9 +10,9 @@ import pytest
 from backends.simulator.loop import SECOND
 from backends.simulator.network import OPERATOR
 from backends.simulator.network import broker as node
+from console.change.change import Question
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.operations.change import Question
 from recovery.model import TopicPartition, Unknown, Why
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import MemoryBackend, cluster_of, log

@@ -16,8 +16,8 @@ from backends.metadata_log.batch_writer import data_batch
 from backends.metadata_log.copied_log import read_copy
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.cli.simulation.rehearsals import _write_metadata_log
-from console.output.survey.copied_log_report import copied_log_lines
+from console.jobs.simulate.rehearsals import _write_metadata_log
+from console.reading.copied_log_report import copied_log_lines
 from recovery.acknowledged.verdict import ConditionKind, Verdict
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord

@@ -14,10 +14,10 @@ import pytest
 
 from backends.base.answers import Election, Outcome, Partitions, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
+from console.change.loss_consent import LossConsent
 from console.errors import NotDone
+from console.jobs.elect.election_batches import Result, row_failure
 from console.journal.journal import _LineFile
-from console.operations.elections.election_batches import Result, row_failure
-from console.operations.elections.loss_consent import LossConsent
 from recovery.plan import election_requests
 from recovery.plan.values import PlanRow
 from recovery.plan.verify import Leading, Order, RowState

@@ -11,9 +11,9 @@ import pytest
 from backends.base.answers import Election, Outcome
 from backends.base.errors import ElectionInDoubt
 from backends.base.protocol import Recorder
+from console.change.unfinished_orders import settle_first
 from console.journal.journal import Journal, JournalRun
 from console.journal.unfinished_entries import unfinished
-from console.operations.elections.unfinished_orders import settle_first
 from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition

@@ -10,7 +10,7 @@ import pytest
 
 from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend
-from console.operations.survey import evidence_sources as sources
+from console.reading import evidence_sources as sources
 from recovery.model import Unknown, Why
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from console.change.registry import COMMANDS
 from console.cli import command_tree
-from console.operations.registry import COMMANDS
 from recovery.model import TopicPartition
 from recovery.plan.read import from_json
 from recovery.plan.values import BarePlan, BareRow

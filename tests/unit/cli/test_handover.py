@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import pytest
 
 from backends.base.errors import Unreachable
-from console.cli.recovery import incident_view
-from console.operations.survey.cluster_reading import ClusterReading
-from console.operations.survey.read_cluster import read_cluster
+from console.jobs.incident import incident_view
+from console.reading.cluster_reading import ClusterReading
+from console.reading.read_cluster import read_cluster
 from recovery.survey_columns import SurveyRows
 from tests.unit.cli.command_process import Caller
 

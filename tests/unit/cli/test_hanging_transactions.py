@@ -14,13 +14,13 @@ import pytest
 from backends.base.answers import LogPosition, Partitions, RawBatches
 from backends.base.transactions import LEADERLESS, CoordinatorAnswers, Marker
 from console.errors import InputError
-from console.operations.consumers.fix_transactions import (
+from console.jobs.consumers.fix_transactions import (
     FixTransactions,
     NamedOutcome,
     PreparedMarkers,
     prepared_markers,
 )
-from console.operations.consumers.hanging_transactions import read_transactions
+from console.jobs.consumers.hanging_transactions import read_transactions
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.transactions.transaction_judgement import (

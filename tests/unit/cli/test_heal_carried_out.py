@@ -19,16 +19,16 @@ import pytest
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Reassignment
 from backends.base.errors import Unreachable
 from backends.base.replica_moves import Throttled, ThrottledKind, Throttles
+from console.change.access import backend_access
+from console.change.change import Change, run_change
 from console.errors import NotDone
+from console.jobs.heal.finish_heals import FinishHeals
+from console.jobs.heal.heal_replicas import HealedReplicas, HealLimits, HealReplicas
+from console.jobs.heal.heal_survey import HealSelection
+from console.jobs.heal.move_batches import MoveEnd
+from console.jobs.heal.unregister_broker import UnregisterBroker
 from console.journal.change_kinds import HEAL
 from console.journal.unfinished_entries import unfinished
-from console.operations.access import backend_access
-from console.operations.change import Change, run_change
-from console.operations.replication.finish_heals import FinishHeals
-from console.operations.replication.heal_replicas import HealedReplicas, HealLimits, HealReplicas
-from console.operations.replication.heal_survey import HealSelection
-from console.operations.replication.move_batches import MoveEnd
-from console.operations.replication.unregister_broker import UnregisterBroker
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import StopRequest, Supervisor
@@ -194,7 +194,7 @@ class Nobody:
 def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for key, value in environment(tmp_path).items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr("console.operations.replication.move_batches.pause.__defaults__", (0.0,))
+    monkeypatch.setattr("console.jobs.heal.move_batches.pause.__defaults__", (0.0,))
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 from backends.base.answers import Capabilities, ClusterInfo, Offered, Partitions
 from backends.base.check_report import CheckReport, PermissionCheck, Reachability
 from backends.base.membership import ClusterNode, NodeProbe, NodeSettings, ProcessRole
-from console.cli.quorum import quorum_run
-from console.rescue.manifest import INDEX, MANIFEST
+from console.cli.base import quorum_run
+from console.rescue_files.manifest import INDEX, MANIFEST
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from recovery.model import TopicPartition, Unknown, Why

@@ -23,7 +23,7 @@ from backends.base.consumer_groups import Commits, GroupListing
 from backends.base.transactions import CoordinatorAnswers
 from console.crash import describe, write_crash
 from console.notifications import Notifications
-from console.rescue.manifest import (
+from console.rescue_files.manifest import (
     INDEX,
     MANIFEST,
     BranchManifest,

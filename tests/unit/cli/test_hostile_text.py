@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from backends.live.errors import one_line as error_line
+from console.jobs.elect.review_report import markdown
 from console.journal.journal_lines import encode
-from console.output.plan.plan_markdown import markdown
 from console.output.screen import Screen
 from console.paths import cluster_name
-from console.rescue.manifest import branch_directory
+from console.rescue_files.manifest import branch_directory
 from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.make import one_line as reason_line
 from recovery.plan.read import from_json

@@ -109,12 +109,12 @@ def test_the_first_frame_of_the_console_needs_nothing_that_only_a_key_or_a_refre
     assert found.isdisjoint(
         {
             "console.app.main_screen.key_parts",
-            "console.app.plan.planner",
+            "console.jobs.elect.planner",
             "console.app.session.cluster_refresh",
             "console.journal.journal",
             "recovery.metadata_log.history",
             "widgets.dialogs.confirmation",
-            "console.app.plan.plan_pane",
+            "console.jobs.elect.plan_pane",
             "widgets.timeline_pane",
             "widgets.eligible_pane",
             *(

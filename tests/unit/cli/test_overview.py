@@ -11,10 +11,10 @@ from backends.base.answers import (
     LogDir,
     Partitions,
 )
-from console.operations.survey.cluster_reading import ClusterReading, not_answered
-from console.operations.survey.offline_times import OfflineTimes
-from console.output.survey.overview_report import offline_lines, overview_document, overview_lines
-from console.output.survey.partition_report import partition_lines
+from console.jobs.status.overview_report import offline_lines, overview_document, overview_lines
+from console.reading.cluster_reading import ClusterReading, not_answered
+from console.reading.offline_times import OfflineTimes
+from console.reading.partition_report import partition_lines
 from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why

@@ -10,9 +10,9 @@ import pytest
 
 from backends.base.read_only import READ_ONLY, ReadOnlyBackend
 from console import quorum_backend
+from console.change.registry import ACTIONS, COMMANDS, Need
+from console.cli.base.quorum_run import read_quorum
 from console.cli.base.run import Run
-from console.cli.quorum.quorum_run import read_quorum
-from console.operations.registry import ACTIONS, COMMANDS, Need
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import Supervisor

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from console.change.change import open_journal
 from console.journal.change_kinds import COMMIT_OFFSETS, HEAL, UNREGISTER, WRITE_MARKERS
-from console.operations.change import open_journal
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import Supervisor

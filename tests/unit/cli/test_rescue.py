@@ -13,9 +13,9 @@ import pytest
 from backends.base.errors import BackendError
 from backends.simulator.adapter import SimulatorBackend
 from console.cli.base.run import Run
-from console.operations.rescue import rescue_first, rescue_outlook, rescue_run
-from console.operations.rescue.rescue_read import Rescued, rescue_plan
-from console.rescue.rescue_directory import Room
+from console.jobs.rescue import rescue_first, rescue_outlook, rescue_run
+from console.jobs.rescue.rescue_read import Rescued, rescue_plan
+from console.rescue_files.rescue_directory import Room
 from console.signals import Stopped
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.stale_long_tail import AGREED, TAIL

@@ -70,7 +70,7 @@ def test_what_a_killed_run_wrote_last_is_counted_when_it_is_run_again(
 
     words = ("restore", "saved", "--to-source", *AGREED, *TAIL)
     with monkeypatch.context() as first:
-        first.setattr("console.operations.rescue.restore_records.count_written", dies)
+        first.setattr("console.jobs.rescue.restore_records.count_written", dies)
         assert elected("ktriage", *words).status != 0
     again = elected("ktriage", *words)
     assert (
@@ -83,7 +83,7 @@ def test_what_a_killed_run_wrote_last_is_counted_when_it_is_run_again(
     async def too_many(*_: object) -> dict[TopicPartition, int]:
         return {TopicPartition("payments", 0): 600}
 
-    monkeypatch.setattr("console.operations.rescue.restore_records.count_written", too_many)
+    monkeypatch.setattr("console.jobs.rescue.restore_records.count_written", too_many)
     twice = elected("ktriage", *words)
     assert twice.status == 1 and "500 were written: 100 stand there twice" in twice.err, twice
 
@@ -107,7 +107,7 @@ def test_resume_and_the_report_tell_of_a_killed_write_back_until_it_is_finished(
 
     words = ("restore", "saved", "--to-source", *AGREED, *TAIL)
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("console.operations.rescue.restore_records.count_written", killed)
+        patch.setattr("console.jobs.rescue.restore_records.count_written", killed)
         elected("ktriage", *words)
     finishing = f"ktriage restore {tmp_path}/saved --to-source {' '.join(TAIL)}"
     resumed = elected("ktriage", "resume", *TAIL)

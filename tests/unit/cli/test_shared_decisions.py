@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
-from console.operations.elections.leader_choice import Choices
-from console.operations.elections.partition_selection import Selection, Which
-from console.operations.elections.recover_partitions import ChoiceOptions, survey_and_choose
+from console.jobs.elect.leader_choice import Choices
+from console.jobs.elect.recover_partitions import ChoiceOptions, survey_and_choose
+from console.reading.partition_selection import Selection, Which
 from console.simulator_backend import scenario
 from recovery.strategy import Strategy, decide
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from console import paths
+from console.change.own_changes import own_changes
 from console.journal.journal import Journal
 from console.journal.state_access import SHARED
-from console.operations.history.own_changes import own_changes
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.memory_backend import CLUSTER_ID, MemoryBackend, cluster_of
 from tests.unit.cli.planned_orders import AGREED, ANY, planned, sent

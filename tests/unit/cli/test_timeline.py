@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.metadata_log.directory import DirectoryReading, read_directory
-from console.operations.history import timeline as history_timeline
+from console.jobs.timeline import timeline as history_timeline
 from recovery.metadata_log.history import fold
 from recovery.metadata_log.timeline import MetadataTimeline
 from tests.unit.cli.command_process import invoke

@@ -14,10 +14,10 @@ import pytest
 
 from backends.base.answers import Partitions, Reassignment
 from backends.base.errors import Unreachable
+from console.change import change
 from console.journal.journal import Journal, JournalRun
 from console.journal.run_records import EntryBegun, read_runs
 from console.journal.unfinished_entries import unfinished
-from console.operations import change
 from recovery import requests_in_doubt
 from recovery.assignment_order import WrittenOrder
 from recovery.requests_in_doubt import ELECTION_ALIVE_FOR

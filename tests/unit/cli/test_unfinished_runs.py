@@ -11,12 +11,12 @@ import pytest
 
 from backends.base.answers import Election, Outcome, Reassignment
 from backends.base.protocol import Recorder
+from console.jobs.heal import keep_logs
 from console.journal.change_kinds import KEEP_LOG
 from console.journal.journal import Journal, JournalRun
 from console.journal.planned_elections import PLANNED
 from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import unfinished
-from console.operations.replication import keep_logs
 from recovery.assignment_order import WrittenOrder
 from recovery.membership.quorum import Quorum, QuorumReplica
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from console.operations.consumers.election_aftermath import ElectionAftermath
-from console.operations.elections.verify_plan import Verified
-from console.output.plan.plan_table import state_counts
-from console.output.plan.review_report import verified_lines
+from console.jobs.consumers.election_aftermath import ElectionAftermath
+from console.jobs.elect.plan_table import state_counts
+from console.jobs.elect.review_report import verified_lines
+from console.jobs.elect.verify_plan import Verified
 from recovery.model import Unknown, Why
 from recovery.plan.verify import Leading, Order, RowState
 from tests.unit.cli.command_process import Caller

@@ -16,10 +16,10 @@ import pytest
 
 from backends.base.answers import Partitions
 from backends.base.errors import BackendError
-from console.cli.recovery.cluster_watch import WaitGoal
 from console.errors import InputError
+from console.jobs.status.cluster_watch import watch
+from console.jobs.status.watch_view import WaitGoal
 from console.notifications import Notifications
-from console.operations.history.cluster_watch import watch
 from console.output.screen import terminal_signal
 from recovery.cluster_changes import WatchedState, cluster_change_text, cluster_changes
 from recovery.membership.quorum import Quorum

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.controller.leader_election import elect
 from recovery.controller.registration import merge
-from recovery.controller.transition import transition
+from recovery.controller.transition import elect, transition
 from recovery.controller.transition_targets import targets_of
 from tests.unit.controller.rows import Row, as_row, expected, proposal, registration, rows, rules
 

@@ -25,8 +25,8 @@ from backends.disk_scan.scan_values import (
     scan_lines,
 )
 from console.disk_evidence_files import read_disk_evidence
-from console.output.survey.disk_scan_report import advice_lines
-from console.output.survey.survey_report import disk_start_lines
+from console.jobs.disks.disk_scan_run import advice_lines
+from console.reading.survey_report import disk_start_lines
 from recovery.disk_evidence import with_disks
 from recovery.model import Lineage, Standing, TopicPartition
 from tests.command_server import Ended

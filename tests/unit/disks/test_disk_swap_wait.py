@@ -11,14 +11,14 @@ import pytest
 
 from console import backends
 from console.cli.base.run import Run
-from console.cli.disks import log_dir_views
-from console.cli.disks.log_dir_views import _waited
-from console.operations import disk_swap as operations_swap
-from console.operations.disk_swap import read_log_dirs
-from console.operations.survey import leaderless_partitions
-from console.operations.survey.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
+from console.jobs.disks import disk_swap as operations_swap
+from console.jobs.disks import log_dir_views
+from console.jobs.disks.disk_swap import read_log_dirs
+from console.jobs.disks.log_dir_views import _waited
 from console.output.screen import Screen
 from console.program import Program
+from console.reading import leaderless_partitions
+from console.reading.leaderless_partitions import SECONDS, Leaderless, leaderless_lines
 from console.signals import StopRequest, Supervisor
 from console.target import resolve
 from recovery.disks.values import LogDirPlace

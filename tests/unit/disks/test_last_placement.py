@@ -11,10 +11,10 @@ import pytest
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from backends.base.failed_disks import LogDirs
 from backends.base.protocol import Backend
+from console.jobs.disks.disk_swap import disk_swap
 from console.last_healthy import recall, remember
-from console.operations.disk_swap import disk_swap
-from console.operations.survey.log_dir_survey import LAST_DIRS, Disks, dirs_from_json, failed_before, keep
-from console.output.survey.log_dirs_report import dirs_document, dirs_lines, swap_lines
+from console.reading.log_dir_survey import LAST_DIRS, Disks, dirs_from_json, failed_before, keep
+from console.reading.log_dirs_report import dirs_document, dirs_lines, swap_lines
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState
 from recovery.disks.values import LogDirPlace, PartitionsByDir
 from recovery.model import Broker, PartitionState, TopicPartition, Unknown, Why

@@ -1,4 +1,4 @@
-"""docs/architecture.md leads a reader to files: every one of them exists."""
+"""docs/architecture.md and docs/internals.md lead a reader to files: all of them exist."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PATHS = re.findall(
-    r"`([\w./-]+(?:\.py|\.yaml|/))`", (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-)
+PATHS = [
+    path
+    for page in ("architecture.md", "internals.md")
+    for path in re.findall(
+        r"`([\w./-]+(?:\.py|\.yaml|/))`", (ROOT / "docs" / page).read_text(encoding="utf-8")
+    )
+]
 
 
 def test_every_file_and_directory_that_it_names_exists() -> None:

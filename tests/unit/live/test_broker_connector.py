@@ -26,7 +26,7 @@ from backends.live.client.settings import ClientSettings
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.nodes.broker_addresses import BrokerAddresses
-from backends.live.nodes.broker_connector import BrokerConnector
+from backends.live.nodes.brokers import BrokerConnector
 from recovery.model import Broker
 
 OURS, OTHER = "our-cluster", "other-cluster"

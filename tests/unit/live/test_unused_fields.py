@@ -1,4 +1,4 @@
-"""What Kafka answers and nothing reads is a decision: docs/architecture.md has each such field with its reason."""
+"""What Kafka answers and nothing reads is a decision: docs/internals.md has each such field with its reason."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def unused() -> dict[str, set[str]]:
 
 
 def test_every_field_that_is_decoded_and_not_read_has_its_reason() -> None:
-    section = (ROOT / "docs/architecture.md").read_text().split("## Fields that are decoded and not read")[1]
+    section = (ROOT / "docs/internals.md").read_text().split("## Fields that are decoded and not read")[1]
     documented: dict[str, set[str]] = defaultdict(set)
     for api, names, _why in ROW.findall(section.split("\n## ")[0]):
         documented[api] |= set(re.findall(r"`([\w.]+)`", names))

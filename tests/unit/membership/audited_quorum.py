@@ -9,7 +9,7 @@ from backends.base.membership import ChangeAnswer, Membership
 from backends.base.protocol import Recorder
 from backends.simulator.loop import SECOND
 from backends.simulator.world import World
-from console.operations.voters.replacement_steps import StopReason
+from console.jobs.quorum.replacement_steps import StopReason
 from recovery.membership.preflight import LivenessLimits, before_removing
 from recovery.membership.replacement import ReplacementKind
 from recovery.membership.voters import ReplicaKey, Voter

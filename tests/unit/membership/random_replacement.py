@@ -24,10 +24,10 @@ from backends.simulator.network import controller
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.topology import BrokerSpec, Topology
 from backends.simulator.world import World
-from console.operations.voters.prepared_change import PreparedChange
-from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import VoterChangeResult
+from console.jobs.quorum.prepared_change import PreparedChange
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, go_through
+from console.jobs.quorum.voter_change import VoterChangeResult
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.replacement import (
@@ -95,7 +95,7 @@ def cluster(
 
 
 class Operator:
-    """Does on the hosts what each step says; a :class:`console.operations.voters.replacement_steps.Watcher`."""
+    """Does on the hosts what each step says; a :class:`console.jobs.quorum.replacement_steps.Watcher`."""
 
     def __init__(self, world: World, plan: ReplacementPlan) -> None:
         self.world = world

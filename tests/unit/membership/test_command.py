@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from console.last_healthy import recall
-from console.operations.voters.remembered_voters import MEMORY
+from console.reading.remembered_voters import MEMORY
 from tests.command_server import Ended
 from tests.live.command_runner import documented
 from tests.unit.cli.command_process import Caller

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from backends.simulator.adapter import SimulatorBackend
-from console.operations.voters.prepared_change import PreparedChange
-from console.operations.voters.replacement_consent import Consent
-from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.voter_change import VoterChangeResult, prepare_add, prepare_remove
+from console.jobs.quorum.prepared_change import PreparedChange
+from console.jobs.quorum.replacement_consent import Consent
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.voter_change import VoterChangeResult, prepare_add, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Notes, cluster
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
-from console.operations.voters.quorum_state import UNLOADED, lost, saved_voters
-from console.output.quorum.quorum_report import lost_lines
+from console.jobs.quorum.quorum_report import lost_lines
+from console.reading.quorum_state import UNLOADED, lost, saved_voters
 from recovery.cluster_health import QuorumState, quorum_finding
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why

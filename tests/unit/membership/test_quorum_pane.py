@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.app.main_screen.quorum_pane import QuorumPane, VoterChangePreview, voter_changes
-from console.output.quorum.quorum_report import sentences
+from console.jobs.quorum.quorum_pane import QuorumPane, VoterChangePreview, voter_changes
+from console.jobs.quorum.quorum_report import sentences
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, health

@@ -9,8 +9,8 @@ import pytest
 from backends.base.errors import BackendError
 from backends.base.membership import ClusterNode, Membership, ProcessRole
 from backends.simulator.adapter import SimulatorBackend
-from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.replacement_steps import StopReason, go_through, standing
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_steps import StopReason, go_through, standing
 from recovery.membership.replacement import (
     ReplacementError,
     ReplacementKind,

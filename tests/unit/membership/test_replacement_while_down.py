@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
-from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.output.quorum.quorum_change_report import review_lines
+from console.jobs.quorum.quorum_change_report import review_lines
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.replacement import ReplacementError, ReplacementKind, ReplacementPlan, StepKind
 from recovery.membership.replacement_safety import after

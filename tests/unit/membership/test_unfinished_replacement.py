@@ -10,13 +10,13 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.loop import SECOND
+from console.jobs.quorum import replacement_run
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_run import LoadedReplacement, run_replacement, save_replacement
 from console.journal.change_kinds import REPLACE
 from console.journal.journal import Journal
 from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import unfinished
-from console.operations.voters import replacement_run
-from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.replacement_run import LoadedReplacement, run_replacement, save_replacement
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import StepSituation

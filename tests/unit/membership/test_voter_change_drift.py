@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from console.app.controller_replacement.wizard import Bridge, ReplacementProgress
-from console.operations.voters.prepared_change import PreparedChange
-from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
+from console.jobs.quorum.prepared_change import PreparedChange
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, go_through
+from console.jobs.quorum.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
+from console.jobs.quorum.wizard_screens.wizard import Bridge, ReplacementProgress
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementStep, StepKind
 from tests.unit.membership.random_replacement import HEADER, Never, Notes, Operator, cluster

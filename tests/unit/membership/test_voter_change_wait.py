@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from console.cli.quorum import endpoint_update
-from console.operations.elapsed_time import ElapsedWait
-from console.operations.voters import kraft_upgrade, replacement_steps, voter_change
-from console.operations.voters.prepared_change import PreparedChange
-from console.operations.voters.replacement_plan import ReplacementChoice, plan_replacement
-from console.operations.voters.replacement_steps import ReplacementResult, StopReason, go_through
-from console.operations.voters.voter_change import VoterChangeResult, execute, prepare_remove
+from console.change.elapsed_time import ElapsedWait
+from console.jobs.quorum import endpoint_update, kraft_upgrade, replacement_steps, voter_change
+from console.jobs.quorum.prepared_change import PreparedChange
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, go_through
+from console.jobs.quorum.voter_change import VoterChangeResult, execute, prepare_remove
 from recovery.membership.replacement import ReplacementKind, ReplacementStep
 from recovery.membership.voters import VoterEndpoint
 from tests.unit.membership.leaderless_quorum import Clock, Leaderless

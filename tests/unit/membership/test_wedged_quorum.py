@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from console.operations.voters.quorum_state import read_quorum_state, settled_quorum
-from console.output.quorum.quorum_report import status_lines
+from console.jobs.quorum.quorum_report import status_lines
+from console.reading.quorum_state import read_quorum_state, settled_quorum
 from recovery.membership.preflight import strength
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import Voter, VoterSet

@@ -8,8 +8,7 @@ import struct
 import pytest
 
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange
-from recovery.metadata_log.change_decoder import decode_small_change
-from recovery.metadata_log.change_reader import CHANGE_AT
+from recovery.metadata_log.change_reader import CHANGE_AT, decode_small_change
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.record_codec import decode, encode
 from recovery.metadata_log.record_schemas import UNCHANGED_LEADER

@@ -14,8 +14,8 @@ from backends.base.metadata_log_reader import LogBytes, LogSnapshot
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, read_directory
 from console.errors import InputError, NotDone
-from console.operations.history.metadata_log_copy import MetadataLogCopier
-from console.operations.history.metadata_log_files import MetadataLogFiles
+from console.jobs.timeline.metadata_log_copy import MetadataLogCopier
+from console.jobs.timeline.metadata_log_files import MetadataLogFiles
 from recovery.metadata_log.record_codec import encode
 from tests.shipped_metadata_logs import ISR_GROWS, change, topics
 from tests.unit.pipeline.test_shipped_logs import Reader, offsets

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from console.cli.pipeline import take_snapshots
+from console.jobs.pipeline import take_snapshots
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.storage import storage_path

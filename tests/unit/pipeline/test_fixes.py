@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from console.cli.pipeline.run_fixes import written
 from console.errors import InputError
+from console.jobs.pipeline.run_fixes import written
 from pipeline.errors import PipelineError
 from pipeline.exposure.fix_candidates import CANDIDATES, Goal, fix_candidates
 from pipeline.exposure.fix_choice import FixLimits, fixes_of_cluster, parsed_tiers

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from console.jobs.pipeline.exposure_parts import fleet_parts
 from console.output.bar_table import terminal_lines
-from console.output.exposure_parts import fleet_parts
 from pipeline.exposure.fleet import COUNTED, fleet_rows
 from pipeline.results import JobResult, commit, run_target
 from pipeline.snapshot.catalog import Chain

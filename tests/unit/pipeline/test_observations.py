@@ -11,7 +11,7 @@ import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.history.snapshot_series import Series, SnapshotSettings
+from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from pipeline.errors import PipelineError
 from pipeline.history.timeline import timeline
 from pipeline.snapshot.catalog import read_catalog

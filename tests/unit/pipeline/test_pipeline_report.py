@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from console.jobs.pipeline.pipeline_page import newest_of_each_job, results_page
+from console.jobs.pipeline.pipeline_report import show_result
 from console.output.bar_table import bar, by_id, rendered, widths
-from console.output.pipeline_page import newest_of_each_job, results_page
-from console.output.pipeline_report import show_result
 from console.output.screen import Screen
 from pipeline.results import JobResult, RunTarget
 from pipeline.storage import storage_path

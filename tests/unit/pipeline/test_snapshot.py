@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from backends.base.answers import Partitions
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
-from console.operations.history.snapshot_series import Series, SnapshotSettings
+from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog, snapshots
 from pipeline.snapshot.observation import Observation, SnapshotKind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.operations.consumers.group_offsets import StayingLog, staying_log
-from console.output.plan.plan_markdown import markdown
+from console.jobs.consumers.group_offsets import StayingLog, staying_log
+from console.jobs.elect.review_report import markdown
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.edit import with_leader

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from console.output.plan.plan_markdown import markdown
-from console.output.plan.plan_table import PLANNED, PlannedRow, plan_lines
+from console.jobs.elect.plan_table import PLANNED, PlannedRow, plan_lines
+from console.jobs.elect.review_report import markdown
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.loss import Loss
 from recovery.model import EpochSpan, Standing, TopicPartition

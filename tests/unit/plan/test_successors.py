@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.output.plan.plan_markdown import markdown
-from console.output.plan.plan_table import plan_lines
+from console.jobs.elect.plan_table import plan_lines
+from console.jobs.elect.review_report import markdown
 from recovery.model import ReplicaLog, Standing, Survey, Unknown
 from recovery.plan.edit import with_leader
 from recovery.plan.plan_parts import max_loss

@@ -10,12 +10,12 @@ import pytest
 
 from backends.base.consumer_groups import GroupListing
 from backends.base.protocol import Backend
+from console.change.change import Operator
 from console.errors import NotDone
-from console.operations.change import Operator
-from console.operations.consumers import fix_groups
-from console.operations.consumers.fix_groups import FixGroups, PreparedGroupFix, prepared_fix
-from console.operations.consumers.group_offsets import GroupOffset, GroupOffsets, GroupSelection, StayingLog
-from console.output.groups_report import group_lines
+from console.jobs.consumers import fix_groups
+from console.jobs.consumers.fix_groups import FixGroups, PreparedGroupFix, prepared_fix
+from console.jobs.consumers.group_offsets import GroupOffset, GroupOffsets, GroupSelection, StayingLog
+from console.jobs.consumers.groups_report import group_lines
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog
 from recovery.model import EpochSpan, Lineage, TopicPartition

@@ -11,15 +11,15 @@ import pytest
 
 from backends.base.protocol import Backend
 from backends.base.transactions import Marker
-from console.operations.change import ChangeRun
-from console.operations.consumers import fix_transactions
-from console.operations.consumers.fix_transactions import (
+from console.change.change import ChangeRun
+from console.jobs.consumers import fix_transactions
+from console.jobs.consumers.fix_transactions import (
     FixTransactions,
     NamedOutcome,
     PreparedMarkers,
     prepared_markers,
 )
-from console.operations.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
+from console.jobs.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from recovery.model import TopicPartition
 from recovery.transactions.transaction_judgement import (
     EndingEvidence,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.operations.consumers.group_offsets import StayingLog, staying_log
+from console.jobs.consumers.group_offsets import StayingLog, staying_log
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind, GuessedUse, guessed_use
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog, judge_offset
 from recovery.metadata_log.history import MetadataHistory

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.rescue.branch_writer import BranchError, BranchWriter, RescueDiskError
+from console.rescue_files.branch_writer import BranchError, BranchWriter, RescueDiskError
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import BranchPart, RescueBranch
 from tests.unit.rescue.batches import batch
@@ -111,7 +111,7 @@ def test_a_full_disk_leaves_whole_batches(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_segments_end_before_they_become_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.rescue.branch_writer.SEGMENT_BYTES", len(DATA) - 1)
+    monkeypatch.setattr("console.rescue_files.branch_writer.SEGMENT_BYTES", len(DATA) - 1)
     writer = BranchWriter(tmp_path, TAIL)
     one = len(batch(100, 10, 0))
     for at in range(0, len(DATA), one):

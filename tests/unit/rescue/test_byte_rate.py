@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from console.operations.rescue.byte_rate import ByteRate
+from console.jobs.rescue.byte_rate import ByteRate
 
 
 @pytest.fixture

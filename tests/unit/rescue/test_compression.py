@@ -9,10 +9,10 @@ from struct import pack, pack_into
 import pyarrow as pa
 import pytest
 
-from console.output.rescue.rescue_show_report import record_line
-from console.rescue import compression
-from console.rescue.compression import DamagedCompression, gzipped, unpacked
-from console.rescue.record_batches import MalformedRecord, Record, records_of
+from console.jobs.rescue.rescue_view import record_line
+from console.rescue_files import compression
+from console.rescue_files.compression import DamagedCompression, gzipped, unpacked
+from console.rescue_files.record_batches import MalformedRecord, Record, records_of
 from tests.unit.rescue.batches import batch
 
 RECORDS = b"".join(b"record %d, " % number for number in range(5_000))

@@ -13,10 +13,10 @@ import pytest
 from backends.log_segments.batch_header import HEADER
 from backends.log_segments.checksum import crc32c
 from console.errors import InputError
-from console.rescue.branch_summary import summarise_branch
-from console.rescue.record_batches import records_of
-from console.rescue.rescued_branch import Ending, RescuedBranch, TransactionEndings
-from console.rescue.restore_selection import (
+from console.rescue_files.branch_summary import summarise_branch
+from console.rescue_files.record_batches import records_of
+from console.rescue_files.rescued_branch import Ending, RescuedBranch, TransactionEndings
+from console.rescue_files.restore_selection import (
     EVERY_RECORD,
     RecordFilter,
     RestoreSelection,

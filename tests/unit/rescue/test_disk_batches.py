@@ -11,8 +11,8 @@ from backends.base.answers import LogPosition, RawBatches
 from backends.log_segments.batch_header import MAGIC_AT
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
-from console.rescue.branch_writer import BranchError, BranchWriter
-from console.rescue.disk_batches import DiskBatches
+from console.rescue_files.branch_writer import BranchError, BranchWriter
+from console.rescue_files.disk_batches import DiskBatches
 from recovery.model import EpochSpan, TopicPartition, Unknown
 from recovery.rescue_branches import BranchPart, RescueBranch
 from tests.repetitions import repetitions

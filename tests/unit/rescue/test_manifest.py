@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.errors import InputError
-from console.rescue.manifest import (
+from console.rescue_files.manifest import (
     INDEX,
     RescueHeader,
     RescueIndex,

@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from console.errors import InputError
-from console.rescue.manifest import INDEX, MANIFEST, RescueIndex, branch_directory, index_json, manifest_json
-from console.rescue.rescued_branch import (
+from console.rescue_files.manifest import (
+    INDEX,
+    MANIFEST,
+    RescueIndex,
+    branch_directory,
+    index_json,
+    manifest_json,
+)
+from console.rescue_files.rescued_branch import (
     RescueContents,
     RescuedBranch,
     open_rescue,

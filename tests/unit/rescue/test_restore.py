@@ -15,12 +15,12 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from backends.log_segments.batch_header import CHECKED_FROM, parse_header
 from backends.log_segments.checksum import crc32c
 from console.errors import InputError
-from console.rescue.branch_summary import summarise_branch
-from console.rescue.branch_writer import BranchWriter
-from console.rescue.manifest import BranchManifest, RescueHeader
-from console.rescue.record_batches import MalformedRecord, producible, records_of
-from console.rescue.rescued_branch import RescuedBranch
-from console.rescue.restore_selection import (
+from console.rescue_files.branch_summary import summarise_branch
+from console.rescue_files.branch_writer import BranchWriter
+from console.rescue_files.manifest import BranchManifest, RescueHeader
+from console.rescue_files.record_batches import MalformedRecord, producible, records_of
+from console.rescue_files.rescued_branch import RescuedBranch
+from console.rescue_files.restore_selection import (
     MARK,
     BatchToRestore,
     RecordFilter,

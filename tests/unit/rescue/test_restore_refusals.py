@@ -17,14 +17,25 @@ from backends.base.answers import LogPosition, RawBatches
 from backends.base.protocol import Stop
 from backends.base.record_writer import AppendResult, BatchToAppend, ProducerIdentity, RecordWriter
 from console.errors import InputError
-from console.operations.rescue import restore_run as restore_run_module
-from console.operations.rescue.restore_count import count_written
-from console.operations.rescue.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
-from console.operations.rescue.restore_run import RestoredBranch, RestoreRun, key_of
-from console.operations.rescue.restore_target import topic_target
-from console.rescue.manifest import INDEX, MANIFEST, RescueIndex, branch_directory, index_json, manifest_json
-from console.rescue.restore_journal import RestoreJournal
-from console.rescue.restore_selection import RestoreSelection
+from console.jobs.rescue import restore_run as restore_run_module
+from console.jobs.rescue.restore_records import (
+    PreparedRestore,
+    RestoredRecords,
+    RestoreRecords,
+    count_written,
+)
+from console.jobs.rescue.restore_run import RestoredBranch, RestoreRun, key_of
+from console.jobs.rescue.restore_target import topic_target
+from console.rescue_files.manifest import (
+    INDEX,
+    MANIFEST,
+    RescueIndex,
+    branch_directory,
+    index_json,
+    manifest_json,
+)
+from console.rescue_files.restore_journal import RestoreJournal
+from console.rescue_files.restore_selection import RestoreSelection
 from recovery.model import PartitionState, TopicPartition, Unknown
 from tests.unit.cli.memory_backend import MemoryBackend
 from tests.unit.rescue.batches import batch

@@ -11,7 +11,7 @@ from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.disk_image import write_log_dirs
 from backends.simulator.world import World
 from console.disk_evidence_files import readings_of_scan
-from console.operations.survey.disk_evidence import registration_facts
+from console.reading.disk_evidence import registration_facts
 from recovery.disk_evidence import DiskReading
 from tests.unit.simulator.clusters import FOO, cluster, end, topology, until
 

@@ -15,9 +15,9 @@ from backends.simulator.loop import SECOND
 from backends.simulator.world import World
 from recovery.controller import transition
 from recovery.controller.invariants import Invariant
-from recovery.controller.leader_election import ElectedLeader, elect
 from recovery.controller.registration import PartitionChange, Registration, merge
 from recovery.controller.rules import ControllerRules
+from recovery.controller.transition import ElectedLeader, elect
 from recovery.controller.transition_targets import Proposal, Targets, without
 from tests.unit.simulator.clusters import topology, without_elr
 

@@ -6,7 +6,7 @@ import pytest
 
 from backends.base.simulated_clusters import Rehearsal, is_simulated, rehearsal
 from backends.simulator.topology import cluster_id
-from console.cli.recovery.plan_files import rehearsed
+from console.jobs.elect.plan_views import rehearsed
 
 
 @pytest.mark.parametrize("name", ["zone-power-loss", "/home/op/my scenario.yaml", "a.b.c.yaml"])

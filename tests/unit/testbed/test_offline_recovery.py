@@ -43,8 +43,8 @@ def check_bare_requests(monkeypatch: pytest.MonkeyPatch, brokers: LateBrokers, d
     cluster = SimpleNamespace(
         metadata=brokers, bootstrap=lambda: "127.0.0.1:9092", spec=SimpleNamespace(version="4.3.1")
     )
-    *_, bare = commands(cast(KafkaCluster, cluster), directory)
-    bare.check(cast(Any, None))
+    *_, bare = commands(cast("KafkaCluster", cluster), directory)
+    bare.check(cast("Any", None))
 
 
 def test_a_restored_order_that_a_broker_shows_a_moment_later_is_restored(

@@ -10,13 +10,13 @@ import pytest
 from textual.geometry import Region
 from textual.widget import Widget
 
-from console.app.main_screen.log_dirs_pane import LogDirsPane
-from console.app.main_screen.partitions_pane import PartitionsPane
-from console.app.main_screen.quorum_pane import QuorumPane
-from console.app.main_screen.replicas_pane import ReplicasPane
-from console.app.plan.plan_pane import PlanPane
 from console.app.session.draft import Draft
-from console.output.survey.replica_report import replica_rows
+from console.jobs.disks.log_dirs_pane import LogDirsPane
+from console.jobs.elect.plan_pane import PlanPane
+from console.jobs.quorum.quorum_pane import QuorumPane
+from console.reading.partitions_pane import PartitionsPane
+from console.reading.replica_report import replica_rows
+from console.reading.replicas_pane import ReplicasPane
 from recovery.controller.rules import ControllerRules
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum_health import health

@@ -9,13 +9,13 @@ import pytest
 from textual.pilot import Pilot
 
 from backends.base.answers import LogDir, LogDirReplica
-from console.app.main_screen.log_dirs_pane import LogDirDetail, LogDirsPane, PartitionOutcome, row_key
-from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
-from console.app.main_screen.quorum_pane import QuorumPane
-from console.app.main_screen.replicas_pane import ReplicasPane
-from console.output.survey.log_dirs_report import dir_rows
-from console.output.survey.partition_row import bare_row, partition_row
-from console.output.survey.replica_report import replica_rows
+from console.jobs.disks.log_dirs_pane import LogDirDetail, LogDirsPane, PartitionOutcome, row_key
+from console.jobs.quorum.quorum_pane import QuorumPane
+from console.reading.log_dirs_report import dir_rows
+from console.reading.partition_row import bare_row, partition_row
+from console.reading.partitions_pane import PartitionsPane, PartitionsView
+from console.reading.replica_report import replica_rows
+from console.reading.replicas_pane import ReplicasPane
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import Advice, AdviceKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.output.survey.partition_row import partition_row
+from console.reading.partition_row import partition_row
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.advice import advise

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from console.app.plan.candidate_picker import CandidatePicker, choices
-from console.app.plan.plan_pane import PlanPane
-from console.app.plan.plan_text import BatchProgress
 from console.app.session.draft import Draft
-from console.output.plan.plan_table import PLANNED, PlannedRow, RowOutcome
+from console.jobs.elect.candidate_picker import CandidatePicker, choices
+from console.jobs.elect.plan_pane import PlanPane
+from console.jobs.elect.plan_table import PLANNED, PlannedRow
+from console.jobs.elect.plan_text import BatchProgress
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.model import TopicPartition
@@ -18,6 +18,7 @@ from recovery.plan.compare import compare
 from recovery.plan.edit import with_leader
 from recovery.plan.make import plan_row
 from recovery.plan.values import PlanRow
+from recovery.plan.verify import RowOutcome
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
 from tests.unit.widgets import examples

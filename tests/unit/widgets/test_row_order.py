@@ -14,7 +14,7 @@ from widgets.table import Grouping, RowFilter
 from widgets.table.row_arrangement import Arrangement, GroupKey, TableQuery, arrange
 from widgets.table.row_filter import parse_filter
 from widgets.table.row_table import CHUNK, Export, exported
-from widgets.table.sliced_jobs import run_to_end as at_once
+from widgets.table.row_table import run_to_end as at_once
 from widgets.table.table_column import Layout, PlacedColumn, lay_out
 from widgets.table.table_painter import GUTTER, header
 from widgets.text import Tone, plain

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from console.app.main_screen.log_dirs_pane import LogDirsPane
-from console.app.main_screen.partitions_pane import PartitionsPane, PartitionsView
-from console.output.survey.log_dirs_report import DirRow, dir_rows
+from console.jobs.disks.log_dirs_pane import LogDirsPane
+from console.reading.log_dirs_report import DirRow, dir_rows
+from console.reading.partitions_pane import PartitionsPane, PartitionsView
 from recovery.model import Unknown, Why
 from tests.unit.widgets.harness import Harness, text_of
 from widgets.eligible_pane import EligiblePane, EligibleView

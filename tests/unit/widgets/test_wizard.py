@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.app.controller_replacement.screen import shown
-from console.app.controller_replacement.wizard import ReplacementProgress
-from console.operations.voters.replacement_run import LoadedReplacement
+from console.jobs.quorum.replacement_run import LoadedReplacement
+from console.jobs.quorum.wizard_screens.screen import shown
+from console.jobs.quorum.wizard_screens.wizard import ReplacementProgress
 from recovery.membership.replacement import (
     ReplacementHeader,
     ReplacementKind,
     ReplacementPlan,
     ReplacementRequest,
 )
+from recovery.membership.replacement_file import notes, steps
 from recovery.membership.replacement_state import QuorumPicture, current, situation
-from recovery.membership.replacement_steps import notes, steps
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme

@@ -1,0 +1,162 @@
+"""Sends a change that was confirmed on the screen. The target is frozen when the question opens, and a text must be
+typed to continue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from backends.base.protocol import Backend, Progress
+from console.app.base.progress import TaskProgress
+from console.app.base.running_task import RunningTask
+from console.app.session.safety import Safety
+from console.app.session.session import Session
+from console.change.change import Change, Question, run_change
+from console.change.loss_consent import NO_REASON, LossConsent, consent_to
+from console.change.unfinished_orders import SettledOrders
+from console.errors import NotDone
+from console.journal.unfinished_entries import Unfinished
+from console.program import Program
+from recovery.plan.plan_review import Summary, summarise
+from recovery.plan.values import Plan
+from recovery.plan.write import digest
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedTargets:
+    """The plan and its cluster when the confirmation opened; ``digest`` is that of the whole plan."""
+
+    plan: Plan
+    digest: str
+    cluster_id: str
+    title: str
+    simulated: bool
+
+    @property
+    def summary(self) -> Summary:
+        return summarise(self.plan)
+
+    @property
+    def consent(self) -> LossConsent:
+        """The answer that agrees."""
+        return consent_to(self.plan)
+
+
+def freeze(plan: Plan, cluster_id: str, title: str, *, simulated: bool) -> ConfirmedTargets:
+    """Raises NotDone if there is nothing to elect."""
+    if not plan.rows:
+        raise NotDone("the plan elects no leader: choose a candidate first")
+    return ConfirmedTargets(plan, digest(plan), cluster_id, title, simulated)
+
+
+def refuse_unconfirmed(frozen: ConfirmedTargets, typed: str, reason: str) -> None:
+    """Raises NotDone unless the answer agrees. If nothing may be lost, the button alone confirms."""
+    if frozen.consent.lossy:
+        frozen.consent.refuse_unless(typed, reason)
+
+
+def refuse_changed(frozen: ConfirmedTargets, plan: Plan | None, cluster_id: str, safety: Safety) -> None:
+    """The second check, after the confirmation. Raises NotDone if anything has changed."""
+    safety.refuse()
+    if cluster_id != frozen.cluster_id:
+        raise NotDone(
+            f"the plan was confirmed for cluster {frozen.cluster_id}, and this is {cluster_id}; nothing was sent"
+        )
+    if plan is None or digest(plan) != frozen.digest:
+        raise NotDone("the plan is not the one that was shown; nothing was sent")
+
+
+# ruff: noqa: ARG002  # the signatures are the operator's
+
+
+class Confirmed(NamedTuple):
+    """A person who confirmed on the screen; implements :class:`console.change.change.Operator`.
+
+    ``restore``: the person agreed to restore first what an earlier run left. ``unrecorded``, ``says`` and
+    ``progress`` are called on the backend's thread.
+    """
+
+    progress: Progress | None
+    unrecorded: Callable[[str], None]
+    says: Callable[..., None] = lambda *_: None
+    restore: bool = False
+
+    def finds(self, found: Unfinished) -> None:
+        """The screen asks about it after :class:`HalfDone` has ended the change."""
+
+    async def restores_first(self, found: Unfinished) -> bool:
+        return self.restore
+
+    def restored(self, settled: SettledOrders) -> None:
+        """Nothing to do: the journal shows it."""
+
+    def shows(self, prepared: object) -> None:
+        """Nothing to do: the screen showed it before the question."""
+
+    @property
+    def asks(self) -> bool:
+        """The screen asked for consent and reason before."""
+        return False
+
+    async def answers(self, question: Question, prepared: object) -> str:
+        raise NotDone(question.otherwise)
+
+    async def gives_reason(self) -> str:
+        raise NotDone(NO_REASON)
+
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Sent(NamedTuple, Generic[R]):
+    """``unrecorded``: the lines that say what the journal could not record; [] if it has everything."""
+
+    result: R
+    unrecorded: list[str]
+
+
+class ChangeSender:
+    def __init__(
+        self, session: Session, tasks: RunningTask, progress: TaskProgress, program: Program
+    ) -> None:
+        self._session = session
+        self._tasks = tasks
+        self._progress = progress
+        self._program = program
+
+    async def send(
+        self, change: Change[Backend, P, R], cluster_id: str, what: str, *, resume: str = ""
+    ) -> Sent[R]:
+        """Carries ``change`` out, in the journal and under the lock. ``what`` names it in the progress line;
+        ``resume`` is the command that goes on after an interruption, ``ktriage resume`` if it is empty.
+
+        Raises what :func:`run_change` raises.
+        """
+        unrecorded: list[str] = []
+        program = self._program
+        with self._tasks.sending() as halt:
+            if resume:
+                program.resume = resume
+            operator = Confirmed(self._progress.begin(what), unrecorded.append)
+            try:
+                result = await self._session.change(
+                    lambda access: run_change(
+                        change,
+                        access,
+                        cluster_id,
+                        operator,
+                        invocation=program,
+                        stop=halt,
+                        resume_command=program.resume,
+                    ),
+                    halt,
+                )
+            finally:
+                self._progress.end()
+        return Sent(result, unrecorded)

@@ -1,0 +1,151 @@
+"""The actions for any table: open a row, filter, sort, group, mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NamedTuple
+
+from console.app.base.screen_calls import Handlers, Say
+from console.reading.partition_row import PartitionRow
+from recovery.model import PartitionState, TopicPartition
+from recovery.wording.quantity_text import counted
+from widgets.bars.filter_bar import FilterBar
+from widgets.table import RowFilter, RowTable
+from widgets.text import Tone
+
+GROUPED_BY = ("topic", "broker")
+
+
+class OpenTable(NamedTuple):
+    """The table of the open pane, and the key of that pane."""
+
+    pane: str
+    table: RowTable[Any]
+
+
+class TableActions:
+    """Acts on the table of the open pane. Each table keeps its own filter. ``filtered`` is called after each change
+    of a filter.
+    """
+
+    def __init__(
+        self,
+        current: Callable[[], OpenTable],
+        filter_bar: Callable[[], FilterBar],
+        say: Say,
+        filtered: Callable[[], None],
+    ) -> None:
+        self._current = current
+        self._filter_bar = filter_bar
+        self._say = say
+        self._filtered = filtered
+        self._filters: dict[str, RowFilter | None] = {}
+
+    @property
+    def _table(self) -> RowTable[Any]:
+        return self._current().table
+
+    def handlers(self) -> Handlers:
+        return {
+            "open": self._open_row,
+            "filter": lambda: self._filter_bar().open(),
+            "mark_all": self._mark_all,
+            "unmark": self._unmark,
+            "range": self._mark_range,
+            "sort": self._sort,
+            "reverse": self._reverse,
+            "group": self._group,
+        }
+
+    def _open_row(self) -> None:
+        if self._table.counts.shown:
+            self._table.action_activate()
+
+    def filter_by(self, row_filter: RowFilter | None) -> None:
+        """Applies the bar's filter to the open pane's table."""
+        pane, table = self._current()
+        self._filters[pane] = row_filter
+        table.filter_by(row_filter)
+        self._filtered()
+
+    def clear_filter(self) -> bool:
+        """Removes the open pane's filter; False if there is none."""
+        if self._filters.get(self._current().pane) is None:
+            return False
+        self.filter_by(None)
+        self.close_filter_bar()
+        return True
+
+    def close_filter_bar(self) -> None:
+        """The bar belongs to the open pane."""
+        self._filter_bar().close()
+
+    def _sort(self) -> None:
+        """Sorts by the next column; after the last one, in the original order."""
+        choices = [None, *(column.id for column in self._table.columns)]
+        now = choices.index(self._table.sort_state[0])
+        self._table.sort_by(choices[(now + 1) % len(choices)])
+        self._say_order()
+
+    def _reverse(self) -> None:
+        column, reverse = self._table.sort_state
+        if column is not None:
+            self._table.sort_by(column, not reverse)
+        self._say_order()
+
+    def _say_order(self) -> None:
+        """In words: the column may have no room on the screen."""
+        column, reverse = self._table.sort_state
+        title = next((c.title for c in self._table.columns if c.id == column), None)
+        if title is None:
+            self._say("in the order they came in; s sorts by the first column", Tone.INFO)
+            return
+        way = "from high to low" if reverse else "from low to high"
+        self._say(f"sorted by {title}, {way}; s: the next column, S: the other way", Tone.INFO)
+
+    def _group(self) -> None:
+        """Groups by topic, then by broker, then not at all, and so on."""
+        table = self._table
+        known = {g.id: g.title for g in table.groupings if g.id in GROUPED_BY}
+        ways = (None, *known)
+        now = ways[(ways.index(table.grouping) + 1) % len(ways)] if table.grouping in ways else None
+        table.group_by(now)
+        message = (
+            "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
+        )
+        self._say(f"{message}; t: the next one", Tone.INFO)
+
+    def _unmark(self) -> None:
+        self._table.clear_marks()
+
+    def _mark_range(self) -> None:
+        self._table.mark_range()
+
+    def _mark_all(self) -> None:
+        self._table.mark_all_shown()
+        self._say(f"marked: {counted(self._table.counts.marked, 'row')}; u removes the marks", Tone.INFO)
+
+
+def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState], shown: int) -> str:
+    """Why the row under the cursor is gone, as far as ``states`` show it, and where the cursor is now.
+    ``shown``: how many rows are left.
+    """
+    name = row_name(event.key)
+    gone = f"{name} is no longer in this list."
+    if isinstance(event.row, PartitionRow) and event.row.state.offline:
+        now = next((state for state in states if state.tp == event.key), None)
+        if now is not None and not now.offline:
+            gone = f"{name} has a leader again (broker {now.leader})."
+    if not shown:
+        return f"{gone} The list is empty."
+    return gone if event.now is None else f"{gone} The cursor is on {row_name(event.now)}."
+
+
+def row_name(key: Hashable) -> str:
+    """A row as a person names it, by its table's key: ``orders-3``, ``2:/kafka/1`` (a log dir), ``101 dku1K2nf``
+    (a controller and its directory id).
+    """
+    if isinstance(key, TopicPartition) or not isinstance(key, tuple):
+        return str(key)
+    number, where = key
+    return f"{number}:{where}" if str(where).startswith("/") else f"{number} {where}".strip()

@@ -1,1 +1,0 @@
-"""The wizard that replaces a controller step by step."""

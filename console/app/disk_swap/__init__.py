@@ -1,1 +1,0 @@
-"""The guide through the replacement of a broker's disk."""

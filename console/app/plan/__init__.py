@@ -1,1 +1,0 @@
-"""The plan in the console: choose, edit, save, compare, confirm, apply."""

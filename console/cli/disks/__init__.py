@@ -1,1 +1,0 @@
-"""Runs ``ktriage log-dirs``."""

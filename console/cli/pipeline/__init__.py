@@ -1,1 +1,0 @@
-"""Runs ``ktriage snapshot`` and ``ktriage pipeline``."""

@@ -1,1 +1,0 @@
-"""Runs the commands for offline partitions."""

@@ -1,1 +1,0 @@
-"""Runs the verbs of ``ktriage simulate``."""

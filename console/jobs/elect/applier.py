@@ -1,0 +1,417 @@
+"""Changes the cluster from the console: arm, check, ask, apply, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from backends.base.answers import Outcome
+from backends.base.errors import BackendError
+from backends.base.protocol import Backend, Progress
+from console.app.base.confirmed_change import (
+    Confirmed,
+    ConfirmedTargets,
+    freeze,
+    refuse_changed,
+    refuse_unconfirmed,
+)
+from console.app.base.progress import TaskProgress
+from console.app.base.running_task import RunningTask
+from console.app.base.screen_calls import Ask, Handlers, Say
+from console.app.session.session import Session
+from console.change.access import NO_ALTER, Access
+from console.change.change import Conclusion, run_change
+from console.change.loss_consent import election_warnings
+from console.change.registry import BY_NAME
+from console.change.resume_report import unfinished_lines
+from console.change.unfinished_orders import HalfDone
+from console.errors import NotDone
+from console.jobs.elect import draft_changes
+from console.jobs.elect.plan_text import ACKS_REFUSED
+from console.journal.state_access import why_unusable
+from console.plan_files import save_plan
+from console.program import Program
+from console.provenance import now
+from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
+from console.signals import StopRequest
+from recovery.model import Standing, Unknown
+from recovery.plan.election_requests import requests_in_short
+from recovery.plan.plan_review import candidate_harm, passes_over, worst
+from recovery.plan.values import Plan, PlanRow
+from recovery.plan.verify import RowState
+from recovery.unread_brokers import UnreadBrokers
+from recovery.wording.quantity_text import both, counted
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.jobs.elect.apply_plan import Applied, ApplyPlan
+    from console.jobs.elect.verify_plan import Verified
+    from console.jobs.rescue.rescue_outlook import RescueChoice, RescueOutlook
+
+VERIFY_SECONDS = 10.0
+"""How long the partitions, groups and transactions may take to be read, each."""
+
+
+class RescueOption(NamedTuple):
+    """``choice`` is None where nothing is read. ``keep``: logs that nobody read are kept from being cut off."""
+
+    option: ConfirmOption
+    choice: RescueChoice | None
+    keep: bool = False
+
+
+def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tuple[RescueOption, ...]:
+    """The choices for a plan; empty where its elections cut off nothing, neither now nor when a broker starts."""
+    from console.jobs.rescue.rescue_outlook import RescueChoice  # noqa: PLC0415  # not for the first frame
+
+    silent = sorted({broker for brokers in unread.values() for broker in brokers})
+    if outlook is None:
+        if not silent:
+            return ()
+        first = f"Keep no log: read the disk of {both(silent)} before it starts."
+        return (
+            RescueOption(ConfirmOption("keep no log", first), RescueChoice()),
+            _keep_option(silent, "", RescueChoice()),
+        )
+    directory = outlook.request.directory
+    where = f"…/{directory.parent.name}/{directory.name}"
+    return (
+        RescueOption(
+            ConfirmOption(
+                "rescue first", f"Rescue first: what is cut off is read into {where} ({outlook.cost})."
+            ),
+            RescueChoice(directory),
+        ),
+        RescueOption(
+            ConfirmOption("no rescue", "NO rescue: what is cut off is gone for good.", Tone.BAD), None
+        ),
+        RescueOption(
+            ConfirmOption(
+                "rescue, and elect also what could not be read",
+                f"Rescue first, into {where}; elect also what could not be read as a whole.",
+                Tone.WARN,
+            ),
+            RescueChoice(directory, elect_anyway=True),
+        ),
+        *([_keep_option(silent, f" Rescue first, into {where}.", RescueChoice(directory))] if silent else []),
+    )
+
+
+def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> RescueOption:
+    """Keeps the logs of the ``silent`` brokers, which are down; ``rescue`` says what is read first."""
+    brokers = both(silent)
+    first = "rescue first, and " if rescue else ""
+    return RescueOption(
+        ConfirmOption(
+            f"{first}keep the log of {brokers}",
+            f"Keep the log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
+            f" later.{rescue}",
+        ),
+        choice,
+        keep=True,
+    )
+
+
+NAMED = 3
+"""Partitions that the question names: those that may lose most."""
+
+
+class Applier:
+    """Arms the console, and applies the plan after a confirmation."""
+
+    def __init__(
+        self,
+        session: Session,
+        say: Say,
+        ask: Ask,
+        tasks: RunningTask,
+        *,
+        progress: TaskProgress,
+        program: Program,
+    ) -> None:
+        self._session = session
+        self._say = say
+        self._ask = ask
+        self._tasks = tasks
+        self._progress = progress
+        self._program = program
+        self._unrecorded: list[str] = []
+
+    def handlers(self) -> Handlers:
+        return {"arm": self._arm, "apply": lambda: self._tasks.begin("applying the plan", self._apply())}
+
+    def _arm(self) -> None:
+        session = self._session
+        if session.safety.armed:
+            session.safety = session.safety.disarm()
+            self._say("read-only again", Tone.GOOD)
+            return
+        # Without a journal nothing can be sent, and the lock beside it would keep nobody out.
+        if why := why_unusable():
+            self._say(f"not armed: {why}", Tone.BAD)
+            return
+        session.safety = session.safety.arm(session.clock())
+        may_alter = None if session.view.cluster is None else session.view.cluster.may_alter
+        if may_alter is False:
+            self._say(f"armed, to no avail: {NO_ALTER}", Tone.BAD)
+            return
+        where = "the simulator" if session.simulated else f"the LIVE cluster {session.view.cluster_id}"
+        may = (
+            f" if ALTER on the cluster is granted ({may_alter.detail})"
+            if isinstance(may_alter, Unknown)
+            else ""
+        )
+        self._say(f"armed: {where} can be changed{may}. A disarms, ten idle minutes do too", Tone.WARN)
+
+    async def _apply(self) -> None:
+        session, plan = self._session, self._session.draft.plan
+        assert plan is not None
+        # A message about an earlier question must not be shown behind this one.
+        self._say("")
+        prepared, outlook = await self._checked(plan)
+        if not prepared.holding.rows:
+            session.plan_is(draft_changes.refused(session.draft, prepared.checks))
+            raise NotDone("no row of the plan is left to apply: see each row; nothing was sent")
+        shown = replace(prepared.holding, not_elected=())
+        frozen = freeze(shown, session.view.cluster_id, session.target.title, simulated=session.simulated)
+        whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
+        rescue = rescue_options(outlook, prepared.unread)
+        asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
+        confirmed = await self._ask(Confirmation(asked))
+        if confirmed is None:
+            self._say("not confirmed: nothing was sent", Tone.WARN)
+            return
+        refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
+        self._refuse_changed(whole)
+        self._save(whole.plan)
+        from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
+
+        change = ApplyPlan(
+            frozen.plan,
+            confirmed.reason,
+            frozen.title,
+            session.draft.file,
+            rescue=rescue[confirmed.option].choice if rescue else None,
+            keep_logs_of=frozenset() if rescue and rescue[confirmed.option].keep else None,
+            keep_where_possible=True,
+            compared=replace(checked_just_now(frozen.plan), cut_off=prepared.cut_off, unread=prepared.unread),
+        )
+        applied = await self._send(frozen, whole, change)
+        session.plan_is(
+            draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
+        )
+        verified = await self._verified(frozen.plan) if applied.elected is not None else None
+        session.poller.ask()
+        self._tell(applied, change.conclusion(applied), verified)
+        if self._unrecorded:
+            self._say(self._unrecorded.pop(), Tone.BAD)
+
+    def _refuse_changed(self, whole: ConfirmedTargets) -> None:
+        """Raises NotDone if anything has changed since the question opened."""
+        session = self._session
+        refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
+
+    async def _checked(self, plan: Plan) -> tuple[PreparedPlan, RescueOutlook | None]:
+        """The comparison, and what a rescue of what can be read takes. Raises InputError if it has no room."""
+        from console.jobs.rescue.rescue_outlook import (  # noqa: PLC0415  # not for the first frame
+            DEFAULT_RESCUE,
+            rescue_outlook,
+        )
+
+        session = self._session
+        cluster_id, progress = session.view.cluster_id, self._progress.begin("comparing every row")
+
+        async def job(backend: Backend) -> tuple[PreparedPlan, RescueOutlook | None]:
+            found = await prepare(backend, plan, cluster_id, progress)
+            return found, await rescue_outlook(
+                backend, found.holding, found.cut_off, DEFAULT_RESCUE, progress
+            )
+
+        prepared, outlook = await session.run(job)
+        session.plan_is(draft_changes.compared(session.draft, prepared.checks))
+        return prepared, outlook
+
+    def _save(self, plan: Plan) -> None:
+        """Saves the plan before it is applied: resume and verify need the file."""
+        session = self._session
+        if session.draft.file is None:
+            session.plan_is(replace(session.draft, file=save_plan(plan)))
+
+    async def _send(self, frozen: ConfirmedTargets, whole: ConfirmedTargets, change: ApplyPlan) -> Applied:
+        session, program = self._session, self._program
+        with self._tasks.sending() as halt:
+            operator = Confirmed(self._progress.begin("electing"), self._unrecorded.append)
+
+            async def send(restore: bool) -> Applied:
+                who = operator._replace(restore=restore)
+                return await session.change(
+                    lambda access: apply(access, program, frozen, change, operator=who, stop=halt),
+                    halt,
+                )
+
+            try:
+                try:
+                    return await send(restore=False)
+                except HalfDone as half:
+                    await self._ask_to_put_back(half, whole)
+                    return await send(restore=True)
+            finally:
+                self._progress.end()
+
+    async def _ask_to_put_back(self, half: HalfDone, whole: ConfirmedTargets) -> None:
+        """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
+        asked = ConfirmRequest(
+            title="An earlier run is unfinished: restore its assignments first?",
+            target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found, now())),
+            confirm_label="Restore",
+            opened_by="enter",
+        )
+        if await self._ask(Confirmation(asked)) is None:
+            raise half
+        self._refuse_changed(whole)
+
+    async def _verified(self, plan: Plan) -> Verified | None:
+        """What is known once leaders are elected; None where it could not be read."""
+        session = self._session
+        try:
+            verified = await verified_now(session, plan, self._progress.begin("verifying"))
+        except BackendError:
+            return None
+        finally:
+            self._progress.end()
+        session.plan_is(draft_changes.verified(session.draft, verified))
+        return verified
+
+    def _tell(self, applied: Applied, conclusion: Conclusion, verified: Verified | None) -> None:
+        """An elected leader alone is no recovery: clients may need something, and writes may be refused."""
+        following = f"next: {_key_of(conclusion.next)}; J shows the journal"
+        failures = applied.failures
+        counts: Mapping[Outcome, int] = {} if applied.elected is None else applied.elected.counts
+        done = () if applied.elected is None else [r for r in applied.elected.results if r.succeeded]
+        under = [r.state for r in done if r.state is not None and r.state.usable is False]
+        # A partition with a leader may not be writable yet: an election alone brings no replica back.
+        clients = NOT_VERIFIED if verified is None else verified.aftermath.in_short
+        elected = f"{len(done):,} {'elected' if under or clients else 'recovered'}"
+        if applied.rescued is not None:
+            elected = f"{applied.rescued.offsets:,} offsets rescued, {elected}"
+        preserved = () if applied.preserved is None else applied.preserved.brokers
+        if preserved:
+            elected += f", the log of {both(preserved)} is kept when it starts"
+        online = sum(1 for result in done if result.election.outcome is Outcome.ALREADY_ONLINE)
+        if online and online < len(done):
+            elected += f" ({online:,} online already)"
+        left = counts.get(Outcome.NOT_ATTEMPTED, 0)
+        if left and left == len(failures):
+            self._say(f"stopped: {elected}, {left:,} not sent. X continues with them", Tone.WARN)
+        elif failures:
+            tp, why, leads = failures[0]
+            more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
+            self._say(
+                f"{elected}, {len(failures):,} not{' finished' if leads else ''}: {tp}: {why}{more}", Tone.BAD
+            )
+        elif online == len(done):
+            online_already = "nothing was left to elect: what was planned is online already"
+            self._say(_joined(online_already, clients), Tone.WARN if clients else Tone.GOOD)
+        else:
+            refused = _refusing(under) if under else ""
+            tone = Tone.WARN if under or clients else Tone.GOOD
+            self._say(f"{_joined(elected, refused, clients)}. {following}", tone)
+
+
+NOT_VERIFIED = "groups and transactions could not be read (V reads them again)"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
+
+
+def _key_of(command: Sequence[str]) -> str:
+    """How to run a command from here: its key, or the command line if it has none."""
+    action = BY_NAME[command[0]]
+    return f"{action.shown} ({action.label})" if action.key else f"ktriage {' '.join(command)}"
+
+
+def _refusing(under: Sequence[RowState]) -> str:
+    """For partitions that have a leader but are not writable: one in full, and the number of all."""
+    first = under[0]
+    of = "" if len(under) == 1 else f" for {len(under):,} of them, as {first.tp}"
+    return f"{ACKS_REFUSED}{of} ({'; '.join(first.missing)})"
+
+
+def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
+    """The question: the leaders to be elected, what that loses, and what has to be typed."""
+    summary = frozen.summary
+    rows = frozen.plan.rows
+    named = worst(frozen.plan, NAMED) or rows[:NAMED]
+    leaders = "leader" if summary.elect == 1 else "leaders"
+    where = "SIMULATOR" if frozen.simulated else "LIVE"
+    target = [
+        f"{where} {frozen.title}, cluster {frozen.cluster_id}",
+        requests_in_short(frozen.plan, native=prepared.native),
+    ]
+    target += map(_elects, named)
+    if len(rows) > len(named):
+        target.append(f"… and {counted(len(rows) - len(named), 'more partition')}: pane 6 lists each of them")
+    if summary.acknowledged.is_none(summary.elect):
+        target.append(f"acknowledged records lost: {summary.acknowledged}")
+    consent = frozen.consent
+    return ConfirmRequest(
+        title=f"Apply the plan: elect {summary.elect:,} designated {leaders}?",
+        target=tuple(target),
+        confirm_label="Apply",
+        opened_by="X",
+        warnings=election_warnings(prepared),
+        expected=consent.phrase if consent.lossy else None,
+        expected_what=f"{consent.means} ({consent.shown})",
+        needs_reason=consent.lossy,
+    )
+
+
+def _elects(row: PlanRow) -> str:
+    """The loss of a row, with the kind of records: the smaller number is not always the smaller harm."""
+    text = f"{row.tp}: elect {row.leader}, loses {candidate_harm(row.chosen)}"
+    if not passes_over(row):
+        return text
+    best = next(one for one in row.candidates if one.standing is Standing.ELECTABLE)
+    return f"{text}; NOT the best by ranking: {best.broker}, which loses {candidate_harm(best)}"
+
+
+async def apply(
+    access: Access[Backend],
+    program: Program,
+    frozen: ConfirmedTargets,
+    change: ApplyPlan,
+    *,
+    operator: Confirmed,
+    stop: StopRequest,
+) -> Applied:
+    """Elects the rows of exactly the plan that was confirmed, if they are not stale: every row is judged
+    again right before its election.
+
+    Raises HalfDone, JournalLocked, JournalError, NotDone and BackendError, all before anything was sent.
+    """
+    cluster_id = (await access.reading.cluster()).cluster_id
+    if cluster_id != frozen.cluster_id:
+        raise NotDone(f"this is cluster {cluster_id} now, not {frozen.cluster_id}; nothing was sent")
+    return await run_change(
+        change,
+        access,
+        cluster_id,
+        operator,
+        invocation=program,
+        stop=stop,
+        resume_command=program.resume,
+    )
+
+
+async def verified_now(session: Session, plan: Plan, progress: Progress) -> Verified:
+    """What ``ktriage verify`` says of the plan now. Raises BackendError."""
+    from console.jobs.elect.verify_plan import read_verified  # noqa: PLC0415  # not for the first frame
+
+    async def job(backend: Backend) -> Verified:
+        cluster = await backend.cluster()
+        return await read_verified(backend, plan, cluster, seconds=VERIFY_SECONDS, progress=progress)
+
+    return await session.run(job)

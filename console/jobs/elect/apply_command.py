@@ -1,0 +1,152 @@
+"""``ktriage apply``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.cli.base.options import (
+    ATTEMPTS,
+    DURATION_MS,
+    Attempts,
+    DurationMs,
+    KeepLogOf,
+    PlanFile,
+    RateOption,
+    Reason,
+    Rows,
+    Yes,
+    connected,
+    stated,
+)
+from console.cli.base.run import Run
+from console.errors import InputError
+from console.jobs.rescue.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
+
+First = Annotated[
+    int | None,
+    typer.Option("--first", metavar="N", min=1, help="Apply only the first N partitions of the plan."),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="TOPIC", help="Apply only partitions of this topic. May be repeated."),
+]
+MaxLoss = Annotated[
+    int | None,
+    typer.Option(
+        "--max-loss",
+        metavar="N",
+        min=0,
+        help="Apply only partitions that lose at most N offsets. The limit also counts what is lost if the"
+        " chosen leader fails and the next replica is elected. Default: no limit.",
+    ),
+]
+IgnoreSuccessorLoss = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-successor-loss",
+        help="For --max-loss: count only the loss of the chosen leader, not of the next replica.",
+    ),
+]
+StopAfter = Annotated[
+    int | None,
+    typer.Option(
+        "--stop-after",
+        metavar="K",
+        min=1,
+        help="Stop after K elections have failed. Default: send all.",
+    ),
+]
+ReviewedBy = Annotated[
+    str | None,
+    typer.Option("--reviewed-by", metavar="NAME", help="The person who reviewed the plan. Needs --digest."),
+]
+Digest = Annotated[
+    str | None,
+    typer.Option(
+        "--digest",
+        metavar="SHA256",
+        help="The digest of the reviewed plan, as ktriage review prints it. A file with another digest is"
+        " refused.",
+    ),
+]
+
+
+def apply(
+    run: Run,
+    *,
+    plan: PlanFile,
+    first: First = None,
+    only: Only = None,
+    max_loss: MaxLoss = None,
+    ignore_successor_loss: IgnoreSuccessorLoss = False,
+    stop_after: StopAfter = None,
+    reviewed_by: ReviewedBy = None,
+    digest: Digest = None,
+    rescue: RescueInto = None,
+    no_rescue: NoRescue = False,
+    rate: RateOption = None,
+    elect_unrescued: ElectUnrescued = False,
+    keep_log_of: KeepLogOf = None,
+    yes: Yes = False,
+    reason: Reason = None,
+    recovery_duration_ms: DurationMs = DURATION_MS,
+    recovery_election_attempts: Attempts = ATTEMPTS,
+    rows: Rows = 20,
+) -> int:
+    """Elects the leaders of a plan. Every precondition of every row is checked again first: the topic, the
+    leader epoch, the assignment, and the log end of each candidate. Stale rows are refused one by one.
+    Partitions that are already online are reported as such, so it is safe to apply a plan twice. For a file
+    that names leaders without preconditions, the logs are read first and shown before anything is sent.
+
+    Before anything is sent, you type the number of partitions that may lose something (for one partition: the name
+    of its topic) and a reason; without a terminal, --yes and --reason are needed. The journal records the reason,
+    what was sent and what was read back.
+
+    Everything that the elections cut off is read from its brokers first, so that it can be written back; how many
+    bytes that are, how long it takes and where to is said before the question. --no-rescue declines it.
+
+    With --keep-log-of, a broker that is down loses its replicas of the plan's partitions as soon as the others are
+    in sync. Its log is then kept when it starts, in a folder that ends in -stray, until it is read (ktriage rescue
+    read --from-disk) and the replica assigned again (ktriage heal assign-again), which costs a full copy. The
+    broker must be down until then: one that is up deletes the log of a replica that it loses.
+
+    \b
+    Examples:
+      ktriage apply --bootstrap-server kafka-1:9092 recovery.json
+      ktriage apply --cluster production recovery.json --rescue /backup/rescue --rate 50MB
+      ktriage apply --cluster production recovery.json --keep-log-of 3
+      ktriage apply --cluster production recovery.json --first 3 --stop-after 1
+      ktriage apply --cluster production recovery.json --reviewed-by ada --digest 3f1c…
+      ktriage apply --cluster production recovery.json --max-loss 0 --yes --reason "incident 4711"
+    """
+    if (reviewed_by is None) != (digest is None):
+        raise InputError("give --reviewed-by and --digest together")
+    if ignore_successor_loss and max_loss is None:
+        raise InputError("--ignore-successor-loss needs --max-loss")
+    choice = rescue_choice(rescue, declined=no_rescue, rate=rate, elect_anyway=elect_unrescued)
+    why = stated(reason, asked=not yes)
+    from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415
+    from console.jobs.elect.plan_views import apply_file  # noqa: PLC0415  # not for --help
+    from console.jobs.elect.preserved_logs import brokers_to_keep  # noqa: PLC0415
+    from console.plan_file_checks import PlanPart, read_part  # noqa: PLC0415
+
+    part = PlanPart(first, tuple(only or ()), max_loss, successors=not ignore_successor_loss)
+    change = ApplyPlan(
+        read_part(plan, part, digest),
+        why,
+        run.target.title,
+        plan,
+        part,
+        attempts=recovery_election_attempts,
+        stop_after=stop_after,
+        seconds=recovery_duration_ms / 1000,
+        rescue=choice,
+        keep_logs_of=None if keep_log_of is None else brokers_to_keep(keep_log_of),
+        reviewed=f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else "",
+    )
+    return apply_file(run, change, command="apply", ask=not yes, rows=rows)
+
+
+command = connected(apply)

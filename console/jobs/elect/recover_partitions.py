@@ -1,0 +1,306 @@
+"""Recovery in one command (KIP-966, ``kafka-unclean-recovery``): survey, choose, elect, read the result back."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from backends.base.answers import Depth, Outcome
+from backends.base.metadata_log import MetadataLogSource
+from backends.base.protocol import Backend, Progress
+from backends.metadata_log.copied_log import CopiedMetadataLog
+from console.change.access import Access
+from console.change.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
+from console.change.election_notes import note_plan
+from console.change.loss_consent import loss_question
+from console.errors import Status
+from console.jobs.elect.election_batches import Elected, RowFailure, execute, note_elected, row_failure
+from console.jobs.elect.leader_choice import Choices, NextChoice, choose
+from console.jobs.elect.preserved_logs import (
+    PreservedLogs,
+    cut_off_at_start,
+    keep_logs,
+    keep_notes,
+    note_keeping,
+    plan_to_keep,
+    without_preserved,
+)
+from console.jobs.rescue.rescue_first import (
+    rescue_first,
+    rescue_notes,
+    rescued_words,
+    restore_words,
+)
+from console.jobs.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
+from console.jobs.rescue.rescue_read import Rescued
+from console.paths import unused
+from console.plan_files import save_plan
+from console.provenance import plan_header
+from console.reading.partition_selection import Selection
+from console.reading.plan_comparison import checked_just_now
+from console.reading.read_cluster import Depths, read_selected, tasks
+from recovery.disk_evidence import DiskReading
+from recovery.log_preservation import KeepPlan
+from recovery.plan.importance import NO_TIERS, Importance
+from recovery.plan.judgement import Judgement
+from recovery.plan.values import NotElected
+from recovery.ranking import Ranking
+from recovery.strategy import DecisionKind, Strategy
+from recovery.unread_brokers import UnreadBrokers
+from recovery.wording.quantity_text import some_of
+
+ASK_AGAIN = 0.5
+"""Seconds between two surveys of a recovery whose choice a silent broker can still change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The choices and their results; ``elected`` is None if there was nothing to send. ``file`` is where the plan
+    was saved before it was carried out. ``preserved``: the silent logs that were to be kept, None where nobody
+    asked; ``keep`` names the partitions that were not elected, because theirs cannot be kept. ``rescued`` is what
+    was read before, None where nothing was; ``refused`` are the rows that were not elected after that. ``unread``
+    are the brokers that are down and whose disks nobody has read, of the partitions that were elected.
+    """
+
+    choices: Choices
+    elected: Elected | None
+    file: Path | None = None
+    preserved: PreservedLogs | None = None
+    keep: KeepPlan | None = None
+    rescued: Rescued | None = None
+    refused: tuple[Judgement, ...] = ()
+    unread: UnreadBrokers = field(default_factory=dict)
+
+    @property
+    def left_over(self) -> tuple[NotElected, ...]:
+        """Partitions of the input that stay without a leader because none was chosen."""
+        return tuple(
+            row for row in self.choices.plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE
+        )
+
+    @property
+    def stale(self) -> bool:
+        """All chosen rows were stale right before they were sent, and nothing was elected: choose again."""
+        return self.elected is not None and self.elected.all_stale
+
+    @property
+    def failures(self) -> tuple[RowFailure, ...]:
+        """Every partition that is not recovered, or not finished."""
+        left = (RowFailure(row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
+        refused = (RowFailure(one.tp, f"{one.decision}: {one.detail}") for one in self.refused)
+        failed = self.elected.failures if self.elected is not None else ()
+        unpreserved = self.preserved.failures if self.preserved is not None else ()
+        not_preserved = self.keep.not_preserved if self.keep is not None else ()
+        return (
+            *left,
+            *(RowFailure(one.tp, f"not elected: {one.why}") for one in not_preserved),
+            *refused,
+            *map(row_failure, failed),
+            *unpreserved,
+        )
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of partitions by outcome, those for which nothing was sent included."""
+        found = Counter(str(row.verdict) for row in self.choices.plan.not_elected)
+        found.update(str(one.decision) for one in self.refused)
+        elected = self.elected.counts if self.elected is not None else {}
+        found.update({str(outcome): count for outcome, count in elected.items()})
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceOptions:
+    """Which partitions are recovered, and how their leaders are chosen; brokers have ``seconds`` to answer.
+
+    ``words`` are the options that select the same partitions, for the next command. ``evidence``: the disks of
+    brokers that are down, as they were read. ``copy``: a copied metadata log. ``accepted``: why conditions that
+    were not checked are taken to hold; "": they are not.
+    """
+
+    selection: Selection
+    ranking: Ranking = Ranking.LAST_RECORD
+    strategy: Strategy = Strategy.BALANCED
+    seconds: float = 30.0
+    words: tuple[str, ...] = ("--all-offline-partitions",)
+    evidence: tuple[DiskReading, ...] = ()
+    importance: Importance = NO_TIERS
+    copy: CopiedMetadataLog | None = None
+    accepted: str = ""
+
+    def plan_again(
+        self, file: str, *, strategy: Strategy | None = None, accept_unchecked: bool = False
+    ) -> tuple[str, ...]:
+        """The words of the command that chooses as this run did, or by another ``strategy``, into ``file``. With
+        ``accept_unchecked`` the reason is still to be written.
+        """
+        strategy = strategy or self.strategy
+        ranking = () if self.ranking is Ranking.LAST_RECORD else ("--ranking", str(self.ranking))
+        by = () if strategy is Strategy.BALANCED else ("--strategy", str(strategy))
+        evidence = (word for reading in self.evidence for word in ("--evidence", reading.source))
+        copied = () if self.copy is None else ("--metadata-dir", str(self.copy.path))
+        why = self.accepted or ("WHY" if accept_unchecked else "")
+        accepted = ("--accept-unchecked", "--reason", why) if why and not by else ()
+        return "plan", *self.words, *ranking, *by, *evidence, *copied, *accepted, file
+
+
+async def survey_and_choose(
+    cluster: Backend,
+    options: ChoiceOptions,
+    progress: Progress | None = None,
+    *,
+    picture_wait: float | None = None,
+) -> Choices:
+    """Surveys the partitions and chooses a leader for each. Raises ConsoleError and BackendError.
+
+    ``picture_wait`` as in SurveyRequest. None, for a recovery: it goes on asking until its deadline, brokers that
+    refuse too (the recovery tool's specification), as long as an answer can change a choice. A simulation's time
+    stands still meanwhile, so that it is asked once.
+    """
+    if picture_wait is not None or cluster.simulated:
+        return await _chosen_once(cluster, options, progress, picture_wait)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + options.seconds
+    left = options
+    while True:
+        choices = await _chosen_once(cluster, left, progress, None)
+        awaited = choices.awaited
+        if not awaited or deadline - clock() <= ASK_AGAIN:
+            return choices
+        if progress is not None:
+            seconds = options.seconds - (deadline - clock())
+            progress(f"asking broker {some_of(awaited)} again, seconds:", int(seconds), int(options.seconds))
+        await asyncio.sleep(ASK_AGAIN)
+        left = replace(options, seconds=max(deadline - clock(), ASK_AGAIN))
+
+
+async def _chosen_once(
+    cluster: Backend, options: ChoiceOptions, progress: Progress | None, picture_wait: float | None
+) -> Choices:
+    info = await cluster.cluster()
+    # A disk may have parted from the others earlier than these parted from each other.
+    depth = Depth.FULL if options.evidence else Depth.DIVERGENCE
+    depths = Depths(options.seconds, depth, picture_wait=picture_wait)
+    source = MetadataLogSource()
+    async with tasks() as group:
+        # Most of the metadata log is read during the survey, and what is newer after it.
+        log_read = group.create_task(source.read(cluster))
+        reading = await read_selected(cluster, info, options.selection, depths, progress, health=True)
+        if not any(survey.state.offline for survey in reading.surveys):
+            log_read.cancel()
+    if options.evidence:
+        # Most recoveries have no disk, and none of the modules that judge one.
+        from console.reading.disk_evidence import with_evidence  # noqa: PLC0415
+
+        reading = await with_evidence(cluster, reading, options.evidence)
+    header = plan_header(info.cluster_id, options.ranking, options.strategy, options.accepted)
+    return await choose(cluster, reading, header, options.importance, copy=options.copy, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverPartitions(Change[Backend, Choices, Recovery]):
+    """Chooses leaders and elects them; the plan is saved first. ``title`` names the cluster in the question.
+    ``keep_logs_of`` as in :class:`console.jobs.elect.apply_plan.ApplyPlan`.
+    ``rescue`` None: what the elections cut off is not read first.
+    """
+
+    options: ChoiceOptions
+    reason: str
+    title: str
+    attempts: int = 3
+    keep_logs_of: frozenset[int] | None = None
+    rescue: RescueChoice | None = DEFAULT_RESCUE
+
+    async def settle(self, access: Access[Backend], run: ChangeRun[Choices]) -> None:
+        await settle_orders(access, run)
+
+    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Choices]) -> Choices:
+        choices = await survey_and_choose(cluster, self.options, operator.progress)
+        prepared = checked_just_now(choices.plan)
+        keep = None
+        if self.keep_logs_of is not None and choices.plan.rows:
+            keep = await plan_to_keep(cluster, choices.plan, self.keep_logs_of)
+            prepared = without_preserved(prepared, keep)
+        notes = await rescue_notes(cluster, prepared, self.rescue, operator.progress)
+        return replace(choices, notes=(*notes, *keep_notes(keep)))
+
+    def nothing_to_send(self, prepared: Choices) -> Recovery | None:
+        return None if prepared.plan.rows else Recovery(prepared, None)
+
+    def question(self, prepared: Choices) -> Question:
+        plan = replace(prepared.plan, not_elected=())
+        checked = replace(checked_just_now(plan), native=prepared.native, notes=prepared.notes)
+        return loss_question(checked, self.title)
+
+    async def recheck(
+        self, cluster: Backend, prepared: Choices, answer: str, operator: Operator[Choices]
+    ) -> Choices:
+        # Every row is judged again right before its election is sent, by logs and states that are read then.
+        return prepared
+
+    async def execute(self, cluster: Backend, prepared: Choices, run: ChangeRun[Choices]) -> Recovery:
+        plan = replace(prepared.plan, not_elected=())
+        file = save_plan(plan)
+        run.operator.says(f"the plan is saved in {file}")
+        keep = None
+        if self.keep_logs_of is not None:
+            keep = await plan_to_keep(cluster, plan, self.keep_logs_of)
+            not_preserved = {one.tp for one in keep.not_preserved}
+            plan = replace(plan, rows=tuple(row for row in plan.rows if row.tp not in not_preserved))
+            if not plan.rows:
+                return Recovery(prepared, None, file, keep=keep)
+        rescued, checked = await rescue_first(cluster, checked_just_now(plan), self.rescue, run)
+        if run.stop or not checked.holding.rows:
+            return Recovery(prepared, None, file, None, keep, rescued, checked.refused)
+        moved = keep and keep.of(row.tp for row in checked.holding.rows)
+        keeping = note_keeping(run.journal, moved, checked.holding) if moved and moved.moves else ""
+        entry = note_plan(run.journal, checked.holding, file, checked.unread)
+        elected = await execute(
+            cluster,
+            checked.holding,
+            run.journal,
+            attempts=self.attempts,
+            stop=run.stop,
+            progress=run.operator.progress,
+        )
+        note_elected(run.journal, entry, elected)
+        preserved = await keep_logs(cluster, moved, keeping, elected, run) if moved and keeping else None
+        unread = cut_off_at_start(elected, checked.unread, preserved)
+        return Recovery(prepared, elected, file, preserved, keep, rescued, checked.refused, unread)
+
+    def conclusion(self, result: Recovery) -> Conclusion:
+        unfinished = _unfinished(result)
+        partly = result.failures or result.choices.reading.may_hide_partitions
+        status = Status.STALE if result.stale else Status.PARTLY if partly else Status.DONE
+        return Conclusion(status, result.counts, unfinished=unfinished, next=self._next(result))
+
+    def _next(self, result: Recovery) -> tuple[str, ...]:
+        elected, file = result.elected, result.file
+        if elected is None and file is not None and result.refused:
+            return ("apply", str(file), *rescued_words(result.rescued))
+        if elected is not None and file is not None:
+            if _unfinished(result):
+                return ("resume",)
+            again = {one.election.outcome for one in elected.failures}
+            if again == {Outcome.STALE}:
+                return self.options.plan_again(unused())
+            if again:
+                return "apply", str(file), *rescued_words(result.rescued)
+            return restore_words(result.rescued, result.choices.plan) or ("verify", str(file))
+        return self._by_other_choice(result.choices.next_choice)
+
+    def _by_other_choice(self, way: NextChoice | None) -> tuple[str, ...]:
+        if way is None:
+            return ()
+        return self.options.plan_again(unused(), strategy=way.strategy, accept_unchecked=way.accept_unchecked)
+
+
+def _unfinished(result: Recovery) -> bool:
+    """Whether ``ktriage resume`` has something left."""
+    elected = result.elected is not None and result.elected.unfinished
+    return elected or (result.preserved is not None and result.preserved.open)

@@ -1,0 +1,398 @@
+"""``plan``, ``recover`` and ``elect``: chooses leaders, then writes or elects them, or lets Kafka elect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.answers import Election, Outcome
+from backends.base.protocol import Backend
+from console.cli.base.run import Run
+from console.cli.base.terminal_operator import TerminalOperator
+from console.cli.base.unfinished_reminder import PresentCluster, remind
+from console.errors import InputError, StalePlan, Status
+from console.jobs.elect.election_batches import RowFailure
+from console.jobs.elect.kafka_elections import KafkaElection, KafkaElectionResults
+from console.jobs.elect.leader_choice import Choices
+from console.jobs.elect.plan_json import (
+    elected_json,
+    failures_json,
+    not_elected_json,
+    plan_head,
+    result_json,
+    summary_json,
+)
+from console.jobs.elect.plan_table import elected_lines, outcome_counts, plan_lines, planned_json
+from console.jobs.elect.preserved_logs import preserved_json, preserved_lines
+from console.jobs.elect.recover_partitions import (
+    ChoiceOptions,
+    RecoverPartitions,
+    Recovery,
+    survey_and_choose,
+)
+from console.jobs.rescue.rescue_report import rescue_lines, rescued_fields
+from console.new_files import write_new
+from console.output.json_document import document
+from console.paths import unused
+from console.plan_files import save_plan
+from console.reading.cluster_reading import ClusterReading
+from console.reading.copied_log_report import copied_log_json
+from console.reading.partition_report import survey_json
+from console.reading.survey_json import cluster_json, contact_json, steps_json, tp_json, unknown_json
+from console.reading.survey_report import (
+    count_lines,
+    evidence_json,
+    hidden_lines,
+    replica_lines,
+    survey_counts,
+    unreachable_leaders_json,
+)
+from console.reading.unread_disks_json import unread_brokers_json
+from console.signals import StopRequest
+from recovery.model import TopicPartition
+from recovery.plan.importance import NO_TIERS, Importance
+from recovery.plan.plan_review import candidate_harm, summarise
+from recovery.plan.values import PlanRow
+from recovery.plan.write import to_json
+from recovery.strategy import Strategy
+from recovery.wording.advice_text import steps_lines
+from recovery.wording.cluster_health_text import stale_reason
+from recovery.wording.quantity_text import counted, printable, some_of
+from recovery.wording.unread_disk_text import unread_broker_lines
+from widgets.text_table import TextColumn, table
+
+# ``kafka-unclean-recovery`` and ``kafka-elect-leaders`` as text and as JSON.
+
+
+def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
+    """What was read first, counts, then failed elections, then the rest."""
+    if results.rescued is not None:
+        yield from rescue_lines(results.rescued, limit)
+        yield ""
+    yield outcome_counts(results.counts)
+    failed = set(results.failures)
+    ordered = sorted(results.elections, key=lambda election: election not in failed)
+    shown = ordered[:limit] if limit else ordered
+    rows = results.expected
+    if shown:
+        yield ""
+        yield from table(
+            (
+                TextColumn("PARTITION"),
+                TextColumn("OUTCOME"),
+                TextColumn("LEADER", right=True),
+                TextColumn("LEADER EPOCH", right=True),
+                TextColumn("OFFSETS LOST"),
+                TextColumn("DETAIL", below=True),
+            ),
+            [_cells(election, rows.get(election.tp)) for election in shown],
+        )
+    if len(ordered) > len(shown):
+        yield f"… and {len(ordered) - len(shown):,} more (--rows 0, or --output json, shows all)"
+    yield from unread_broker_lines(results.unread)
+
+
+def _cells(election: Election, row: PlanRow | None) -> tuple[str, ...]:
+    return (
+        str(election.tp),
+        str(election.outcome),
+        str(election.leader) if election.leader >= 0 else "",
+        str(election.leader_epoch) if election.leader_epoch >= 0 else "",
+        "" if row is None else candidate_harm(row.chosen),
+        printable(election.detail),
+    )
+
+
+def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]:
+    """``ktriage.elect/2`` of a preferred or an unclean election."""
+    return document(
+        "elect",
+        {
+            "electionType": kind,
+            "counts": {outcome.value: count for outcome, count in results.counts.items()},
+            "elections": [_json(election, results.expected) for election in results.elections],
+            "failures": [{**tp_json(e.tp), "reason": e.detail} for e in results.failures],
+            "rescue": None if results.rescued is None else rescued_fields(results.rescued),
+            "unreadDisks": unread_brokers_json(results.unread),
+        },
+    )
+
+
+def _json(election: Election, rows: Mapping[TopicPartition, PlanRow]) -> dict[str, object]:
+    row = rows.get(election.tp)
+    lost = None if row is None else {"atLeast": row.loss.at_least, "atMost": row.loss.at_most}
+    return {
+        "loss": lost,
+        **tp_json(election.tp),
+        "outcome": election.outcome.value,
+        "leader": election.leader,
+        "leaderEpoch": election.leader_epoch,
+        "inDoubt": election.in_doubt,
+        "detail": election.detail,
+    }
+
+
+def chosen_lines(choices: Choices, show: bool, rows: int, importance: Importance = NO_TIERS) -> Iterator[str]:
+    """The surveyed partitions and the choices; ``show``: every replica of the ``rows`` worst partitions, or
+    of all (0).
+    """
+    reading = choices.reading
+    yield from count_lines(reading)
+    if show:
+        yield from replica_lines(reading, rows, importance)
+    if choices.rows:
+        yield ""
+        if not reading.stale:  # without a quorum nobody can be elected
+            yield from steps_lines(choices.steps)
+        yield from plan_lines(choices.plan, rows, native=choices.native)
+
+
+def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
+    """The results of the elections, and before them what was read first."""
+    if recovery.rescued is not None:
+        yield ""
+        yield from rescue_lines(recovery.rescued, rows)
+    if recovery.elected is None and recovery.file is not None:
+        yield "nothing was sent"
+    if recovery.elected is not None:
+        yield ""
+        yield from elected_lines(recovery.elected, rows)
+    if recovery.preserved is not None:
+        yield from map(printable, preserved_lines(recovery.preserved))
+        yield from unread_broker_lines(recovery.unread)
+
+
+def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
+    """``ktriage.recover/2``, and ``ktriage.elect/2`` of a longest-log election."""
+    choices, elected = recovery.choices, recovery.elected
+    reading, plan = choices.reading, choices.plan
+    calls = {contact.broker: contact.call for contact in reading.contacts}
+    fields: dict[str, object] = {
+        "cluster": cluster_json(reading.cluster),
+        "plan": plan_head(plan),
+        "planFile": str(file) if file is not None else None,
+        "counts": {**survey_counts(reading), **summary_json(summarise(plan))},
+        "hiddenTopics": list(reading.selected.hidden),
+        "notCompared": None
+        if reading.selected.not_compared is None
+        else unknown_json(reading.selected.not_compared),
+        "leadersNotTold": unreachable_leaders_json(reading),
+        "contacts": [contact_json(contact) for contact in reading.contacts],
+        "evidence": evidence_json(reading.evidence),
+        "copiedLog": copied_log_json(reading.copied_log),
+        "steps": steps_json(choices.steps),
+        "partitions": [planned_json(row) for row in plan.rows],
+        "notElected": [not_elected_json(row) for row in plan.not_elected],
+    }
+    if show:
+        fields["replicas"] = [
+            survey_json(survey, calls, reading.verdicts.get(survey.tp)) for survey in reading.surveys
+        ]
+    if recovery.rescued is not None:
+        fields["rescue"] = rescued_fields(recovery.rescued)
+    if elected is not None:
+        fields["elected"] = elected_json(elected)
+        fields["elections"] = [result_json(result) for result in elected.results]
+        fields["unreadDisks"] = unread_brokers_json(recovery.unread)
+    if recovery.preserved is not None:
+        fields["keptLogs"] = preserved_json(recovery.preserved)
+    fields["failures"] = failures_json(recovery.failures)
+    return document(command, fields)
+
+
+UNCLEAN_LOSS = (
+    "which records these elections cut off is not known: an unclean election takes the first live replica, however"
+    " short its log, and no log was read before it"
+)
+
+
+def run_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> int:
+    """Runs the elections; returns the exit status. Raises StalePlan if every partition changed before
+    anything was sent.
+    """
+    run.refuse_if_read_only()
+    if ask:
+        run.refuse_unless_interactive("--yes")
+    elections = run.change(change, TerminalOperator(run, ask=ask))
+    kind = "preferred" if change.preferred else "unclean"
+    run.screen.out(election_document(kind, elections) if run.json else election_lines(elections, rows))
+    for election in elections.failures:
+        run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
+    if not change.preferred and not elections.logs_read and elections.counts[Outcome.ELECTED]:
+        run.screen.say(UNCLEAN_LOSS)
+    for election in elections.unexpected:
+        run.screen.say(
+            f"{election.tp}: Kafka elected {election.leader}, which was not expected: what that cuts off was not"
+            " read"
+        )
+    status = run.conclude(change.conclusion(elections))
+    if status is Status.STALE:
+        raise StalePlan("every partition changed while the question was open; nothing was sent")
+    return status
+
+
+class Report(NamedTuple):
+    """How the result is printed: the command's name, with every replica or not, and for how many partitions."""
+
+    command: str
+    show: bool = False
+    rows: int = 20
+
+
+def choose_leaders(
+    run: Run,
+    options: ChoiceOptions,
+    report: Report,
+    *,
+    file: Path | None = None,
+    dry_run: bool = False,
+    picture_wait: float | None = None,
+) -> int:
+    """Chooses leaders, and sends nothing. The plan is written to ``file``; with ``dry_run`` and no file it is
+    saved in the state directory. Returns the exit status.
+    """
+    from console.jobs.consumers.planned_groups import with_groups  # noqa: PLC0415  # a recovery does without
+
+    if file is not None:
+        refuse_existing(file)
+
+    async def job(backend: Backend, _stop: StopRequest) -> Choices:
+        await backend.open()
+        choices = await survey_and_choose(backend, options, run.screen.progress, picture_wait=picture_wait)
+        return replace(choices, plan=await with_groups(backend, choices.plan, run.screen.progress))
+
+    choices = run.read(job)
+    if not run.json:
+        run.screen.out(chosen_lines(choices, report.show, report.rows, options.importance))
+    written = _write(choices, file, dry_run=dry_run)
+    recovery = Recovery(choices, None)
+    if run.json:
+        run.screen.out(recovery_document(report.command, recovery, written, report.show))
+    failures = recovery.failures if dry_run or file is not None else ()
+    if not run.screen.interactive:
+        run.screen.say(*_not_chosen(failures, report.rows))
+    reading = choices.reading
+    _say_hidden(run, reading)
+    if file is not None and written is None:
+        offline = any(survey.state.offline for survey in reading.surveys)
+        none = (
+            f"{stale_reason(reading.health)}, so it is not known which partitions are offline"
+            if reading.stale
+            else "nothing that may be seen is offline"
+            if reading.may_hide_partitions
+            else "nothing is offline"
+        )
+        why = "with this strategy no leader is elected yet" if offline else none
+        run.screen.say(f"{file} was not written: {why}")
+    shown_before = () if reading.stale else choices.recorded
+    states = [survey.state for survey in reading.surveys]
+    present = PresentCluster(reading.cluster, states, reading.cluster_marks, shown_before)
+    if not remind(run, reading.cluster.cluster_id, present):
+        _next_after_choice(run, options, choices, wanted=file, written=written)
+    return Status.PARTLY if failures or reading.may_hide_partitions or reading.stale else Status.DONE
+
+
+def _say_hidden(run: Run, reading: ClusterReading) -> None:
+    """What was not seen. A person at a terminal has just read it in the report."""
+    if run.json or not run.screen.interactive:
+        run.screen.say(*hidden_lines(reading))
+
+
+def _not_chosen(failures: Sequence[RowFailure], rows: int) -> Iterator[str]:
+    """One line for each reason, however many partitions have it; at most ``rows``, 0: all."""
+    by_reason: dict[str, list[TopicPartition]] = {}
+    for tp, reason, _ in failures:
+        by_reason.setdefault(reason, []).append(tp)
+    shown = list(by_reason.items())[: rows or None]
+    for reason, partitions in shown:
+        yield f"no leader is chosen: {some_of(partitions)}: {reason}"
+    if len(shown) < len(by_reason):
+        yield f"… and {counted(len(by_reason) - len(shown), 'more reason')} (--rows 0 shows all)"
+
+
+def _write(choices: Choices, file: Path | None, *, dry_run: bool) -> Path | None:
+    """Writes the plan if a file is named and the plan elects a leader."""
+    if not choices.plan.rows:
+        return None
+    if file is not None:
+        write_new(file, to_json(choices.plan))
+        return file
+    return save_plan(choices.plan) if dry_run else None
+
+
+def _next_after_choice(
+    run: Run,
+    options: ChoiceOptions,
+    choices: Choices,
+    *,
+    wanted: Path | None,
+    written: Path | None,
+) -> None:
+    if written is not None:
+        run.screen.say(f"the plan is in {written}")
+        if choices.compares:
+            run.next("rescue", "read", str(written), "--to", unused("rescue"))
+        run.next("review", str(written))
+    elif choices.plan.rows:
+        run.next(*options.plan_again(unused()))
+    elif choices.compares:
+        run.screen.say("make a plan of the one branch, and read the other before you apply it:")
+        run.next(*options.plan_again(unused(wanted or "recovery.json"), strategy=Strategy.AGGRESSIVE))
+    elif choices.next_choice is not None:
+        run.screen.say(choices.next_choice.why)
+        run.next(
+            *options.plan_again(
+                unused(wanted or "recovery.json"),
+                strategy=choices.next_choice.strategy,
+                accept_unchecked=choices.next_choice.accept_unchecked,
+            )
+        )
+
+
+def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -> int:
+    """Chooses and elects; ``ask``: a person first types the number of partitions that may lose something.
+
+    Returns the exit status. Raises StalePlan if every chosen row changed before anything was sent.
+    """
+    if ask:
+        run.refuse_unless_interactive("--yes")
+
+    def lines(choices: Choices) -> list[str]:
+        notes = () if ask else choices.notes  # whoever is asked reads them with the question
+        if run.json:
+            return list(notes)
+        return [*chosen_lines(choices, report.show, report.rows, change.options.importance), *notes]
+
+    recovery = run.change(change, TerminalOperator(run, lines, ask=ask))
+    if run.json:
+        run.screen.out(recovery_document(report.command, recovery, recovery.file, report.show))
+    else:
+        run.screen.out(ended_lines(recovery, report.rows))
+    run.screen.say(*map(str, recovery.failures))
+    reading = recovery.choices.reading
+    _say_hidden(run, reading)
+    if recovery.elected is None and recovery.choices.next_choice is not None:
+        run.screen.say(recovery.choices.next_choice.why)
+    status = run.conclude(change.conclusion(recovery))
+    if recovery.stale:
+        raise StalePlan(
+            "the chosen partitions changed while the question was open; nothing was sent. Run the command"
+            " again"
+        )
+    return status
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises InputError if ``path`` exists, because no file is overwritten, or if it cannot be created."""
+    if path.is_symlink() or path.exists():
+        raise InputError(
+            f"{path} exists already and is not overwritten; choose another name; nothing was sent"
+        )
+    directory = path.absolute().parent
+    if not directory.is_dir():
+        raise InputError(f"{path}: directory {directory} does not exist; nothing was sent")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: no permission to write to {directory}; nothing was sent")

@@ -1,0 +1,34 @@
+"""``ktriage verify``."""
+
+from __future__ import annotations
+
+from console.cli.base.options import DURATION_MS, DurationMs, PlanFile, RescuedMarkers, Rows, connected
+from console.cli.base.run import Run
+
+
+def verify(
+    run: Run,
+    *,
+    plan: PlanFile,
+    rescue: RescuedMarkers = None,
+    recovery_duration_ms: DurationMs = DURATION_MS,
+    rows: Rows = 20,
+) -> int:
+    """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
+    leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what is
+    still missing. Then it names the consumer groups that have read what was cut off, and the transactions that
+    lost their marker. Nothing is changed. The exit status is 0 only if the three things are true for every
+    partition; groups and transactions do not change it.
+
+    \b
+    Examples:
+      ktriage verify --bootstrap-server kafka-1:9092 recovery.json
+      ktriage verify --bootstrap-server kafka-1:9092 recovery.json --rescue ./rescue
+      until ktriage verify --cluster production recovery.json; do sleep 5; done
+    """
+    from console.jobs.elect.plan_views import verify_file  # noqa: PLC0415  # not for --help
+
+    return verify_file(run, plan, recovery_duration_ms / 1000, rows, rescue)
+
+
+command = connected(verify)

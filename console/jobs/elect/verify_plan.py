@@ -1,0 +1,96 @@
+"""What ``ktriage verify`` knows of a plan's partitions, read for the command line and for the console alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.answers import ClusterInfo, Depth
+from backends.base.protocol import Backend, Progress
+from console.jobs.consumers.election_aftermath import ElectionAftermath, read_aftermath
+from console.journal.recorded_keeps import recorded_keeps
+from console.plan_file_checks import partitions_of
+from console.reading.partition_selection import survey_rows
+from console.reading.plan_comparison import refuse_rows
+from console.reading.unread_disks import DiskStates, open_disks, read_states
+from console.rescue_files.rescued_branch import RescueContents
+from recovery.log_preservation import taken_out
+from recovery.plan.make import misplaced_leaders
+from recovery.plan.values import BarePlan, Plan
+from recovery.plan.verify import Order, RowState, depends_on_depth, verify
+from recovery.wording.cluster_health_text import STATES_LAST_KNOWN, stale_by_quorum
+
+
+class Verified(NamedTuple):
+    """The partitions, their clients, and the disks that are to be read before their brokers start.
+    ``disks_problem`` says why there may be other disks, "" where the journal could be read. ``awaited`` are brokers
+    that are down and get replicas again whose logs were kept, and need no reading any more. ``stale``: why the
+    states may be old, "" where nothing speaks for it.
+    """
+
+    states: tuple[RowState, ...]
+    aftermath: ElectionAftermath
+    disks: DiskStates
+    disks_problem: str = ""
+    awaited: tuple[int, ...] = ()
+    stale: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing for any partition, as far as is known now; clients do not count."""
+        return not self.stale and all(state.complete for state in self.states)
+
+    @property
+    def in_short(self) -> str:
+        good, complete = (
+            sum(state.good for state in self.states),
+            sum(state.complete for state in self.states),
+        )
+        text = f"{good:,} of {len(self.states):,} led as planned, {complete:,} fully replicated"
+        known = f"{self.stale}: {STATES_LAST_KNOWN}" if self.stale else ""
+        return "; ".join(filter(None, (known, text, self.aftermath.in_short)))
+
+    @property
+    def well(self) -> bool:
+        """Whether every partition is led as planned, and no client is known to need anything."""
+        good = all(state.good for state in self.states)
+        return good and not self.stale and not self.aftermath.in_short
+
+
+async def read_verified(
+    backend: Backend,
+    plan: Plan | BarePlan,
+    cluster: ClusterInfo,
+    *,
+    seconds: float,
+    progress: Progress | None = None,
+    rescue: RescueContents | None = None,
+    file: Path | None = None,
+) -> Verified:
+    """Partitions, groups and transactions take at most ``seconds`` each. ``rescue`` holds markers of transactions;
+    ``file`` is the plan's, for messages.
+
+    Raises BackendError where the partitions could not be read, and InputError for a plan that names leaders that
+    have no replica, or a damaged rescue.
+    """
+    surveys = await survey_rows(backend, partitions_of(plan), progress, seconds)
+    if isinstance(plan, BarePlan):
+        refuse_rows(file, misplaced_leaders(plan, surveys))
+    disks, keeps = open_disks(cluster.cluster_id), recorded_keeps(cluster.cluster_id)
+    done_with = () if disks.problem else keeps.keys() - {disk.tp for disk in disks.disks}
+    states = verify(plan, surveys, keeps, done_with)
+    found = {survey.tp: survey for survey in surveys}
+    # Where all logs are the same again, a survey stops at their last epoch, which may be younger than the plan.
+    shallow = [state.tp for state in states if state.tp in found and depends_on_depth(state, found[state.tp])]
+    if shallow:
+        deeper = await survey_rows(backend, shallow, progress, seconds, Depth.FULL)
+        surveys = tuple({**found, **{survey.tp: survey for survey in deeper}}.values())
+        states = verify(plan, surveys, keeps, done_with)
+    of_plan = disks.of({row.tp for row in plan.rows})
+    disk_states = await read_states(backend, of_plan, cluster, [survey.state for survey in surveys])
+    aftermath = await read_aftermath(backend, plan, seconds, progress, rescue)
+    up = {broker.id for broker in cluster.brokers if not broker.fenced}
+    to_assign = (keeps[state.tp] for state in states if state.order is Order.TO_ASSIGN)
+    awaited = {broker for keep in to_assign for broker in taken_out(keep)} - up
+    stale = stale_by_quorum(await backend.quorum())
+    return Verified(states, aftermath, disk_states, disks.problem, tuple(sorted(awaited)), stale)

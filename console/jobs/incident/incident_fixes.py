@@ -1,0 +1,165 @@
+"""What was put right afterwards, from the journal: offsets of groups, markers of transactions, replicas moved,
+records written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from console.jobs.incident.affected_groups import affected_groups, groups_unread
+from console.jobs.incident.incident import Incident
+from console.jobs.incident.journal_report import journal_time
+from console.journal.change_kinds import KINDS, ChangeKind, Row
+from console.journal.planned_elections import PlannedElection
+from console.journal.recorded_restores import RestorePlace, shared
+from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
+from console.output.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText
+from recovery.groups.group_values import CommittedOffset
+from recovery.loss import count, union, union_by
+from recovery.model import EpochSpan, TopicPartition
+from recovery.rescue_branches import RescueBranch
+from recovery.wording.group_text import committed_text
+from recovery.wording.quantity_text import counted, offset
+
+MOST_ROWS = 200
+
+
+def fix_blocks(incident: Incident) -> Iterator[ReportBlock]:
+    """One table of each kind. What was put right without ktriage is in no journal."""
+    yield from _affected(incident)
+    yield ReportHeading(2, "Groups, transactions and replicas that were put right")
+    found = [
+        ((*kind.columns, "when", "by"), [row for run in incident.runs for row in _rows(run, kind)])
+        for kind in KINDS.values()
+        if kind.columns
+    ]
+    if not any(rows for _, rows in found):
+        yield ReportText(
+            "Nothing of it was done with ktriage in this period. ktriage groups and ktriage transactions show who"
+            " is affected now, and ktriage heal which replicas are missing."
+        )
+    for columns, rows in found:
+        yield from _table(columns, rows)
+
+
+def _affected(incident: Incident) -> Iterator[ReportBlock]:
+    """The groups that read what was cut off, as the plans had them before the elections."""
+    groups, unread = affected_groups(incident), groups_unread(incident)
+    if not groups and not unread:
+        return
+    yield ReportHeading(2, "Consumer groups that these elections affected")
+    rows: list[Row] = [
+        (
+            one.group.group,
+            str(one.group.tp),
+            committed_text(CommittedOffset(one.group.offset, one.group.epoch)),
+            str(one.group.place),
+            "not known" if one.group.go_back_to is None else offset(one.group.go_back_to),
+            "yes" if one.put_right else "not with ktriage",
+        )
+        for one in groups
+    ]
+    columns = ("group", "partition", "committed before", "last record read", "to go back to", "put right")
+    yield from _table(columns, rows)
+    if unread:
+        yield ReportText(f"There may be other groups: {'; '.join(unread)}.")
+
+
+def _table(columns: tuple[str, ...], rows: list[Row]) -> Iterator[ReportBlock]:
+    if rows:
+        yield ReportTable(columns, tuple(rows[:MOST_ROWS]))
+    if len(rows) > MOST_ROWS:
+        yield ReportText(f"{len(rows) - MOST_ROWS:,} more rows by {columns[0]} are left out.")
+
+
+def _rows(run: RunRecord, kind: ChangeKind) -> Iterator[Row]:
+    ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
+    for event in run.events:
+        if isinstance(event, EntryBegun) and event.action == kind.action:
+            for row in kind.rows(event, ends.get(event.entry)):
+                yield *row, journal_time(event.at), run.operator
+
+
+class RepeatedOffsets(NamedTuple):
+    """Offsets of a rescue that were written to the same topic by more than one restore."""
+
+    place: RestorePlace
+    offsets: int
+    directories: tuple[str, ...]
+
+
+def restored_records_in_all(incident: Incident) -> int:
+    """By the journal; of a rescue that no restore of the journal names, by the record that lies beside it."""
+    named = {restore.directory for restore in incident.restores}
+    elsewhere = (one for one in incident.rescues if str(one.directory.absolute()) not in named)
+    beside = sum(records for one in elsewhere for _, records in one.restored)
+    return beside + sum(restore.records or 0 for restore in incident.restores)
+
+
+def saved_offsets(incident: Incident) -> int:
+    """How many offsets were saved, by rescues that are whole; what several of them have counts once."""
+    return sum(map(count, _saved(_whole_branches(incident)).values()))
+
+
+def _whole_branches(incident: Incident) -> Iterator[RescueBranch]:
+    for rescue in incident.rescues:
+        for one in rescue.branches:
+            if one.manifest is not None and one.whole:
+                yield one.manifest.branch
+
+
+def _saved(branches: Iterable[RescueBranch]) -> Mapping[TopicPartition, tuple[EpochSpan, ...]]:
+    return union_by((branch.tp, branch.spans) for branch in branches)
+
+
+def repeated_offsets(incident: Incident) -> tuple[RepeatedOffsets, ...]:
+    """By partition and target."""
+    found = []
+    for place in sorted({place for restore in incident.restores for place in restore.spans}):
+        mine = [restore for restore in incident.restores if place in restore.spans]
+        spans = [span for restore in mine for span in restore.spans[place]]
+        repeated = count(spans) - count(union(spans))
+        if repeated:
+            directories = tuple(dict.fromkeys(restore.directory for restore in mine))
+            found.append(RepeatedOffsets(place, repeated, directories))
+    return tuple(found)
+
+
+def repeated_text(repeated: RepeatedOffsets) -> str:
+    """One line; whether a record stands there twice depends on what each restore selected."""
+    place = repeated.place
+    directories = " and ".join(repeated.directories)
+    return (
+        f"The same records were written to {place.to_topic}-{place.tp.partition} more than once:"
+        f" {counted(repeated.offsets, 'offset')} of {place.tp}, from {directories}. Those that"
+        " each restore selected stand there twice."
+    )
+
+
+def restore_rows(incident: Incident) -> Iterator[tuple[str, ...]]:
+    """Every restore of the journal: when, from where, to where, how many records."""
+    for restore in incident.restores:
+        known = restore.records is not None
+        how_many = f"{restore.records:,}" if known else "not known: its end is not recorded"
+        target = "their source" if restore.target == "source" else f"topic {restore.target}"
+        yield restore.at, restore.directory, target, how_many
+
+
+def saved_text(incident: Incident, elected: Sequence[PlannedElection]) -> str:
+    """How much of what the elections cut off was saved, and written back; "" where nothing was saved."""
+    leaders = {one.tp: one.planned_leader for one in elected}
+    saved = _saved(branch for branch in _whole_branches(incident) if leaders.get(branch.tp) == branch.leader)
+    total = sum(map(count, saved.values()))
+    if not total:
+        return ""
+    written = _written(incident)
+    back = sum(shared(spans, written.get(tp, ())) for tp, spans in saved.items())
+    how_many = "none" if not back else "all" if back == total else f"{back:,}"
+    return f" Of the offsets that they cut off, {total:,} were saved before, and {how_many} of these written back."
+
+
+def _written(incident: Incident) -> Mapping[TopicPartition, tuple[EpochSpan, ...]]:
+    """The offsets of restores that left nothing out."""
+    whole = (restore.spans for restore in incident.restores if restore.whole)
+    return union_by((place.tp, spans) for chosen in whole for place, spans in chosen.items())

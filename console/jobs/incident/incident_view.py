@@ -1,0 +1,193 @@
+"""Runs ``ktriage report`` and ``ktriage handover``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from console.change.own_changes import OwnChanges, own_changes
+from console.cli.base.option_values import moment_ms
+from console.cli.base.quorum_run import read_quorum
+from console.cli.base.run import Run
+from console.errors import ConsoleError, InputError, Status
+from console.jobs.incident.handover_report import handover_blocks
+from console.jobs.incident.incident import (
+    Incident,
+    IncidentSources,
+    collect,
+    collect_for_handover,
+)
+from console.jobs.incident.incident_json import report_document
+from console.jobs.incident.incident_report import report_blocks
+from console.jobs.incident.plan_transactions import read_plan_transactions
+from console.jobs.timeline.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
+from console.output.report_html import html_page
+from console.output.report_markdown import markdown_lines, plain_lines
+from console.paths import records_dir
+from console.plan_files import read
+from console.provenance import made_by
+from console.reading.cluster_reading import ClusterReading
+from console.reading.read_cluster import read_cluster
+from console.signals import StopRequest
+from recovery.metadata_log.timeline import MetadataTimeline
+from recovery.plan.values import Plan
+from recovery.wording.quantity_text import time_text
+
+ANSWERS_SECONDS = 10.0
+"""So long brokers have to tell their logs: a report must not wait for a dead one."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentOptions:
+    """What was asked for; times as the options have them."""
+
+    cluster_id: str | None
+    since: str
+    until: str | None = None
+    plans: tuple[Path, ...] = ()
+    rescues: tuple[Path, ...] = ()
+    metadata_dir: Path | None = None
+
+
+def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
+    """Prints the report; returns the exit status. Raises InputError, JournalError."""
+    incident = _with_answers(run, collect(_sources(run, options)))
+    blocks = list(report_blocks(incident, _title(run), _made(), _arguments(run)))
+    if run.json:
+        run.screen.out(report_document(incident))
+    elif html:
+        title = f"Incident report: {incident.sources.cluster_id}"
+        run.screen.out(html_page(title, blocks).splitlines())
+    else:
+        run.screen.out(markdown_lines(blocks))
+    run.screen.say(*incident.sources.gaps)
+    return Status.DONE
+
+
+def write_handover(run: Run, options: IncidentOptions) -> int:
+    """Prints the hand-over page; returns the exit status. Raises InputError."""
+    incident = _with_answers(run, collect_for_handover(_sources(run, options)))
+    if run.json:
+        run.screen.out(report_document(incident))
+    else:
+        run.screen.out(plain_lines(handover_blocks(incident, _made(), _arguments(run))))
+    run.screen.say(*incident.sources.gaps)
+    return Status.DONE
+
+
+def _with_answers(run: Run, incident: Incident) -> Incident:
+    now, progress = incident.sources.now, run.screen.progress
+    if now is None or not any(file.plan is not None for file in incident.plans):
+        return incident
+
+    async def job(backend: Backend, _stop: StopRequest) -> Incident:
+        await backend.open()
+        read = await read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, progress)
+        return replace(incident, transactions=read or None)
+
+    try:
+        return run.read(job)
+    except BackendError as error:
+        gaps = (
+            *incident.sources.gaps,
+            f"Transactions were not read: {error}",
+        )
+        return replace(incident, sources=replace(incident.sources, gaps=gaps), transactions=())
+
+
+def _title(run: Run) -> str:
+    return "" if run.named is None else run.named.title
+
+
+def _arguments(run: Run) -> Sequence[str]:
+    return () if run.named is None else run.named.arguments
+
+
+def _made() -> str:
+    return f"{time_text(int(time.time() * 1000))} by {made_by()}"
+
+
+def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
+    since = moment_ms("--since", options.since)
+    until = int(time.time() * 1000) if options.until is None else moment_ms("--until", options.until)
+    if since >= until:
+        raise InputError(f"--since {options.since}: that is after the end of the period")
+    found: list[str] = []
+    now = _present_state(run, found)
+    cluster_id = options.cluster_id or _named_by(now, options.plans) or _only_recorded(run, found)
+    virtual = run.named is not None and run.named.kind == "simulated"
+    timeline = _timeline(run, options.metadata_dir, cluster_id, found)
+    plans, rescues = options.plans, options.rescues
+    return IncidentSources(cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found))
+
+
+def _present_state(run: Run, problems: list[str]) -> ClusterReading | None:
+    """The cluster as it is now; None where no broker is named or answers."""
+    if run.named is None or run.named.kind == "controllers":
+        problems.append("The cluster's present state was not read: no broker was named.")
+        return None
+
+    async def job(backend: Backend, _stop: StopRequest) -> ClusterReading:
+        return await read_cluster(backend, ANSWERS_SECONDS, time.time(), run.screen.progress)
+
+    try:
+        return run.read(job)
+    except BackendError as error:
+        problems.append(f"The cluster's present state was not read: {error}")
+        return None
+
+
+def _named_by(now: ClusterReading | None, plans: Sequence[Path]) -> str:
+    if now is not None:
+        return now.cluster.cluster_id
+    for path in plans:
+        plan = read(path)
+        if isinstance(plan, Plan):
+            return plan.header.cluster_id
+    return ""
+
+
+def _only_recorded(run: Run, problems: Sequence[str]) -> str:
+    """The cluster of the journal, if it has only one and none was named. Raises InputError."""
+    root = records_dir()
+    paths = root.iterdir() if root.is_dir() else ()
+    known = sorted(unquote(path.name) for path in paths if any(path.glob("*.jsonl")))
+    listed = f"in the journal: {', '.join(known) or 'none'}"
+    if run.named is not None:
+        why = "; ".join(problems)
+        raise InputError(f"{why} Give --cluster-id ID with it ({listed})")
+    if len(known) != 1:
+        raise InputError(f"which cluster? Give --cluster-id ID or name the cluster ({listed})")
+    return known[0]
+
+
+def _timeline(
+    run: Run, directory: Path | None, cluster_id: str, problems: list[str]
+) -> TimelineSource | None:
+    """The metadata log; None, and why, where it cannot be read. Raises InputError for a directory."""
+    if directory is not None:
+        return replace(from_directory(directory, EventFilter()), own=own_changes(cluster_id)[0])
+    if run.named is None:
+        problems.append("The metadata log was not read: no cluster and no --metadata-dir was named.")
+        return None
+
+    async def job(quorum: Membership, _stop: StopRequest) -> TimelineSource:
+        await quorum.open()
+        log = await quorum.metadata_log()
+        progress = run.screen.progress
+        await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
+        notes = ((VIRTUAL,) if quorum.simulated else ()) + gaps(log.history, log.snapshot_offset)
+        own = OwnChanges() if quorum.simulated else own_changes(cluster_id)[0]
+        return TimelineSource(f"Metadata log of {quorum.title}", MetadataTimeline(log.history), notes, own)
+
+    try:
+        return read_quorum(run, job)
+    except (BackendError, ConsoleError) as error:
+        problems.append(f"The metadata log was not read: {error}")
+        return None

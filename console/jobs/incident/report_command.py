@@ -1,0 +1,94 @@
+"""``ktriage report``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.base.options import connected
+from console.cli.base.run import Run
+
+
+class ReportOutput(StrEnum):
+    """How a report is written."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+
+ClusterId = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster-id", metavar="ID", help="The cluster, where it is not named or cannot be reached."
+    ),
+]
+Since = Annotated[
+    str,
+    typer.Option(
+        "--since", metavar="TIME", help="From this time on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC)."
+    ),
+]
+MetadataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--metadata-dir",
+        metavar="DIR",
+        help="Read this __cluster_metadata-0 directory, or the log dir that contains it, instead of asking the"
+        " active controller.",
+    ),
+]
+Plans = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Only the elections of this plan, and what happened to its partitions. May be repeated.",
+    ),
+]
+Rescues = Annotated[
+    list[Path] | None,
+    typer.Option("--rescue", metavar="DIR", help="A rescue directory that no apply names. May be repeated."),
+]
+
+
+def report(
+    run: Run,
+    *,
+    cluster_id: ClusterId = None,
+    since: Since = "24h",
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Until this time, written as for --since.")
+    ] = None,
+    plan: Plans = None,
+    rescue: Rescues = None,
+    metadata_dir: MetadataDir = None,
+    output: Annotated[
+        ReportOutput,
+        typer.Option("--output", help="markdown for a ticket, html for a page to print, json for programs."),
+    ] = ReportOutput.MARKDOWN,
+) -> int:
+    """Writes the report of an incident: what happened and when, who decided what, why and on which evidence,
+    what was lost, rescued and restored, and what is still open. It is put together from the journal of this
+    host (or of --state-dir), the plan files and rescue directories that the journal names, the cluster's
+    metadata log, and the cluster as it is now. What could not be read is named in the report. Nothing is
+    changed, and no cluster is needed.
+
+    An HTML page holds everything that it needs, with drawings of the logs: it loads nothing from a network.
+
+    \b
+    Examples:
+      ktriage report --bootstrap-server kafka-1:9092 --since 6h --output html > incident.html
+      ktriage report --cluster production --plan recovery.json
+      ktriage report --cluster-id 4L6g3nShT-eMCtK--X86sw --metadata-dir /var/lib/kafka/metadata
+    """
+    from console.jobs.incident.incident_view import IncidentOptions, write_report  # noqa: PLC0415  # not for --help
+
+    options = IncidentOptions(cluster_id, since, until, tuple(plan or ()), tuple(rescue or ()), metadata_dir)
+    return write_report(run, options, html=output is ReportOutput.HTML)
+
+
+command = connected(report, needed=False, controllers=True)

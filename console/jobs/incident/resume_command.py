@@ -1,0 +1,70 @@
+"""``ktriage resume``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.base.options import Reason, connected, stated
+from console.cli.base.run import Run
+
+
+def resume(
+    run: Run,
+    *,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="The plan of the unfinished run, if it ran on another host.",
+        ),
+    ] = None,
+    confirmed: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--confirmed",
+            metavar="STEP",
+            help="Report this step of a controller replacement as done on the hosts. May be repeated.",
+        ),
+    ] = None,
+    give_up: Annotated[
+        bool,
+        typer.Option("--give-up", help="Give up the unfinished controller replacement. Nothing is sent."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Change voters without asking for confirmation. Needs --reason.")
+    ] = False,
+    reason: Reason = None,
+) -> int:
+    """Finishes what an earlier run left half done because it was killed or lost its network. First it restores
+    the replica order of assignments that an election had reordered, without asking. An assignment is written
+    only if its order is exactly the one that the earlier run wrote, or the original one (that run's request may
+    still come); changes by somebody else are reported and left alone. The journal of this host says what is
+    unfinished; for a run on another host, --plan names its plan. While a partition has no leader and an
+    election of that run may still be carried out, its order stays and the command waits, at most 2.5 minutes
+    (with --plan: from when this host first saw the order). Ctrl-C ends the wait; run the command again later.
+
+    Then it continues a controller replacement from the current state of the cluster. Voters are changed after
+    a person has agreed, or, without a terminal, with --yes and --reason. Use --confirmed for a step that is
+    done but that the cluster cannot show; the journal records it. --give-up gives up the replacement: nothing
+    is sent, and the voters stay as they are. With --bootstrap-controller only changes of voters are finished,
+    through brokers everything.
+
+    \b
+    Examples:
+      ktriage resume --bootstrap-server kafka-1:9092
+      ktriage resume --bootstrap-server kafka-1:9092 --plan recovery.json
+      ktriage resume --bootstrap-controller kafka-101:9093 --confirmed 4
+      ktriage resume --bootstrap-controller kafka-101:9093 --yes --reason "incident 4711"
+      ktriage resume --bootstrap-controller kafka-101:9093 --give-up
+    """
+    from console.jobs.incident.resume_view import ReplacementAnswers, finish  # noqa: PLC0415  # not for --help
+
+    why = stated(reason, asked=not yes)
+    return finish(run, plan, ReplacementAnswers(frozenset(confirmed or ()), give_up, not yes, why))
+
+
+command = connected(resume, controllers=True)

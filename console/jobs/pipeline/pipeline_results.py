@@ -1,0 +1,199 @@
+"""The verbs of ``ktriage pipeline`` that use results and run no job: show, report, compare, trend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli.base.options import OutputFormat
+from console.cli.base.run import Output
+from console.cli.base.verbs import Verb
+from console.jobs.pipeline.job_options import interruptible
+
+OutOption = Annotated[
+    str,
+    typer.Option(
+        "--out",
+        metavar="URI",
+        help="The directory for results. Each job makes its own directory in it.",
+        show_default=False,
+    ),
+]
+ResultRows = Annotated[
+    int, typer.Option("--rows", min=0, metavar="N", help="Rows shown of each table; 0: all.")
+]
+ResultArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RESULT...",
+        help="The directory of a result, or a directory above several.",
+        show_default=False,
+    ),
+]
+
+
+def show(
+    ctx: typer.Context,
+    *,
+    result: ResultArgument,
+    rows: ResultRows = 20,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Shows results in the terminal; of a directory above several results, the newest.
+
+    \b
+    Example:
+      ktriage pipeline show results
+    """
+    with interruptible():
+        from console.jobs.pipeline.show_result import show_results  # noqa: PLC0415  # not for --help
+
+        return show_results(ctx.obj, result, rows, json=output == Output.JSON)
+
+
+def report(
+    ctx: typer.Context,
+    *,
+    result: ResultArgument,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The new HTML file.", show_default=False)
+    ],
+    rows: ResultRows = 100,
+) -> int:
+    """Writes a result, or the newest result of each job in a directory above several, as one HTML page with bar
+    charts. The page holds everything that it needs: it loads nothing from a network, and can be read on a phone
+    and printed.
+
+    \b
+    Example:
+      ktriage pipeline report results --out report.html
+    """
+    with interruptible():
+        from console.jobs.pipeline.show_result import write_report  # noqa: PLC0415  # not for --help
+
+        return write_report(ctx.obj, result, out, rows)
+
+
+def compare(
+    ctx: typer.Context,
+    *,
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="The earlier result of exposure, or a directory above it (then the newest in it).",
+            show_default=False,
+        ),
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="AFTER", help="The later result, in the same way.", show_default=False)
+    ],
+    max_more_offline: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-offline",
+            min=0,
+            metavar="N",
+            help="Exit with status 1 if a failure takes more than N partitions more offline than before.",
+        ),
+    ] = None,
+    max_more_at_risk: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-at-risk",
+            min=0,
+            metavar="N",
+            help="The same for partitions whose acknowledged records a failure puts at risk.",
+        ),
+    ] = None,
+    rows: ResultRows = 20,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Compares two results of exposure: which failures of a broker, rack or log dir would take more partitions
+    offline than before, and which fewer. Clusters that only one of the results has are named, and not compared.
+
+    \b
+    Example:
+      ktriage pipeline compare results/last-week results/today --max-more-offline 0
+    """
+    with interruptible():
+        from console.jobs.pipeline.exposure_trend import (  # noqa: PLC0415  # not for --help
+            ExposureLimits,
+            compare_exposures,
+        )
+
+        limits = ExposureLimits(max_more_offline, max_more_at_risk)
+        return compare_exposures(ctx.obj, before, after, rows, limits=limits, json=output == Output.JSON)
+
+
+def trend(
+    ctx: typer.Context,
+    *,
+    results: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULTS", help="The directory of the results of several runs.", show_default=False
+        ),
+    ],
+    cluster_id: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster-id", metavar="ID", help="Only this cluster. May be repeated. Default: every one."
+        ),
+    ] = None,
+    max_offline: Annotated[
+        int | None,
+        typer.Option(
+            "--max-offline",
+            min=0,
+            metavar="N",
+            help="Exit with status 1 if the worst failure of a cluster takes more than N partitions offline.",
+        ),
+    ] = None,
+    max_at_risk: Annotated[
+        int | None,
+        typer.Option(
+            "--max-at-risk",
+            min=0,
+            metavar="N",
+            help="The same for partitions whose acknowledged records it puts at risk.",
+        ),
+    ] = None,
+    max_more_offline: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-offline", min=0, metavar="N", help="Or N more offline than in the run before."
+        ),
+    ] = None,
+    max_more_at_risk: Annotated[
+        int | None,
+        typer.Option(
+            "--max-more-at-risk", min=0, metavar="N", help="Or N more at risk than in the run before."
+        ),
+    ] = None,
+    rows: ResultRows = 20,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Shows how the worst failure of each cluster changed over the runs of exposure, and what changed most between
+    the newest two. Runs that assume something else (a drain, another min ISR) than the newest are left out.
+
+    \b
+    Example:
+      ktriage pipeline trend results --max-at-risk 0 --max-more-offline 10
+    """
+    with interruptible():
+        from console.jobs.pipeline.exposure_trend import TrendLimits, show_trend  # noqa: PLC0415  # not for --help
+
+        limits = TrendLimits(max_offline, max_at_risk, max_more_offline, max_more_at_risk)
+        json = output == Output.JSON
+        return show_trend(ctx.obj, results, cluster_id or (), rows, limits=limits, json=json)
+
+
+RESULT_VERBS = (
+    Verb("show", "Show a result in the terminal.", show),
+    Verb("report", "Write the newest result of each job as one HTML page.", report),
+    Verb("compare", "Compare two results of exposure, with an exit status for a limit.", compare),
+    Verb("trend", "How exposures changed over many runs, with an exit status for limits.", trend),
+)

@@ -1,0 +1,129 @@
+"""``ktriage snapshot``: its verbs and their options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.cli.base.options import DURATION_MS, DurationMs, OutputFormat, connected
+from console.cli.base.run import Output, Run
+from console.cli.base.verbs import Verb
+from console.jobs.pipeline.job_options import require_pyarrow, storage_errors
+
+HELP = """\
+Writes a cluster's state into Delta tables: one row for each partition, with the log of every replica, and
+one row for each time that the cluster was asked. ktriage pipeline, Spark, DuckDB and Polars read them. A
+snapshot is written completely or not at all. A series has a full snapshot each hour, and the changes in
+between. Nothing is changed on the cluster.
+
+The default verb is take. The URI of --out is a directory, or s3://, gs:// or another store that Delta
+Lake's library supports.
+
+\b
+Examples:
+  ktriage snapshot --bootstrap-server kafka-1:9092 --out /var/lib/ktriage/lake
+  ktriage snapshot --cluster production --out s3://ops/lake --every 60s --keep 48
+  ktriage snapshot --simulate zone-power-loss --out lake --every 60s --count 30
+  ktriage snapshot compact --out lake
+"""
+
+OutOption = Annotated[
+    str, typer.Option("--out", metavar="URI", help="The directory of the tables.", show_default=False)
+]
+
+
+def take(
+    run: Run,
+    *,
+    out: OutOption,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="TIME",
+            help="Take a snapshot at this interval, such as 30s, 5m or 1h, until stopped. Default: one"
+            " snapshot. With --simulate the interval is virtual time, which passes without waiting:"
+            " give --count too.",
+        ),
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option("--count", min=1, metavar="N", help="With --every: stop after N snapshots."),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            min=1,
+            metavar="N",
+            help="Keep the newest N full snapshots of this cluster, with their changes: remove whole days that have"
+            " none of them. Default: nothing is removed.",
+        ),
+    ] = None,
+    recovery_duration_ms: DurationMs = DURATION_MS,
+) -> int:
+    """Takes one snapshot of the cluster, or with --every a series of snapshots until stopped.
+
+    \b
+    Examples:
+      ktriage snapshot take --bootstrap-server kafka-1:9092 --out /var/lib/ktriage/lake
+      ktriage snapshot take --cluster production --out s3://ops/lake --every 60s --keep 48
+    """
+    require_pyarrow("a snapshot")
+    from console.jobs.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
+
+    with storage_errors():
+        return take_snapshots.take(
+            run, out, every=every, count=count, keep=keep, answer_seconds=recovery_duration_ms / 1000
+        )
+
+
+def list_(ctx: typer.Context, *, out: OutOption, output: OutputFormat = Output.TABLE) -> int:
+    """Lists the snapshots of each cluster, oldest first, and names those that cannot be read.
+
+    \b
+    Example:
+      ktriage snapshot list --out lake
+    """
+    require_pyarrow("a snapshot")
+    from console.jobs.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
+
+    with storage_errors():
+        return take_snapshots.list_snapshots(ctx.obj, out, json=output == Output.JSON)
+
+
+def compact(
+    ctx: typer.Context,
+    *,
+    out: OutOption,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            min=1,
+            metavar="N",
+            help="Also remove the days of each cluster that have none of its newest N full snapshots.",
+        ),
+    ] = None,
+) -> int:
+    """Merges the small files of the tables, and deletes files that have not been in use for a day. A running
+    series merges the files of its own day each hour.
+
+    \b
+    Example:
+      ktriage snapshot compact --out lake --keep 48
+    """
+    require_pyarrow("a snapshot")
+    from console.jobs.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
+
+    with storage_errors():
+        return take_snapshots.compact_snapshots(ctx.obj, out, keep)
+
+
+VERBS = (
+    Verb("take", "Take one snapshot, or with --every a series until stopped.", connected(take)),
+    Verb("list", "List the snapshots below --out.", list_),
+    Verb("compact", "Merge small files, and delete unused ones.", compact),
+)
+DEFAULT_VERB = "take"

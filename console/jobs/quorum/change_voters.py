@@ -1,0 +1,173 @@
+"""Changes of the metadata quorum: voters, kraft.version, and requests of earlier runs without a recorded end."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from backends.base.membership import ChangeAnswer, Membership
+from console.change.access import Access
+from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.change.unfinished_orders import OrderOutcome, Row, SettledOrders, unfinished_quorum
+from console.errors import Status
+from console.jobs.quorum.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
+from console.jobs.quorum.prepared_change import PreparedChange, RequestedVoter, VoterChange
+from console.jobs.quorum.unfinished_voter_changes import check_entries
+from console.jobs.quorum.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
+from console.journal.open_replacement import open_replacement
+from console.journal.unfinished_entries import Unfinished, unfinished
+from console.reading.remembered_voters import remember_new_voters
+
+P = TypeVar("P")
+
+BROKERS = "restoring it needs the brokers: give --bootstrap-server"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
+    """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question."""
+
+    change: VoterChange
+    given: RequestedVoter
+    reason: str
+    title: str
+
+    async def settle(self, access: Access[Membership], run: ChangeRun[PreparedChange]) -> None:
+        await tell_half_done_replacement(access.reading, run)
+
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[PreparedChange]
+    ) -> PreparedChange:
+        node, directory, endpoints = self.given
+        if self.change is VoterChange.ADD:
+            return await prepare_add(cluster, node, directory, endpoints)
+        return await prepare_remove(cluster, node, directory)
+
+    def nothing_to_send(self, prepared: PreparedChange) -> VoterChangeResult | None:
+        return None if prepared.verdict.allowed else VoterChangeResult(prepared, None, False)
+
+    def question(self, prepared: PreparedChange) -> Question:
+        text = f"To {prepared.sentence} ({self.title}), type the node id:"
+        return Question.number(text, prepared.voter.key.id)
+
+    async def recheck(
+        self, cluster: Membership, prepared: PreparedChange, answer: str, operator: Operator[PreparedChange]
+    ) -> PreparedChange:
+        """Nothing to do here: :func:`execute` repeats the preflight and sends the change only if nothing
+        differs from what was shown.
+        """
+        return prepared
+
+    async def execute(
+        self, cluster: Membership, prepared: PreparedChange, run: ChangeRun[PreparedChange]
+    ) -> VoterChangeResult:
+        with run.stop.in_flight():
+            changed = await execute(cluster, prepared, run.journal, run.operator.says)
+            await remember_new_voters(cluster)
+        return changed
+
+    def conclusion(self, result: VoterChangeResult) -> Conclusion:
+        status = Status.DONE if result.done else Status.PARTLY
+        return Conclusion(status, next=() if result.prepared.verdict.refused else ("quorum", "status"))
+
+
+class UpgradeResult(NamedTuple):
+    """The problems found, the answer if the upgrade was sent, and whether the cluster ``confirmed`` the level."""
+
+    check: UpgradeCheck
+    answer: ChangeAnswer | None = None
+    confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
+    """Upgrades kraft.version from 0 to 1 if the check finds no problem."""
+
+    reason: str
+
+    async def settle(self, access: Access[Membership], run: ChangeRun[UpgradeCheck]) -> None:
+        await tell_half_done_replacement(access.reading, run)
+
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[UpgradeCheck]
+    ) -> UpgradeCheck:
+        return await check_upgrade(cluster)
+
+    def nothing_to_send(self, prepared: UpgradeCheck) -> UpgradeResult | None:
+        return (
+            UpgradeResult(prepared, None, prepared.already) if prepared.already or prepared.refused else None
+        )
+
+    def question(self, prepared: UpgradeCheck) -> Question:
+        return Question.number("kraft.version cannot be lowered again. To go on, type 1:", 1)
+
+    async def recheck(
+        self, cluster: Membership, prepared: UpgradeCheck, answer: str, operator: Operator[UpgradeCheck]
+    ) -> UpgradeCheck:
+        return await check_upgrade(cluster)
+
+    async def execute(
+        self, cluster: Membership, prepared: UpgradeCheck, run: ChangeRun[UpgradeCheck]
+    ) -> UpgradeResult:
+        with run.stop.in_flight():
+            answer, confirmed = await upgrade(cluster, run.journal)
+        return UpgradeResult(prepared, answer, confirmed)
+
+    def conclusion(self, result: UpgradeResult) -> Conclusion:
+        return Conclusion(Status.DONE if result.confirmed else Status.PARTLY)
+
+
+class SettledVoters(NamedTuple):
+    """The results of the requests that earlier runs sent; ``closed``: the result of every voter change is
+    known.
+    """
+
+    settled: SettledOrders = SettledOrders()
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
+    """Finishes what can be finished through the controllers: checks the voter changes whose result was not
+    recorded.
+    """
+
+    reason: str = "resume"
+
+    def without_lock(self, cluster_id: str) -> SettledVoters | None:
+        return SettledVoters() if unfinished(cluster_id).nothing else None
+
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[Unfinished]
+    ) -> Unfinished:
+        return await unfinished_quorum(cluster, cluster_id)
+
+    def nothing_to_send(self, prepared: Unfinished) -> SettledVoters | None:
+        return None
+
+    async def execute(
+        self, cluster: Membership, prepared: Unfinished, run: ChangeRun[Unfinished]
+    ) -> SettledVoters:
+        with run.stop.in_flight():
+            looked = await check_entries(cluster, prepared.entries)
+            for each in looked:
+                run.operator.says(f"{each.entry.action}: {each.evidence}")
+            closed = [each.entry.entry for each in looked if each.closed]
+            run.journal.settle("a later run checked the voters", entries=closed)
+        # Orders of partitions stay open here: only the brokers can restore them.
+        orders = dict.fromkeys(order.written.tp for order in prepared.orders)
+        rows = tuple(Row(tp, OrderOutcome.LEFT, BROKERS) for tp in orders)
+        return SettledVoters(SettledOrders(rows, len(closed)), len(closed) == len(looked))
+
+    def conclusion(self, result: SettledVoters) -> Conclusion:
+        done = result.closed and not result.settled.open
+        return Conclusion(Status.DONE if done else Status.PARTLY, unfinished=not done)
+
+
+async def tell_half_done_replacement(membership: Membership, run: ChangeRun[P]) -> None:
+    """Says that an unfinished controller replacement can be continued from the current voter set."""
+    half_done = open_replacement(await unfinished_quorum(membership, run.cluster_id))
+    if half_done is not None:
+        run.operator.says(f"a controller replacement is half done: {half_done.file}")

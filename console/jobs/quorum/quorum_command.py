@@ -1,0 +1,311 @@
+"""``ktriage quorum``: its verbs and their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from console.cli.base.options import OutputFormat, Reason, Yes, connected, stated
+from console.cli.base.run import Output, Run
+from console.cli.base.verbs import Verb
+from recovery.membership.replacement import ReplacementKind
+
+if TYPE_CHECKING:
+    from console.jobs.quorum.prepared_change import RequestedVoter, VoterChange
+
+HELP = """\
+Shows, checks and changes the metadata quorum and its voters (KIP-853). Every verb takes
+--bootstrap-server or --bootstrap-controller, because the brokers may be down; evidence reads directories
+instead.
+
+A change is sent only after a preflight: the checks that the leader itself makes, a connection to every
+endpoint, and a majority of the new voters alive and caught up. A change after which the voters could not
+commit is refused, and no option overrides this. Directory ids are accepted as Kafka prints them (base64), and
+as UUIDs.
+
+\b
+Examples:
+  ktriage quorum status --bootstrap-controller kafka-101:9093
+  ktriage quorum add 103 --bootstrap-server kafka-1:9092
+  ktriage quorum remove 101 --directory-id pKx3… --bootstrap-server kafka-1:9092
+  ktriage quorum replace 102 --why disk --bootstrap-server kafka-1:9092
+  ktriage quorum replace --why grow --with 103 --with 104 --bootstrap-server kafka-1:9092
+  ktriage quorum replace --plan replace-102.json --bootstrap-server kafka-1:9092
+  ktriage quorum evidence /var/lib/kafka/metadata /mnt/broker-1/data
+"""
+
+NodeArgument = Annotated[
+    int, typer.Argument(metavar="NODE", help="The controller's node id.", show_default=False)
+]
+DirectoryId = Annotated[
+    str | None,
+    typer.Option(
+        "--directory-id",
+        metavar="ID",
+        help="The id of its metadata log dir, if two controllers have the same node id. Default: the only"
+        " one.",
+    ),
+]
+EndpointOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--endpoint",
+        metavar="LISTENER://HOST:PORT",
+        help="The endpoint of the new controller. May be repeated. Default: as the controllers list it.",
+    ),
+]
+ConfirmedOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--confirmed",
+        metavar="STEP",
+        help="Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the preflight or the plan, and send nothing.")]
+
+
+def status(run: Run) -> int:
+    """Shows the quorum: its leader and voters, how many failures it tolerates, voters that do not fetch, duplicate
+    node ids, and whether it can commit.
+
+    \b
+    Example:
+      ktriage quorum status --bootstrap-controller kafka-101:9093
+    """
+
+    from console.jobs.quorum.quorum_view import show  # noqa: PLC0415  # not for --help
+
+    return show(run, everything=False)
+
+
+def replication(run: Run) -> int:
+    """Shows every replica of the metadata log, also on brokers: how far each is behind, and when it last
+    fetched.
+
+    \b
+    Example:
+      ktriage quorum replication --bootstrap-server kafka-1:9092
+    """
+
+    from console.jobs.quorum.quorum_view import show  # noqa: PLC0415  # not for --help
+
+    return show(run, everything=True)
+
+
+def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reason = None) -> int:
+    """Raises kraft.version from 0 to 1, which makes the voters dynamic. First every voter and broker is asked
+    whether it supports version 1. The upgrade cannot be undone.
+
+    \b
+    Example:
+      ktriage quorum upgrade --bootstrap-server kafka-1:9092 --dry-run
+    """
+    from console.jobs.quorum.change_voters import UpgradeKraftVersion  # noqa: PLC0415
+    from console.jobs.quorum.voter_change_view import upgrade as check_and_send  # noqa: PLC0415  # not for --help
+
+    change = UpgradeKraftVersion(stated(reason, asked=not yes))
+    return check_and_send(run, change, dry_run=dry_run, ask=not yes)
+
+
+def add(
+    run: Run,
+    *,
+    node: NodeArgument,
+    directory_id: DirectoryId = None,
+    endpoint: EndpointOption = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> int:
+    """Makes a controller that runs as an observer a voter (AddRaftVoter).
+
+    \b
+    Example:
+      ktriage quorum add 103 --bootstrap-server kafka-1:9092
+    """
+    from console.cli.base.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
+    from console.jobs.quorum.prepared_change import RequestedVoter, VoterChange  # noqa: PLC0415
+
+    given = RequestedVoter(node, given_directory(directory_id), given_endpoints(tuple(endpoint or ())))
+    why = stated(reason, asked=not yes)
+    return _change_voters(run, VoterChange.ADD, given, why, dry_run=dry_run, ask=not yes)
+
+
+def remove(
+    run: Run,
+    *,
+    node: NodeArgument,
+    directory_id: DirectoryId = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> int:
+    """Removes a voter from the quorum (RemoveRaftVoter).
+
+    \b
+    Example:
+      ktriage quorum remove 101 --directory-id pKx3… --bootstrap-server kafka-1:9092
+    """
+    from console.cli.base.quorum_run import given_directory  # noqa: PLC0415  # not for --help
+    from console.jobs.quorum.prepared_change import RequestedVoter, VoterChange  # noqa: PLC0415
+
+    given, why = RequestedVoter(node, given_directory(directory_id)), stated(reason, asked=not yes)
+    return _change_voters(run, VoterChange.REMOVE, given, why, dry_run=dry_run, ask=not yes)
+
+
+def _change_voters(
+    run: Run, kind: VoterChange, given: RequestedVoter, reason: str, *, dry_run: bool, ask: bool
+) -> int:
+    from console.jobs.quorum.change_voters import ChangeVoters  # noqa: PLC0415
+    from console.jobs.quorum.voter_change_view import change_voters  # noqa: PLC0415  # not for --help
+
+    change = ChangeVoters(kind, given, reason, run.target.title)
+    return change_voters(run, change, dry_run=dry_run, ask=ask)
+
+
+def update_endpoint(
+    run: Run,
+    *,
+    node: NodeArgument,
+    endpoint: Annotated[
+        list[str],
+        typer.Option(
+            "--endpoint",
+            metavar="LISTENER://HOST:PORT",
+            help="The new endpoint, after the change on its host. May be repeated.",
+            show_default=False,
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what to change on the host, without waiting.")
+    ] = False,
+) -> int:
+    """Shows what to change on a voter's host to give it another endpoint, and waits until the voter itself
+    has registered the new endpoint with the quorum. Nothing is sent.
+
+    \b
+    Example:
+      ktriage quorum update-endpoint 101 --endpoint CONTROLLER://new-host:9093 --bootstrap-server kafka-1:9092
+    """
+    from console.jobs.quorum.endpoint_update import update_endpoint as show_and_wait  # noqa: PLC0415  # as above
+
+    return show_and_wait(run, node, tuple(endpoint), dry_run=dry_run)
+
+
+def replace(
+    run: Run,
+    *,
+    node: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[NODE]",
+            help="The node id of the controller that leaves or gets a new disk. Not with --why grow, nor"
+            " with a --plan that exists.",
+            show_default=False,
+        ),
+    ] = None,
+    why: Annotated[
+        ReplacementKind | None,
+        typer.Option("--why", help="Make a plan for this purpose.", show_default=False),
+    ] = None,
+    with_: Annotated[
+        list[int] | None,
+        typer.Option("--with", metavar="NODE", help="The node id of a new controller. May be repeated."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Carry out this plan; with --why: write the new plan to this file. Default for a new"
+            " plan: a file in the state directory.",
+        ),
+    ] = None,
+    directory_id: DirectoryId = None,
+    endpoint: EndpointOption = None,
+    confirmed: ConfirmedOption = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> int:
+    """Replaces a controller step by step: a plan is made, shown and saved, then carried out. Each step says
+    what to run on which host, what is sent, what it waits for, what can go wrong, and how to undo it.
+
+    \b
+    Examples:
+      ktriage quorum replace 102 --why disk --bootstrap-server kafka-1:9092
+      ktriage quorum replace 101 --why host --with 104 --bootstrap-server kafka-1:9092
+      ktriage quorum replace --why grow --with 103 --with 104 --bootstrap-server kafka-1:9092
+      ktriage quorum replace --plan replace-102.json --bootstrap-server kafka-1:9092
+    """
+    from console.cli.base.quorum_run import given_directory, given_endpoints  # noqa: PLC0415  # not for --help
+    from console.jobs.quorum.replacement import replace as replace_controller  # noqa: PLC0415
+    from console.jobs.quorum.replacement_plan import ReplacementChoice  # noqa: PLC0415
+
+    stated_reason = stated(reason, asked=not yes)
+    directory, endpoints = given_directory(directory_id), given_endpoints(tuple(endpoint or ()))
+    leaving = () if node is None else (node,)
+    choice = (
+        None if why is None else ReplacementChoice(why, leaving, tuple(with_ or ()), directory, endpoints)
+    )
+    return replace_controller(
+        run,
+        choice,
+        plan,
+        confirmed=frozenset(confirmed or ()),
+        dry_run=dry_run,
+        ask=not yes,
+        reason=stated_reason,
+    )
+
+
+def evidence(
+    ctx: typer.Context,
+    *,
+    dirs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR",
+            help="A directory __cluster_metadata-0 of a controller or a broker, the log dir that contains it, or a"
+            " copy of either.",
+            show_default=False,
+        ),
+    ],
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Compares the copies of the metadata log that are left when a majority of the controllers is gone for
+    good: every controller has one, and every broker. Whose it is, its voters, where it ends, the last leader
+    that its node knew, whether its node runs; then what the best copy lacks of the others, change by change,
+    and what was committed for certain.
+
+    The copies are compared by what their batches hold. The best one is that with the newest epoch, then the
+    highest end. Files are opened for reading only.
+
+    \b
+    Examples:
+      ktriage quorum evidence /var/lib/kafka/metadata /mnt/broker-1/data /mnt/broker-2/data
+      ktriage quorum evidence --output json /mnt/broker-1/data /mnt/broker-2/data
+    """
+    from console.jobs.quorum.lost_quorum import show_evidence  # noqa: PLC0415  # not for --help
+
+    return show_evidence(ctx.obj, dirs, json=output == Output.JSON)
+
+
+def _quorum(function: Callable[..., int]) -> Callable[..., int]:
+    return connected(function, controllers=True)
+
+
+VERBS = (
+    Verb("status", "The leader, the voters, and how many failures they tolerate.", _quorum(status)),
+    Verb("replication", "Every replica of the metadata log, also on brokers.", _quorum(replication)),
+    Verb("upgrade", "Raise kraft.version from 0 to 1.", _quorum(upgrade)),
+    Verb("add", "Make a running controller a voter.", _quorum(add)),
+    Verb("remove", "Remove a voter.", _quorum(remove)),
+    Verb("update-endpoint", "Wait until a voter has registered its new endpoint.", _quorum(update_endpoint)),
+    Verb("replace", "Replace a controller step by step.", _quorum(replace)),
+    Verb("evidence", "Lost for good: compare the copies of the metadata log that are left.", evidence),
+)

@@ -1,0 +1,146 @@
+"""Pane 4: the metadata quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+from console.jobs.quorum.quorum_report import MEMBERS, host_fields, sentences
+from recovery.membership.preflight import (
+    EndpointProbe,
+    LivenessLimits,
+    NodeIdentity,
+    PreflightResult,
+    before_adding,
+    before_removing,
+)
+from recovery.membership.quorum import MembershipRules, Quorum
+from recovery.membership.quorum_health import (
+    MemberRole,
+    MemberState,
+    QuorumHealth,
+    QuorumMember,
+    committing,
+)
+from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
+from recovery.model import Unknown
+from recovery.wording.quantity_text import offset, printable
+from widgets.base_pane import TablePane
+from widgets.table import RowTable
+from widgets.text import Line, Piece, Tone, fold, line
+
+
+class VoterChangePreview(NamedTuple):
+    """A change of the voters: what it is, whether it is possible, and why not, or what it would lead to."""
+
+    name: str
+    possible: bool
+    why: str
+
+
+class QuorumPane(TablePane):
+    """Voters and observers; the table's keys are (node id, directory id)."""
+
+    DEFAULT_CSS = """
+    QuorumPane > .details { max-height: 50%; }
+    """
+
+    NAME = "quorum"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._shown: QuorumHealth | QuorumWithoutLeader | Unknown | None = None
+
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(MEMBERS, _key, noun="member", empty="the quorum is not described")
+
+    def update(self, shown: QuorumHealth | QuorumWithoutLeader | Unknown | None) -> None:
+        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet."""
+        self._shown = shown
+        if isinstance(shown, QuorumWithoutLeader):
+            self.table.update(shown.down_first, host_fields(shown))
+        else:
+            self.table.update(shown.silent_first if isinstance(shown, QuorumHealth) else (), MEMBERS)
+        self.show_lines()
+
+    def summary_lines(self, width: int) -> list[Line]:
+        return [one for pieces in self._summary() for one in fold(line("  ", *pieces), width, "  ")]
+
+    def _summary(self) -> Iterator[tuple[Piece, ...]]:
+        match self._shown:
+            case None:
+                yield (Piece("not asked yet", Tone.DIM),)
+            case Unknown() as why:
+                yield (Piece(f"quorum: {printable(str(why))}", Tone.WARN),)
+            case QuorumWithoutLeader() as lost:
+                yield (Piece("NO LEADER", Tone.BAD),)
+                yield (Piece(printable(lost.sentence), Tone.BAD),)
+                below = (f"below: {lost.hosts_title}", *(ADVICE if lost.missing else ()))
+                yield from ((Piece(printable(text), Tone.WARN),) for text in below if lost.hosts)
+            case QuorumHealth(quorum=quorum) as found:
+                mark = quorum.high_watermark
+                known = "nothing committed" if mark is None else offset(mark)
+                rest = f" (epoch {quorum.leader_epoch}) · high watermark {known}"
+                yield Piece(f"led by {quorum.leader.id}", Tone.STRONG), Piece(rest)
+                yield from ((Piece(printable(text), tone),) for tone, text in sentences(found))
+                if found.strength.commits and not committing(quorum):
+                    again = "press r to see whether it commits now"
+                    yield (Piece(f"a majority was not caught up at the last reading: {again}", Tone.WARN),)
+
+    def detail_lines(self, width: int) -> list[Line]:
+        member, found = self.table.cursor_row, self._shown
+        who = f"{member.role} {member.key.id}" if isinstance(member, QuorumMember) else ""
+        lines = self.left_out(width, who)
+        if isinstance(found, QuorumWithoutLeader) and isinstance(member, VoterHost):
+            state, why = (one.cell(member) for one in host_fields(found) if one.id in ("answers", "why"))
+            if why:
+                lines += fold(line(Piece(f"{state}: ", Tone.WARN), Piece(why)), width, "  ")
+        if not isinstance(found, QuorumHealth):
+            return lines
+        # Whoever reads "possible" in a tone of good news at night takes it for advice.
+        lines.append(
+            line(
+                Piece("CHANGES OF THE VOTERS", Tone.HEAD),
+                Piece("  what would be accepted, no advice", Tone.DIM),
+            )
+        )
+        for change in voter_changes(found):
+            sign = Piece("possible      ") if change.possible else Piece("not possible  ", Tone.WARN)
+            why = f": {printable(change.why)}" if change.why else ""
+            lines += fold(line(sign, Piece(change.name, Tone.STRONG), Piece(why)), width, " " * 14)
+        return lines
+
+
+def _key(row: QuorumMember | VoterHost) -> Hashable:
+    if isinstance(row, VoterHost) and row.key.id < 0:
+        return row.key.id, row.address  # several may be known only by their addresses
+    return tuple(row.key)
+
+
+def voter_changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
+    """Each voter's removal as judged by the rules, and the observers that could be added."""
+    for key in found.quorum.voters.keys:
+        verdict = before_removing(found.quorum, key, LivenessLimits())
+        yield VoterChangePreview(f"remove voter {key.id}", verdict.allowed, _why(verdict))
+    for member in found.members:
+        if member.role is not MemberRole.CONTROLLER:
+            continue
+        gone = member.state is MemberState.GHOST
+        verdict = _adding(found.quorum, member.key)
+        yield VoterChangePreview(
+            f"add observer {member.key.id}",
+            not gone and verdict.allowed,
+            "it does not fetch any more" if gone and found.dynamic else _why(verdict),
+        )
+
+
+def _why(verdict: PreflightResult) -> str:
+    return "; ".join(verdict.refused or verdict.warnings) or f"then: {verdict.after}"
+
+
+def _adding(quorum: Quorum, key: ReplicaKey) -> PreflightResult:
+    """The preflight without contacting the node; the node is contacted before anything is sent."""
+    itself = VoterEndpoint(quorum.default_listener, "", 0)
+    answer = EndpointProbe(itself, NodeIdentity(quorum.cluster_id, key.id, (0, quorum.kraft_version)))
+    return before_adding(quorum, Voter(key, (itself,)), [answer], MembershipRules(), LivenessLimits())

@@ -1,0 +1,334 @@
+"""The quorum: its members and what is wrong with it, each described once for pane 4, ``quorum status``, ``status``
+and ``ktriage.quorum-status/1`` (docs/output.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from console.output.json_document import document
+from console.reading.quorum_state import QuorumReading
+from console.reading.survey_json import unknown_json
+from recovery.membership.directory_ids import directory_uuid
+from recovery.membership.preflight import PreflightResult, VoterSetStrength
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import (
+    MemberRole,
+    MemberState,
+    QuorumHealth,
+    QuorumMember,
+    non_voter_leads,
+)
+from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
+from recovery.membership.voters import ReplicaKey
+from recovery.model import Unknown
+from recovery.wording.quantity_text import counted, printable
+from widgets.fields import Field, json_row, text_rows
+from widgets.text import Tone
+
+_TONES = {
+    MemberState.CAUGHT_UP: Tone.GOOD,
+    MemberState.BEHIND: Tone.WARN,
+    MemberState.SILENT: Tone.BAD,
+    MemberState.GHOST: Tone.DIM,
+}
+_ROLE_TONES = {MemberRole.LEADER: Tone.GOOD, MemberRole.VOTER: Tone.STRONG}
+_STATES = [MemberState.SILENT, MemberState.GHOST, MemberState.BEHIND, MemberState.CAUGHT_UP]
+
+
+def _ago(ms: int | None) -> str:
+    return "never" if ms is None else f"{ms / 1000:,.1f} s"
+
+
+def _tone(member: QuorumMember) -> Tone:
+    return _TONES[member.state]
+
+
+BRIEF: tuple[Field[QuorumMember], ...] = (
+    Field(
+        "role",
+        "ROLE",
+        lambda m: str(m.role),
+        sort=lambda m: list(MemberRole).index(m.role),
+        tone=lambda m: _ROLE_TONES.get(m.role, Tone.DIM),
+    ),
+    Field("id", "NODE", lambda m: m.key.id, lambda m: str(m.key.id), Tone.STRONG, right=True),
+    Field("state", "STATE", lambda m: str(m.state), tone=_tone, sort=lambda m: _STATES.index(m.state)),
+    Field("lag", "LAG (OFFSETS)", lambda m: m.lag, tone=_tone, right=True),
+    Field("behindMs", "BEHIND", lambda m: m.lag_ms, lambda m: _ago(m.lag_ms), _tone, right=True),
+)
+"""What ``status`` shows of a member."""
+MEMBERS: tuple[Field[QuorumMember], ...] = (
+    *BRIEF,
+    Field(
+        "lastFetchMs", "LAST FETCH", lambda m: m.fetch_ms, lambda m: _ago(m.fetch_ms), right=True, priority=3
+    ),
+    Field("directoryId", "DIRECTORY ID", lambda m: m.key.directory_id, priority=6, below=True),
+    Field("directoryUuid", "UUID", lambda m: directory_uuid(m.key.directory_id), priority=7, below=True),
+    Field(
+        "endpoints",
+        "ENDPOINT",
+        lambda m: [{"listener": e.listener, "host": e.host, "port": e.port} for e in m.endpoints],
+        lambda m: printable(", ".join(map(str, m.endpoints))),
+        priority=4,
+        below=True,
+    ),
+)
+
+
+def host_fields(lost: QuorumWithoutLeader) -> tuple[Field[VoterHost], ...]:
+    """What is shown of a voter of a quorum without a leader."""
+    return (
+        Field(
+            "id",
+            "NODE",
+            lambda h: h.key.id,
+            lambda h: str(h.key.id) if h.key.id >= 0 else "not known",
+            Tone.STRONG,
+        ),
+        Field("answers", "", lambda h: h.answers, _host_state, lambda h: Tone.GOOD if h.votes else Tone.BAD),
+        Field("", "METADATA HELD", lambda h: h.offset, partial(_metadata_held, lost), json=False),
+        Field("directoryId", "DIRECTORY ID", lambda h: h.key.directory_id, priority=6),
+        Field("address", "ADDRESS", lambda h: h.address, lambda h: printable(h.address), priority=4),
+        Field(
+            "why",
+            "WHY",
+            lambda h: h.why,
+            lambda h: printable(h.why or (f"last seen with {h.other}: no voter" if h.other else "")),
+            below=True,
+            flex=True,
+            shown_below=True,
+        ),
+    )
+
+
+def status_lines(reading: QuorumReading) -> Iterator[str]:
+    """The verdict first; then the voters, and every controller with a problem."""
+    yield from verdict_lines(reading)
+    members = [m for m in reading.health.silent_first if _shown(m)]
+    yield ""
+    yield from text_rows(MEMBERS, members)
+    left = len(reading.health.members) - len(members)
+    if left:
+        keep = "keeps" if left == 1 else "keep"
+        yield f"… and {counted(left, 'observer')} that {keep} up (quorum replication shows all)"
+
+
+def replication_lines(reading: QuorumReading) -> Iterator[str]:
+    """Every replica of the metadata log, also on brokers."""
+    yield _head(reading)
+    yield from elsewhere_lines(reading.elsewhere)
+    yield ""
+    yield from text_rows(MEMBERS, reading.health.silent_first)
+
+
+def verdict_lines(reading: QuorumReading) -> Iterator[str]:
+    """The quorum's version, how many failures it tolerates, and what is wrong with it."""
+    yield _head(reading)
+    yield from elsewhere_lines(reading.elsewhere)
+    yield from (text for _, text in sentences(reading.health))
+    if isinstance(reading.controllers, Unknown):
+        yield printable(
+            f"which nodes are controllers and which are brokers is unknown: {reading.controllers}"
+        )
+
+
+def elsewhere_lines(elsewhere: Mapping[str, Quorum | Unknown]) -> Iterator[str]:
+    """What runs at the other addresses that were named, where it is not in this quorum."""
+    quorums = {address: found for address, found in elsewhere.items() if not isinstance(found, Unknown)}
+    if quorums:
+        yield f"{len(quorums) + 1} QUORUMS: the controllers that were named are not in one quorum"
+    for address, other in quorums.items():
+        voters = ", ".join(map(str, other.voters.keys))
+        yield printable(
+            f"{address} leads another quorum: cluster {other.cluster_id}, leader {other.leader.id} (epoch"
+            f" {other.leader_epoch}), voters {voters}"
+        )
+    for address, found in elsewhere.items():
+        if isinstance(found, Unknown):
+            yield printable(f"{address}: which quorum it is in is not known: {found}")
+
+
+def sentences(found: QuorumHealth) -> Iterator[tuple[Tone, str]]:
+    """How many failures the quorum tolerates, and one line for each kind of problem."""
+    kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
+    yield Tone.PLAIN, f"kraft.version {found.quorum.kraft_version} ({kind})"
+    yield Tone.GOOD if found.strength.spare > 0 else Tone.BAD, str(found.strength)
+    if problem := non_voter_leads(found.quorum):
+        yield Tone.BAD, problem
+    if found.wedged:
+        yield (
+            Tone.BAD,
+            "WEDGED: the leader answers, but its high watermark did not move within three seconds: a"
+            " majority of the voters does not follow it",
+        )
+    for members, text in (
+        (found.dead_voters, "voters that do not fetch"),
+        (found.behind, "behind"),
+        (found.dead_brokers, "brokers that do not fetch"),
+        (found.ghosts, "ghosts (removed or dead, listed for some minutes more)"),
+    ):
+        if members:
+            yield Tone.WARN, f"{text}: {', '.join(_name(m.key) for m in members)}"
+    for node in found.duplicates:
+        twice = [m for m in found.members if m.key.id == node]
+        named = ", ".join(f"{m.key.directory_id or '?'} ({m.role}, {m.state})" for m in twice)
+        votes = any(m.role is MemberRole.VOTER and m.state is MemberState.SILENT for m in twice)
+        which = "an old disk of it is still a voter" if votes else "the old one disappears after some minutes"
+        yield Tone.WARN, f"node {node} is listed with {len(twice)} directories: {named}; {which}"
+
+
+def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
+    """The verdict on a change before it is sent."""
+    yield f"preflight: {what}"
+    yield f"  now:   {verdict.before}"
+    if verdict.after is not None:
+        yield f"  after: {verdict.after}"
+    for reason in verdict.refused:
+        yield printable(f"  refused: {reason}")
+    for warning in verdict.warnings:
+        yield printable(f"  note: {warning}")
+    if verdict.allowed:
+        yield "  no problem found"
+
+
+def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
+    """A quorum without a leader."""
+    yield f"cluster {lost.cluster_id}: {'NO LEADER' if lost.proved else 'NO LEADER REACHED'}"
+    yield from (f"{one[0].upper()}{one[1:]}." for one in lost.sentences)
+    if lost.hosts:
+        yield ""
+        yield f"{lost.hosts_title}:"
+        yield from text_rows(host_fields(lost), lost.down_first, "  ")
+        if lost.missing:
+            yield ""
+            yield from (f"  {line}" for line in ADVICE)
+
+
+def _host_state(host: VoterHost) -> str:
+    if host.may_be_up:
+        return "NO ANSWER"
+    if not host.answers:
+        return "DOWN"
+    return "NEW DISK" if host.other else "answers"
+
+
+def _metadata_held(lost: QuorumWithoutLeader, host: VoterHost) -> str:
+    if host in lost.without_metadata:
+        return "none reported"  # what is known of it was on the disk that it had
+    return f"at least {host.offset:,}" if host.offset >= 0 else "not known"
+
+
+def status_document(reading: QuorumReading, command: str = "quorum-status") -> Iterator[str]:
+    """``ktriage.quorum-status/1``."""
+    found = reading.health
+    quorum = found.quorum
+    return document(
+        command,
+        {
+            "clusterId": reading.cluster_id,
+            "leader": quorum.leader.id,
+            "leaderEpoch": quorum.leader_epoch,
+            "highWatermark": -1 if quorum.high_watermark is None else quorum.high_watermark,
+            "logEndOffset": quorum.log_end_offset,
+            "kraftVersion": quorum.kraft_version,
+            "dynamic": found.dynamic,
+            "strength": strength_json(found.strength),
+            "wedged": found.wedged,
+            "well": found.well,
+            "behind": [key_json(m.key) for m in found.behind],
+            "notFetching": [key_json(m.key) for m in found.dead_voters],
+            "ghosts": [key_json(m.key) for m in found.ghosts],
+            "duplicates": list(found.duplicates),
+            "controllers": _controllers_json(reading),
+            "elsewhere": [
+                {"address": address, **_elsewhere_json(found)} for address, found in reading.elsewhere.items()
+            ],
+            "members": [{**key_json(m.key), **json_row(MEMBERS, m)} for m in found.members],
+        },
+    )
+
+
+def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> Iterator[str]:
+    """The same document for a quorum without a leader."""
+    fields = host_fields(lost)
+    return document(
+        command,
+        {
+            "clusterId": lost.cluster_id,
+            "leader": -1,
+            "well": False,
+            "lost": {
+                "sentence": lost.sentence,
+                "majority": lost.majority,
+                "missing": lost.missing if lost.certain else None,
+                "votersKnown": lost.certain,
+                "seenAt": lost.recorded_at,
+            },
+            "hosts": [
+                {
+                    **key_json(host.key),
+                    "address": host.address,
+                    **json_row(fields, host),
+                    "logEndOffset": host.log_end_offset,
+                    "metadataOffset": host.metadata_offset,
+                    "otherDirectoryId": host.other,
+                }
+                for host in lost.hosts
+            ],
+        },
+    )
+
+
+def _elsewhere_json(found: Quorum | Unknown) -> dict[str, object]:
+    if isinstance(found, Unknown):
+        return unknown_json(found)
+    voters = [key_json(key) for key in found.voters.keys]
+    return {
+        "clusterId": found.cluster_id,
+        "leader": found.leader.id,
+        "leaderEpoch": found.leader_epoch,
+        "voters": voters,
+    }
+
+
+def strength_json(strength: VoterSetStrength) -> dict[str, object]:
+    return {
+        "voters": [key_json(key) for key in strength.voters.keys],
+        "up": [key.id for key in strength.up],
+        "down": [key.id for key in strength.down],
+        "majority": strength.voters.majority,
+        "failuresStood": strength.spare if strength.commits else -1,
+        "commits": strength.commits,
+    }
+
+
+def key_json(key: ReplicaKey) -> dict[str, object]:
+    """A replica by node and directory, the directory in both forms."""
+    return {"id": key.id, "directoryId": key.directory_id, "directoryUuid": directory_uuid(key.directory_id)}
+
+
+def _controllers_json(reading: QuorumReading) -> object:
+    if isinstance(reading.controllers, Unknown):
+        return unknown_json(reading.controllers)
+    return [{"id": c.id, "host": c.host, "port": c.port} for c in reading.controllers]
+
+
+def _head(reading: QuorumReading) -> str:
+    quorum = reading.quorum
+    mark = "none yet" if quorum.high_watermark is None else f"{quorum.high_watermark:,}"
+    return (
+        f"cluster {reading.cluster_id}: quorum led by {quorum.leader.id} (epoch {quorum.leader_epoch}),"
+        f" high watermark {mark}, log end {quorum.log_end_offset:,}"
+    )
+
+
+def _shown(member: QuorumMember) -> bool:
+    return member.role in (MemberRole.LEADER, MemberRole.VOTER, MemberRole.CONTROLLER) or (
+        member.state is not MemberState.CAUGHT_UP
+    )
+
+
+def _name(key: ReplicaKey) -> str:
+    return f"{key.id} ({key.directory_id})" if key.directory_id else str(key.id)

@@ -1,0 +1,301 @@
+"""Replaces a controller, and continues a replacement that is half done."""
+
+# ruff: noqa: ARG002  # the signatures are the change's
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.membership import Membership
+from console.change.access import Access
+from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
+from console.change.unfinished_orders import unfinished_quorum
+from console.errors import InputError, NotDone, Status
+from console.jobs.quorum.change_voters import BROKERS
+from console.jobs.quorum.replacement_plan import ReplacementChoice
+from console.jobs.quorum.replacement_run import (
+    LoadedReplacement,
+    make_replacement,
+    read_replacement,
+    refuse_replacement_of_other_cluster,
+    run_replacement,
+    save_replacement,
+)
+from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, Watcher, standing
+from console.journal.change_kinds import REPLACE
+from console.journal.open_replacement import open_replacement
+from console.journal.unfinished_entries import Unfinished, unfinished
+from console.signals import StopRequest
+from recovery.membership.quorum import Quorum
+from recovery.membership.replacement import ReplacementPlan, ReplacementStep
+from recovery.model import TopicPartition
+
+GIVE_UP = "give up"
+"""The answer that gives up a replacement."""
+
+
+class ReplacementStanding(NamedTuple):
+    """A plan and its next ``step``; None: all steps are done."""
+
+    planned: LoadedReplacement
+    quorum: Quorum | None = None
+    step: ReplacementStep | None = None
+
+
+Watch = Callable[[LoadedReplacement, StopRequest], AbstractContextManager[Watcher]]
+"""The watcher of a replacement, until it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResult]):
+    """Carries out a plan from the cluster's current step. The watcher asks before each change of the voters.
+
+    ``source`` is the plan, in ``file``, or the choice from which a plan is made and written to ``file``
+    (None: under the state directory). ``confirmed`` are the steps that an operator reported as done; during
+    the run this is possible only if it is ``attended``. ``give_up`` is the command that gives up another
+    replacement.
+    """
+
+    source: ReplacementChoice | ReplacementPlan
+    file: Path | None
+    watch: Watch
+    reason: str
+    give_up: str = "ktriage resume --give-up"
+    confirmed: frozenset[int] = frozenset()
+    attended: bool = True
+
+    def without_lock(self, cluster_id: str) -> None:
+        if isinstance(self.source, ReplacementPlan):
+            refuse_replacement_of_other_cluster(self.source, cluster_id)
+            refuse_unconfirmable(self.source, self.confirmed)
+
+    async def settle(self, access: Access[Membership], run: ChangeRun[ReplacementStanding]) -> None:
+        half_done = open_replacement(await unfinished_quorum(access.reading, run.cluster_id))
+        made = isinstance(self.source, ReplacementPlan)
+        mine = self.file.resolve() if made and self.file is not None else None
+        if half_done is not None and half_done.file != mine:
+            raise NotDone(
+                f"another replacement is half done ({half_done.file}); nothing was sent. Continue it first:"
+                f" {run.resume_command}; or give it up and leave the voters as they are: {self.give_up}"
+            )
+
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[ReplacementStanding]
+    ) -> ReplacementStanding:
+        plan = await self.plan(cluster)
+        file = self.file if plan is self.source else None
+        planned = LoadedReplacement.of(plan, file or save_replacement(plan, self.file), self.confirmed)
+        return await replacement_standing(cluster, planned)
+
+    async def plan(self, cluster: Membership) -> ReplacementPlan:
+        """The plan; it is made from the choice if there is none yet. Raises as :func:`plan_replacement`, and
+        InputError.
+        """
+        if isinstance(self.source, ReplacementPlan):
+            return self.source
+        made = await make_replacement(cluster, self.source)
+        refuse_unconfirmable(made, self.confirmed)
+        return made
+
+    def nothing_to_send(self, prepared: ReplacementStanding) -> ReplacementResult | None:
+        return None
+
+    def question(self, prepared: ReplacementStanding) -> Question:
+        refused = f"not confirmed; nothing was sent. The plan is {prepared.planned.file}"
+        return Question("Carry out these steps now? Type yes:", ("yes",), refused)
+
+    async def recheck(
+        self,
+        cluster: Membership,
+        prepared: ReplacementStanding,
+        answer: str,
+        operator: Operator[ReplacementStanding],
+    ) -> ReplacementStanding:
+        """Nothing to do here: the run reads the quorum before each step, and asks again before each change of
+        the voters.
+        """
+        return prepared
+
+    async def execute(
+        self, cluster: Membership, prepared: ReplacementStanding, run: ChangeRun[ReplacementStanding]
+    ) -> ReplacementResult:
+        with self.watch(prepared.planned, run.stop) as watcher:
+            return await run_replacement(
+                cluster, prepared.planned, run.journal, watcher, run.stop, attended=self.attended
+            )
+
+    def conclusion(self, result: ReplacementResult) -> Conclusion:
+        return conclusion_of(result)
+
+
+class ResumedReplacement(NamedTuple):
+    """The result for a replacement that was half done; ``planned`` is None if there is none, or none any
+    more.
+
+    ``given_up``: it was given up. ``orders`` are partitions whose assignment may still have the order of an
+    election, which only the brokers can restore.
+    """
+
+    planned: LoadedReplacement | None = None
+    result: ReplacementResult | None = None
+    given_up: bool = False
+    orders: tuple[TopicPartition, ...] = ()
+
+
+class HalfDoneReplacement(NamedTuple):
+    """What the journal shows; ``planned`` is None if it is given up."""
+
+    found: Unfinished
+    planned: LoadedReplacement | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplacement]):
+    """Continues the replacement that the journal shows as half done, or the one in ``file``.
+
+    ``ask``: a person can be asked whether to continue. ``agreed``: the operator agreed beforehand to changes
+    of the voters. Without ``ask`` and ``agreed`` nothing is sent. ``forget``: the replacement is given up,
+    and the voters stay as they are. ``brokers``: the cluster is reached through its brokers.
+    """
+
+    file: Path | None
+    watch: Watch
+    reason: str = "resume"
+    give_up: str = "ktriage resume --give-up"
+    confirmed: frozenset[int] = frozenset()
+    attended: bool = True
+    ask: bool = True
+    agreed: bool = False
+    forget: bool = False
+    brokers: bool = True
+
+    def without_lock(self, cluster_id: str) -> ResumedReplacement | None:
+        none = self.file is None and open_replacement(unfinished(cluster_id)) is None
+        return ResumedReplacement() if none else None
+
+    async def prepare(
+        self, cluster: Membership, cluster_id: str, operator: Operator[HalfDoneReplacement]
+    ) -> HalfDoneReplacement:
+        found = await unfinished_quorum(cluster, cluster_id)
+        half_done = open_replacement(found)
+        path = self.file or (half_done.file if half_done is not None else None)
+        if path is None or self.forget:
+            return HalfDoneReplacement(found, None)
+        try:
+            plan = read_replacement(path)
+        except InputError as error:
+            raise InputError(
+                f"{error}; without its plan the replacement can only be given up, which leaves the voters"
+                f" as they are: {self.give_up}"
+            ) from None
+        refuse_replacement_of_other_cluster(plan, cluster_id)
+        refuse_unconfirmable(plan, self.confirmed)
+        return HalfDoneReplacement(found, LoadedReplacement.of(plan, path, self.confirmed))
+
+    def nothing_to_send(self, prepared: HalfDoneReplacement) -> ResumedReplacement | None:
+        ended = prepared.planned is None and not self.forget and not prepared.found.of(REPLACE)
+        return ResumedReplacement() if ended else None
+
+    def question(self, prepared: HalfDoneReplacement) -> Question | None:
+        if prepared.planned is None or not self.ask:
+            return None
+        text = (
+            f"a controller replacement is half done ({prepared.planned.file}). Type go to continue it, or"
+            " give up to give it up:"
+        )
+        return Question(text, ("go", GIVE_UP))
+
+    async def recheck(
+        self,
+        cluster: Membership,
+        prepared: HalfDoneReplacement,
+        answer: str,
+        operator: Operator[HalfDoneReplacement],
+    ) -> HalfDoneReplacement:
+        """Nothing to do here: the run reads the quorum before each step."""
+        return prepared._replace(planned=None) if answer == GIVE_UP else prepared
+
+    async def execute(
+        self, cluster: Membership, prepared: HalfDoneReplacement, run: ChangeRun[HalfDoneReplacement]
+    ) -> ResumedReplacement:
+        found, planned = prepared
+        if planned is None:
+            entries = [entry.entry for entry in found.of(REPLACE)]
+            run.journal.settle("given up by the operator", entries=entries)
+            run.operator.says("given up: the voters stay as they are; see ktriage quorum status")
+            return ResumedReplacement(given_up=True)
+        orders = () if self.brokers else tuple(sorted({order.written.tp for order in found.orders}))
+        if orders:
+            run.operator.says(f"not restored: {', '.join(map(str, orders))}: {BROKERS}")
+        result = None if self.ask or self.agreed else await self._unasked(cluster, planned, run)
+        if result is None:
+            with self.watch(planned, run.stop) as watcher:
+                result = await run_replacement(
+                    cluster, planned, run.journal, watcher, run.stop, attended=self.attended
+                )
+        return ResumedReplacement(planned, result, orders=orders)
+
+    async def _unasked(
+        self, cluster: Membership, planned: LoadedReplacement, run: ChangeRun[HalfDoneReplacement]
+    ) -> ReplacementResult | None:
+        """Refuses the run if nobody can be asked and voters would be changed; None: no such change is left."""
+        _, quorum, step = await replacement_standing(cluster, planned)
+        steps = planned.plan.steps
+        left = [] if step is None else [s for s in steps if s.number >= step.number and s.kind.sends]
+        if not left:
+            return None
+        changes = "; ".join(f"step {s.number}, {s.title}" for s in left)
+        run.operator.says(
+            f"a controller replacement is half done ({planned.file}); continuing it would send {changes}",
+            "there is no terminal to ask on: give --yes and --reason TEXT; nothing was sent",
+        )
+        return ReplacementResult(StopReason.UNATTENDED, step, None, quorum)
+
+    def conclusion(self, result: ResumedReplacement) -> Conclusion:
+        if result.result is None:
+            return Conclusion(Status.DONE)
+        ended = conclusion_of(result.result)
+        return ended._replace(status=max(ended.status, Status.PARTLY)) if result.orders else ended
+
+
+async def replacement_standing(membership: Membership, planned: LoadedReplacement) -> ReplacementStanding:
+    """The current state of a replacement, with the steps that operators confirmed in earlier runs. Raises
+    BackendError.
+    """
+    plan = planned.plan
+    found = await unfinished_quorum(membership, planned.cluster_id)
+    confirmed = found.confirmed.get(plan.header.plan_id, frozenset())
+    picture, step = await standing(membership, plan, planned.confirmed | confirmed)
+    return ReplacementStanding(planned, picture.quorum, step)
+
+
+def conclusion_of(result: ReplacementResult) -> Conclusion:
+    """The exit status of a replacement's run."""
+    if result.reason is StopReason.DONE:
+        return Conclusion(Status.DONE, next=("quorum", "status"))
+    confirmable = (
+        result.step is not None
+        and result.step.kind.operator_confirms
+        and result.reason is not StopReason.UNATTENDED
+    )
+    options = ("--confirmed", str(result.step.number)) if result.step is not None and confirmable else ()
+    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *options))
+
+
+def refuse_unconfirmable(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:
+    """Raises InputError if a confirmed step does not exist, or if the cluster itself shows whether it is
+    done.
+    """
+    said = {step.number for step in plan.steps if step.kind.operator_confirms}
+    wrong = sorted(confirmed - said)
+    if wrong:
+        may = (
+            f"of this plan only {', '.join(map(str, sorted(said)))} can be confirmed"
+            if said
+            else ("the cluster itself shows every step of this plan")
+        )
+        raise InputError(f"--confirmed {wrong[0]}: {may}; nothing was sent")

@@ -1,0 +1,168 @@
+"""A controller replacement with its plan file and its journal entry: makes, saves, reads and carries it out."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.base.errors import BackendError
+from backends.base.membership import Membership
+from backends.base.protocol import Recorder
+from console.change.unfinished_orders import unfinished_quorum
+from console.errors import InputError
+from console.jobs.quorum.prepared_change import PreparedChange
+from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, Watcher, go_through
+from console.jobs.quorum.voter_change import VoterChangeResult
+from console.journal.change_kinds import CONFIRM, REPLACE
+from console.journal.journal import Journal
+from console.new_files import write_new
+from console.plan_files import plans_directory, share_plan
+from console.provenance import made_by, now, version
+from console.reading.remembered_voters import remember_voters
+from console.signals import StopRequest
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementHeader,
+    ReplacementPlan,
+    ReplacementStep,
+)
+from recovery.membership.replacement_file import from_json, to_json
+from recovery.membership.replacement_state import StepSituation
+
+# Records in the journal the steps that an operator confirmed, so that a later run does not ask again.
+
+
+class ConfirmedStepRecorder:
+    """A watcher around another one that records confirmed steps. ``earlier`` are the steps confirmed in earlier
+    runs.
+    """
+
+    def __init__(self, watcher: Watcher, plan_id: str, recorder: Recorder, earlier: frozenset[int]) -> None:
+        self._watcher = watcher
+        self._plan_id = plan_id
+        self._recorder = recorder
+        self._confirmed = earlier
+
+    @property
+    def confirmed(self) -> frozenset[int]:
+        new = self._watcher.confirmed - self._confirmed
+        if new:
+            detail = {"planId": self._plan_id, "steps": sorted(new)}
+            self._recorder.after(self._recorder.before(CONFIRM, detail), {})
+            self._confirmed |= new
+        return self._confirmed
+
+    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
+        self._watcher.begins(step, step_state)
+
+    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
+        self._watcher.waits(step, step_state, seconds_left)
+
+    def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
+        self._watcher.quorum_unknown(step, why)
+
+    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
+        self._watcher.judged(step, prepared)
+
+    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
+        return await self._watcher.allows(step, prepared)
+
+    def says(self, step: ReplacementStep, said: str) -> None:
+        self._watcher.says(step, said)
+
+    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
+        self._watcher.changed(step, changed)
+
+    def ends(self, step: ReplacementStep) -> None:
+        self._watcher.ends(step)
+
+
+PATIENCE = 3600.0
+"""Seconds that one step may take; most of it is the time until somebody has worked on a host."""
+
+
+class LoadedReplacement(NamedTuple):
+    """A plan and its file (an absolute path, so that another shell finds it), with the steps that were
+    confirmed as done.
+    """
+
+    plan: ReplacementPlan
+    file: Path
+    confirmed: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls, plan: ReplacementPlan, file: Path, confirmed: frozenset[int] = frozenset()
+    ) -> LoadedReplacement:
+        return cls(plan, file.resolve(), confirmed)
+
+    @property
+    def cluster_id(self) -> str:
+        return self.plan.wanted.cluster_id
+
+
+async def make_replacement(membership: Membership, choice: ReplacementChoice) -> ReplacementPlan:
+    """Makes the plan for that choice. Raises as :func:`plan_replacement`."""
+    header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by(), version())
+    return await plan_replacement(membership, choice, header)
+
+
+def save_replacement(plan: ReplacementPlan, file: Path | None = None) -> Path:
+    """Writes the plan to a new ``file``, or under the state directory; returns where. Raises InputError."""
+    if file is None:
+        name = f"replace-{plan.wanted.kind}-{plan.header.plan_id[:8]}.json"
+        file = plans_directory(plan.wanted.cluster_id) / name
+        write_new(file, to_json(plan))
+        share_plan(file)
+        return file
+    write_new(file, to_json(plan))
+    return file
+
+
+def read_replacement(file: Path) -> ReplacementPlan:
+    """The plan that a file holds. Raises InputError."""
+    try:
+        return from_json(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read ({error})") from None
+    except ReplacementError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def refuse_replacement_of_other_cluster(plan: ReplacementPlan, cluster_id: str) -> None:
+    """Raises InputError if the plan was made for another cluster."""
+    if plan.wanted.cluster_id != cluster_id:
+        raise InputError(f"the plan is for cluster {plan.wanted.cluster_id}, and this is {cluster_id}")
+
+
+async def run_replacement(
+    membership: Membership,
+    planned: LoadedReplacement,
+    journal: Journal,
+    watcher: Watcher,
+    stop: StopRequest,
+    *,
+    attended: bool = True,
+) -> ReplacementResult:
+    """Carries out the plan; journal entries of earlier runs for it are closed when it is done."""
+    plan = planned.plan
+    found = await unfinished_quorum(membership, planned.cluster_id)
+    entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
+    confirmed = found.confirmed.get(plan.header.plan_id, frozenset())
+    keeping = ConfirmedStepRecorder(watcher, plan.header.plan_id, journal, confirmed)
+    with stop.in_flight():
+        result = await go_through(
+            membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
+        )
+    if result.quorum is not None:
+        remember_voters(result.quorum)
+    if result.reason is StopReason.DONE:
+        journal.after(entry, {"course": str(result.reason)})
+        earlier = [e.entry for e in (*found.of(REPLACE), *found.entries)]
+        journal.settle("the replacement was carried out to its end", entries=earlier)
+    # resume finds the newest entry; it replaces those of earlier runs.
+    elif replacements := found.of(REPLACE):
+        journal.settle("a later run went on with it", entries=[e.entry for e in replacements])
+    return result

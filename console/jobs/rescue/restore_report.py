@@ -1,0 +1,162 @@
+"""What is written back, and what came of it, as text and as JSON (docs/output.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from console.jobs.rescue.rescue_report import offsets_text
+from console.jobs.rescue.restore_records import PreparedRestore, RestoredRecords
+from console.jobs.rescue.restore_run import TargetPartition
+from console.output.json_document import document
+from console.rescue_files.restore_selection import REFUSED_BY, BranchCounts
+from recovery.model import Unknown
+from recovery.wording.quantity_text import counted
+from widgets.text_table import TextColumn, table
+
+_COLUMNS = (
+    TextColumn("FROM"),
+    TextColumn("BROKER", right=True),
+    TextColumn("OFFSETS"),
+    TextColumn("TO"),
+    TextColumn("RECORDS", right=True),
+    TextColumn("ENCODED ANEW", right=True),
+    TextColumn("LEFT OUT", below=True),
+)
+
+
+def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str]:
+    """What goes where, and what is left out."""
+    if prepared.records <= 0 and prepared.written_before:
+        when = f" ({prepared.written_at})" if prepared.written_at else ""
+        everything = counted(prepared.written_before, "record")
+        yield f"everything was written back by an earlier run{when}: {everything}; nothing is left to do"
+        found = [number for _, number in prepared.recounted.values() if not isinstance(number, Unknown)]
+        unread = len(prepared.recounted) - len(found)
+        not_counted = f"; {counted(unread, 'partition')} could not be counted" if unread else ""
+        yield f"{sum(found):,} counted in the target now{not_counted}"
+        yield from prepared.damaged
+        return
+    before = (
+        f" ({prepared.written_before:,} were written by an earlier run)" if prepared.written_before else ""
+    )
+    branches = counted(len(prepared.rows), "branch", "branches")
+    yield f"{counted(prepared.records, 'record')} of {branches} to be written back{before}"
+    if prepared.creates is not None:
+        yield f"{prepared.to.created_text}: it keeps its records until it is deleted"
+    yield from prepared.notes
+    yield ""
+    shown = prepared.rows[: rows or None]
+    yield from table(_COLUMNS, [_row(row) for row in shown])
+    if len(shown) < len(prepared.rows):
+        yield f"… and {len(prepared.rows) - len(shown):,} more"
+
+
+def restore_row_text(row: TargetPartition) -> str:
+    """One branch, and where its records go."""
+    branch = row.rescued.branch
+    left_out = _left_out(row)
+    return (
+        f"{counted(row.counts.selected, 'record')} of {branch.tp} to {row.tp} (offsets {offsets_text(branch)}"
+        f" of broker {branch.broker}){_anew(row)}{'; left out: ' if left_out else ''}{left_out}"
+    )
+
+
+def restored_lines(written: RestoredRecords) -> Iterator[str]:
+    """How many records are there now."""
+    if written.counted is None:
+        yield "nothing was sent"
+        return
+    yield restored_text(written)
+
+
+def restored_text(written: RestoredRecords) -> str:
+    """How many records were written, and how many of them were found afterwards."""
+    found = sum(number for number in (written.counted or {}).values() if not isinstance(number, Unknown))
+    return f"{counted(written.records, 'record')} written back; {found:,} counted in the target afterwards"
+
+
+def restore_document(written: RestoredRecords) -> Iterator[str]:
+    """``ktriage.restore/1``."""
+    prepared = written.prepared
+    now = {tp: number for tp, (_, number) in prepared.recounted.items()}
+    found = now if written.counted is None else written.counted
+    done = {(one.rescued.directory, one.tp): one for one in written.branches}
+    branches = []
+    for row in prepared.rows:
+        result = done.get((row.rescued.directory, row.tp))
+        branch = row.rescued.branch
+        branches.append(
+            {
+                "topic": branch.tp.topic,
+                "partition": branch.tp.partition,
+                "broker": branch.broker,
+                "startOffset": branch.start,
+                "endOffset": branch.end,
+                "targetTopic": row.tp.topic,
+                **_counts_json(row.counts),
+                "written": 0 if result is None else result.records,
+                "problem": None if result is None else result.problem,
+            }
+        )
+    return document(
+        "restore",
+        {
+            "directory": str(prepared.contents.path),
+            "target": prepared.target,
+            "creates": prepared.creates,
+            "sent": written.counted is not None,
+            "records": written.records,
+            "damaged": list(prepared.damaged),
+            "branches": branches,
+            "counted": [
+                {
+                    "topic": tp.topic,
+                    "partition": tp.partition,
+                    "records": None if isinstance(n, Unknown) else n,
+                }
+                for tp, n in found.items()
+            ],
+            "failures": [
+                {"topic": tp.topic, "partition": tp.partition, "reason": why} for tp, why in written.failures
+            ],
+        },
+    )
+
+
+def _row(row: TargetPartition) -> tuple[str, ...]:
+    branch = row.rescued.branch
+    return (
+        str(branch.tp),
+        str(branch.broker),
+        offsets_text(branch),
+        str(row.tp),
+        f"{row.counts.selected:,}",
+        f"{row.counts.reencoded:,}",
+        _left_out(row),
+    )
+
+
+def _anew(row: TargetPartition) -> str:
+    return f"; {row.counts.reencoded:,} are encoded anew" if row.counts.reencoded else ""
+
+
+def _left_out(row: TargetPartition) -> str:
+    counts = row.counts
+    return ", ".join(
+        f"{number:,} {what}"
+        for number, what in (
+            (counts.aborted, "of aborted transactions"),
+            (counts.open, "of transactions without an end"),
+            (counts.control, "transaction markers"),
+            (counts.filtered, "by the options"),
+            (counts.outside, "in the leader's log"),
+        )
+        if number
+    )
+
+
+def _counts_json(counts: BranchCounts) -> dict[str, object]:
+    fields: dict[str, object] = counts._asdict()
+    by = {name: fields.pop(name) for name in REFUSED_BY}
+    names = {"too_old": "tooOld", "too_new": "tooNew", "too_large": "tooLarge", "keyless": "keyless"}
+    return {**fields, "refused": counts.refused, "refusedBy": {names[name]: by[name] for name in names}}

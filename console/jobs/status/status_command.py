@@ -1,0 +1,76 @@
+"""``ktriage status``."""
+
+from __future__ import annotations
+
+import time
+
+from backends.base.protocol import Backend
+from console.cli.base.options import DURATION_MS, DurationMs, Rows, connected
+from console.cli.base.run import Run
+from console.cli.base.unfinished_reminder import PresentCluster, remind, resumes_first
+from console.errors import Status
+from console.paths import unused
+
+
+def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Rows = 10) -> int:
+    """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
+    that are offline, under min ISR or in need of the ELR, the worst first, of these the most important (a profile's
+    tiers); the metadata quorum; and failed log dirs. Nothing is changed. --output json prints everything: every
+    partition with ISR, ELR and LastKnownELR, the last epoch and log end of every replica, all log dirs, and the
+    quorum.
+
+    The output names what this user has no permission to see, and each broker that should be up but did not
+    answer. The exit status is then 1.
+
+    \b
+    Examples:
+      ktriage status --bootstrap-server kafka-1:9092
+      ktriage status --cluster production --rows 0
+      ktriage status --cluster production --output json | jq .counts
+    """
+    from console.jobs.status.overview_report import overview_document, overview_lines  # noqa: PLC0415
+    from console.reading.cluster_reading import ClusterReading, not_answered  # noqa: PLC0415
+    from console.reading.read_cluster import read_cluster  # noqa: PLC0415  # not for --help
+    from recovery.cluster_health import QuorumState  # noqa: PLC0415
+    from recovery.unread_disks import before_start, by_broker, still_to_read  # noqa: PLC0415
+    from recovery.wording.quantity_text import printable  # noqa: PLC0415
+
+    async def job(backend: Backend, _stop: object) -> ClusterReading:
+        return await read_cluster(backend, recovery_duration_ms / 1000, now, run.screen.progress)
+
+    now = time.time()
+    view = run.read(job)
+    # A reading may take half a minute; a simulation's time stands still meanwhile.
+    until = now if run.target.kind == "simulated" else time.time()
+    resumes = resumes_first(view.cluster.cluster_id, view.cluster_marks)
+    lines = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
+    run.screen.out(overview_document(view) if run.json else lines)
+    missing = not_answered(view)
+    for line in missing:
+        run.screen.say(f"unknown: {printable(line)}")
+    health = view.health
+    quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
+    in_steps = before_start(view.disks) if view.health.current else ()
+    present = PresentCluster(view.cluster, view.partitions.states, view.cluster_marks, in_steps, view.disks)
+    to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
+    if not remind(run, view.cluster.cluster_id, present):
+        if health.quorum.state in quorum_first:
+            run.next("quorum", "status")
+        elif view.totals.offline:
+            run.next("plan", "--all-offline-partitions", unused())
+        elif health.quorum.dead_voters:
+            run.next("quorum", "status")
+        elif health.failed_dirs:
+            run.next("log-dirs")
+        elif replaceable := [broker for broker in health.brokers_down if broker not in to_read]:
+            _if_gone(run, replaceable[0])
+    return Status.DONE if health.well and not missing else Status.PARTLY
+
+
+def _if_gone(run: Run, broker: int) -> None:
+    """Nothing is offline: waiting for the broker is right, until it is known that it does not come back."""
+    words = run.target.command("heal", "show", "--broker-id", str(broker), "--gone-for-good")
+    run.screen.say(f"if broker {broker} and its disks do not come back: {words}")
+
+
+command = connected(status)

@@ -1,1 +1,0 @@
-"""The operations that the command line and the console share: check, confirm, send, record."""

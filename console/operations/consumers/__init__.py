@@ -1,1 +1,0 @@
-"""What an election means for consumer groups and transactions, and what puts it right."""

@@ -1,1 +1,0 @@
-"""What happened and what changes: timeline, incident, watch, and the series of snapshots."""

@@ -1,1 +1,0 @@
-"""What is read of a cluster before anything is judged or changed."""

@@ -1,1 +1,0 @@
-"""Changes of the metadata quorum's voters, and the guided replacement of a controller."""

@@ -1,1 +1,0 @@
-"""Plans, their application and its results, as tables and JSON."""

@@ -1,1 +1,0 @@
-"""The metadata quorum and its changes, as tables and JSON."""

@@ -1,1 +1,0 @@
-"""Rescues and what was written back, as tables and JSON."""

@@ -1,1 +1,0 @@
-"""What was read of a cluster or of a disk, as tables and JSON."""

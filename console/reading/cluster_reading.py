@@ -1,0 +1,242 @@
+"""One reading of a cluster: what was asked of it at one time, for whoever shows, judges or records it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions, Reassignment
+from backends.base.failed_disks import LogDirs, brokers_not_listed
+from backends.base.judged_partitions import CopyUse
+from console.journal.run_records import ClusterMarks
+from console.reading.offline_times import OfflineTimes
+from console.reading.partition_selection import Selected, Selection
+from console.reading.unread_disks import DiskStates
+from recovery.acknowledged.disks_to_read import DisksToRead, away
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.advice import FirstStep
+from recovery.cluster_health import (
+    ClusterHealth,
+    cut_off,
+    quorum_finding,
+    self_electing,
+    short_of_replicas,
+    troubled_brokers,
+)
+from recovery.disk_evidence import EvidenceUse
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import QuorumHealth, health
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.model import PartitionState, Survey, TopicPartition, Unknown
+from recovery.plan.topic_marks import Mark, marks
+from recovery.survey_columns import SurveyTotals, totals, unknown_values
+from recovery.unread_disks import before_start, by_broker
+from recovery.wording.cluster_health_text import hidden_topic_texts
+from recovery.wording.unread_disk_text import not_judged_text
+
+Configs = Mapping[str, Mapping[str, str] | Unknown]
+
+
+@dataclass(frozen=True)
+class ClusterReading:
+    """``partitions`` are all of the cluster, or those of the topics that were named where nothing else was asked.
+    ``surveys``: the logs of those that were asked for (``selection``, ``selected``), in that order. ``configs`` are
+    those of topics with an offline partition, and of the topics that were asked for.
+
+    Log dirs are by broker, of fenced ones too where they are listed, and empty where they were not asked;
+    ``failed_before`` are log dirs that had failed, of brokers that list none now. ``quorum`` None: not asked;
+    ``lost``: what the controllers tell where no leader described the quorum. ``reassignments`` None: not asked.
+    ``offline_times`` are in seconds since 1970, of the partitions of which the metadata log tells it.
+
+    ``verdicts`` are empty where nobody judged. ``evidence`` is what became of disks that were read, ``copied_log``
+    of a copied metadata log; None: there was none. ``unread`` is whose disks may hold what a leader lacks,
+    ``disks`` what became of those that the journal has as not read before an election, ``steps`` what to do first.
+    ``began`` is when the reading began, in seconds since 1970.
+    """
+
+    cluster: ClusterInfo
+    partitions: Partitions
+    surveys: Sequence[Survey] = ()
+    contacts: tuple[Contact, ...] = ()
+    selection: Selection = field(default_factory=Selection)
+    selected: Selected = field(default_factory=lambda: Selected(()))
+    configs: Configs = field(default_factory=dict)
+    log_dirs: LogDirs = field(default_factory=dict)
+    failed_before: tuple[LogDir, ...] = ()
+    quorum: Quorum | Unknown | None = None
+    lost: QuorumWithoutLeader | None = None
+    reassignments: tuple[Reassignment, ...] | Unknown | None = None
+    offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
+    verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
+    evidence: EvidenceUse | None = None
+    copied_log: CopyUse | None = None
+    unread: DisksToRead = field(default_factory=DisksToRead)
+    disks: DiskStates = field(default_factory=dict)
+    steps: tuple[FirstStep, ...] = ()
+    began: float = 0.0
+
+    @cached_property
+    def totals(self) -> SurveyTotals:
+        """The counts of the surveyed partitions and their replicas."""
+        return totals(self.surveys)
+
+    @cached_property
+    def health(self) -> ClusterHealth:
+        """What is wrong with the cluster as a whole."""
+        return cluster_health(self, self.totals.led_under_min_isr if self._surveyed_all else None)
+
+    @property
+    def _surveyed_all(self) -> bool:
+        return len(self.surveys) == len(self.partitions.states)
+
+    @property
+    def stale(self) -> bool:
+        """No controller leads, or a broker was asked that is cut off: it is not known what is offline now."""
+        return not self.health.current
+
+    @property
+    def problems(self) -> Mapping[int, Unknown | None]:
+        """Why each broker that was asked did not answer; None: it did."""
+        return {contact.broker: contact.problem for contact in self.contacts}
+
+    @cached_property
+    def topic_marks(self) -> Mapping[str, tuple[Mark, ...]]:
+        """For each surveyed topic: what an unclean election affects in addition to records."""
+        topics = topics_of(survey.state for survey in self.surveys)
+        return {topic: marks(topic, self.configs.get(topic)) for topic in topics}
+
+    @property
+    def cluster_marks(self) -> ClusterMarks:
+        """What tells the cluster from another one with the same id."""
+        return ClusterMarks.of(self.partitions, self.quorum)
+
+    @property
+    def led_without(self) -> tuple[PartitionState, ...]:
+        """The partitions with a leader and with replicas that are away."""
+        return tuple(state for state in self.partitions.states if away(state))
+
+    @property
+    def may_hide_partitions(self) -> bool:
+        """All partitions were requested, and there are, or may be, some that this user has no permission to
+        see.
+        """
+        return not self.selection.named and (
+            bool(self.selected.hidden) or self.selected.not_compared is not None
+        )
+
+    @property
+    def unsure(self) -> int:
+        """How many partitions with a leader lack an in-sync replica and may be under min ISR, because their
+        min ISR is not known.
+        """
+        reported = (survey for survey in self.surveys if isinstance(survey.min_isr, Unknown))
+        return sum(not s.state.offline and len(s.state.isr) < len(s.state.replicas) for s in reported)
+
+    @property
+    def dirs_not_listed(self) -> tuple[int, ...]:
+        """The brokers whose log dirs are not known."""
+        return brokers_not_listed(self.log_dirs, self.partitions.states)
+
+    def failed_dirs(self) -> tuple[LogDir, ...]:
+        """The log dirs that are offline, and those that were before their broker stopped."""
+        listed = (dirs for dirs in self.log_dirs.values() if not isinstance(dirs, Unknown))
+        return (*(one for dirs in listed for one in dirs if one.error), *self.failed_before)
+
+    @property
+    def members_health(self) -> QuorumHealth | Unknown | None:
+        """How the members fare and what the set stands, as ``quorum status`` reckons it from one reading."""
+        quorum = self.quorum
+        if not isinstance(quorum, Quorum):
+            return quorum
+        brokers = {broker.id for broker in self.cluster.brokers}
+        return health(quorum, LivenessLimits(), {replica.key.id for replica in quorum.progress} - brokers)
+
+
+def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> ClusterHealth:
+    """What is wrong with the cluster as a whole.
+
+    ``under_min_isr`` counts partitions with a leader; None: not known.
+    """
+    found, quorum = reading.partitions, reading.lost or reading.quorum
+    offline = offline_of(found)
+    brokers = troubled_brokers(
+        reading.cluster.brokers, reading.problems, reading.log_dirs, short_of_replicas(found.states)
+    )
+    return ClusterHealth(
+        quorum=quorum_finding(quorum),
+        brokers_down=brokers.down,
+        brokers_fenced=brokers.fenced,
+        brokers_unreached=brokers.unreached,
+        failed_dirs=len(reading.failed_dirs()),
+        offline=len(offline),
+        under_min_isr=under_min_isr,
+        self_electing=self_electing(offline, reading.configs),
+        unreachable_leaders=len(found.unreachable_leaders),
+        unseen=found.may_hide_topics,
+        cut_off=cut_off(quorum, found.asked),
+        disks_to_read=tuple(sorted({*reading.unread.brokers, *by_broker(before_start(reading.disks))})),
+        dirs_not_listed=reading.dirs_not_listed,
+    )
+
+
+def not_answered(reading: ClusterReading) -> tuple[str, ...]:
+    """What should have been answered and was not, one line each. A fenced broker that does not answer is
+    reported elsewhere.
+    """
+    return tuple(_not_answered(reading))
+
+
+def _not_answered(reading: ClusterReading) -> Iterator[str]:
+    up = {broker.id for broker in reading.cluster.brokers if not broker.fenced}
+    yield from hidden_topic_texts(reading.partitions.hidden, reading.partitions.not_compared)
+    hidden = set(reading.partitions.hidden)
+    for tp, why in reading.partitions.unknown.items():
+        if tp.topic not in hidden:
+            yield f"{tp.topic if tp.partition < 0 else tp}: {why}"
+    if unjudged := not_judged_text(reading.unread):
+        yield unjudged
+    if isinstance(reading.quorum, Unknown):
+        yield f"quorum: {reading.quorum}"
+    silent = {contact.broker for contact in reading.contacts if contact.problem is not None}
+    for contact in reading.contacts:
+        if contact.problem is not None and contact.broker in up:
+            yield f"broker {contact.broker} at {contact.address}: {contact.problem}"
+    for broker, dirs in reading.log_dirs.items():
+        if isinstance(dirs, Unknown) and broker in up and broker not in silent:
+            yield f"log dirs of broker {broker}: {dirs}"
+    yield from _unknown_values(reading.surveys, up)
+
+
+def _unknown_values(surveys: Sequence[Survey], up: set[int]) -> Iterator[str]:
+    """Single values that were refused, counted by reason: thousands of partitions share one."""
+    found = unknown_values(surveys, up)
+    for what, counts in (
+        ("min ISR of {} partitions", found.min_isr),
+        ("reassignments of {} partitions", found.reassigning),
+        ("logs of {} replicas", found.logs),
+        ("last epochs of {} replicas", found.epochs),
+    ):
+        for why, count in counts.items():
+            yield f"{what.format(f'{count:,}')}: {why}"
+
+
+def offline_of(partitions: Partitions) -> tuple[PartitionState, ...]:
+    """The partitions without a leader."""
+    return tuple(state for state in partitions.states if state.offline)
+
+
+def topics_of(states: Iterable[PartitionState]) -> tuple[str, ...]:
+    """Their topics, each once."""
+    return tuple(dict.fromkeys(state.topic for state in states))
+
+
+def worst_contacts(contacts: Iterable[Contact]) -> tuple[Contact, ...]:
+    """One contact for each broker, by id: where it was asked more than once, a time when it did not answer."""
+    worst: dict[int, Contact] = {}
+    for contact in contacts:
+        before = worst.get(contact.broker)
+        if before is None or before.problem is None:
+            worst[contact.broker] = contact
+    return tuple(worst[broker] for broker in sorted(worst))

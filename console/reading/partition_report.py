@@ -1,0 +1,251 @@
+"""A partition, described once for pane 1, ``status``, ``replicas`` and JSON (docs/output.md, "partition")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from console.reading.partition_row import PartitionHealth, PartitionRow, unjudged_row
+from console.reading.replica_report import log_json, replica_rows
+from console.reading.survey_json import unknown_json
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.model import NO_LEADER, PartitionState, Survey, Unknown
+from recovery.plan.verdict_json import verdict_json
+from recovery.strategy import Decision, DecisionKind
+from recovery.wording.loss_text import harm_text, short_loss
+from recovery.wording.quantity_text import either, ids, lasting_at_least, printable
+from recovery.wording.replica_text import elr_text, min_isr_text
+from widgets.fields import Field, json_of, text_rows
+from widgets.loss_tone import loss_order, loss_tone
+from widgets.text import Tone
+
+_HEALTH_TONES = {
+    PartitionHealth.OFFLINE: Tone.BAD,
+    PartitionHealth.LEADER_UNKNOWN: Tone.WARN,
+    PartitionHealth.UNDER_MIN_ISR: Tone.WARN,
+    PartitionHealth.MAY_BE_UNDER: Tone.WARN,
+    PartitionHealth.UNDER_REPLICATED: Tone.INFO,
+    PartitionHealth.ONLINE: Tone.GOOD,
+}
+_RANK = {health: number for number, health in enumerate(PartitionHealth)}
+
+
+def _state_tone(row: PartitionRow) -> Tone:
+    return _HEALTH_TONES[row.health]
+
+
+def _answered(row: PartitionRow) -> str:
+    answered = row.answered
+    return "not asked" if answered is None else f"{answered} of {len(row.state.replicas)}"
+
+
+def _answered_order(row: PartitionRow) -> int:
+    return -1 if row.answered is None else row.answered
+
+
+def _answered_tone(row: PartitionRow) -> Tone:
+    answered = row.answered
+    if answered is None:
+        return Tone.DIM
+    return Tone.PLAIN if answered == len(row.state.replicas) else Tone.WARN
+
+
+def suggested(row: PartitionRow) -> str:
+    """Whom to elect, or whom to wait for."""
+    if row.decision is None:
+        return "" if row.survey is None else "checking …"
+    return _decided(row.decision)
+
+
+def _decided(decision: Decision) -> str:
+    match decision.verdict:
+        case DecisionKind.ALREADY_ONLINE:
+            return ""
+        case DecisionKind.ELECT:
+            return f"elect {decision.leader}"
+        case DecisionKind.WAIT:
+            return f"wait for {either(decision.waits_for)}" if decision.waits_for else "wait"
+        case DecisionKind.REFUSED:
+            return "refused"
+        case DecisionKind.NO_CANDIDATE:
+            return "no candidate"
+        case _:
+            return "report only"
+
+
+def _suggested_order(row: PartitionRow) -> tuple[str, int]:
+    decision = row.decision
+    return ("", -1) if decision is None else (str(decision.verdict), decision.leader)
+
+
+def _suggested_tone(row: PartitionRow) -> Tone:
+    verdict = None if row.decision is None else row.decision.verdict
+    if verdict in (DecisionKind.REFUSED, DecisionKind.NO_CANDIDATE):
+        return Tone.BAD
+    return Tone.INFO if verdict is DecisionKind.WAIT else Tone.STRONG
+
+
+def loses(row: PartitionRow) -> str:
+    """What the suggestion loses; while it is to wait, what electing somebody at once would lose."""
+    if row.loss is None or row.decision is None:
+        return "" if row.decision is None or row.decision.verdict is DecisionKind.ALREADY_ONLINE else "?"
+    text = short_loss(row.loss, row.last_epoch)
+    return text if row.decision.verdict is DecisionKind.ELECT else f"if {row.now}: {text}"
+
+
+def _loses_tone(row: PartitionRow) -> Tone:
+    return Tone.DIM if row.loss is None else loss_tone(row.loss, row.last_epoch)
+
+
+def why(row: PartitionRow) -> str:
+    """The reason for the suggestion, and the loss in full."""
+    if row.leader_unknown is not None:
+        return row.leader_unknown.detail
+    if row.decision is None:
+        return ""
+    if row.decision.verdict is DecisionKind.ELECT and row.loss is not None and not row.loss.none:
+        return f"{row.decision.reason}; loses {harm_text(row.loss, row.last_epoch)}"
+    return row.decision.reason
+
+
+def _state(
+    name: str,
+    title: str,
+    value: Callable[[PartitionState], Any],
+    text: Callable[[Any], str] = str,
+    **more: Any,
+) -> Field[PartitionRow]:
+    """Where the leader is not known, nothing of the state is."""
+
+    def of_state(row: PartitionRow) -> Any:
+        return None if row.leader_unknown is not None else value(row.state)
+
+    def cell(row: PartitionRow) -> str:
+        return "?" if row.leader_unknown is not None else text(value(row.state))
+
+    return Field(name, title, of_state, cell, **more)
+
+
+def _leader(leader: int) -> str:
+    return "none" if leader == NO_LEADER else str(leader)
+
+
+def _min_isr(row: PartitionRow) -> str:
+    return "?" if isinstance(row.min_isr, Unknown) else _min_isr_text(row)
+
+
+def _min_isr_text(row: PartitionRow) -> str:
+    return printable(str(row.min_isr) if row.survey is None else min_isr_text(row.survey))
+
+
+def _by_broker(row: PartitionRow) -> dict[str, int] | None:
+    return None if row.survey is None else {str(b): n for b, n in row.survey.min_isr_by_broker.items()}
+
+
+def _moved(row: PartitionRow) -> str:
+    """Whether it is being reassigned. Why that is not known can fill lines, and is told once for all partitions."""
+    value = None if row.survey is None else row.survey.reassigning
+    return str(value.why) if isinstance(value, Unknown) else "yes" if value else ""
+
+
+def _json(value: int | bool | Unknown | None) -> object:
+    return unknown_json(value) if isinstance(value, Unknown) else value
+
+
+def partition_fields(
+    now: Callable[[], float] = lambda: 0.0,
+    first: Callable[[], float] = lambda: 0.0,
+    picked: Callable[[PartitionRow], bool] = lambda _: False,
+) -> tuple[Field[PartitionRow], ...]:
+    """``now`` is the time of the picture, ``first`` that of the first one, ``picked`` tells what is in the plan."""
+
+    def lasted(row: PartitionRow) -> str:
+        if row.since is None:
+            return ""
+        return lasting_at_least(now() - row.since, exact=row.exact or row.since > first())
+
+    return (
+        _pane("state", "STATE", lambda r: str(r.health), sort=lambda r: _RANK[r.health], tone=_state_tone),
+        Field(
+            "name",
+            "PARTITION",
+            lambda r: f"{r.state.topic}-{r.state.partition}",
+            sort=lambda r: (r.state.topic, r.state.partition),
+            tone=Tone.STRONG,
+            flex=True,
+            json=False,
+        ),
+        _pane("plan", "PLAN", lambda r: "in plan" if picked(r) else "", tone=Tone.KEY, priority=4, width=7),
+        _pane(
+            "for",
+            "FOR",
+            lambda r: None if r.since is None else max(0, round(now() - r.since)),
+            lasted,
+            sort=lambda r: 0.0 if r.since is None else -r.since,
+            right=True,
+            priority=5,
+            width=6,
+        ),
+        _pane("answered", "ANSWERED", _answered, sort=_answered_order, tone=_answered_tone, priority=6),
+        _pane("suggested", "SUGGESTED", suggested, sort=_suggested_order, tone=_suggested_tone),
+        _pane("loses", "OFFSETS LOST", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
+        _data("topic", "TOPIC", lambda r: r.state.topic),
+        _data("partition", "NUMBER", lambda r: r.state.partition),
+        _data("topicId", "TOPIC ID", lambda r: r.state.topic_id),
+        _state("leader", "LEADER", lambda s: s.leader, _leader, priority=10),
+        _state("leaderEpoch", "LEADER EPOCH", lambda s: s.leader_epoch, right=True, screen=False),
+        _state("isr", "ISR", lambda s: s.isr, ids, sort=lambda r: len(r.state.isr), priority=7),
+        _state("elr", "ELR", lambda s: s.elr, elr_text, priority=8),
+        _state("lastKnownElr", "LAST KNOWN ELR", lambda s: s.last_known_elr, elr_text, screen=False),
+        _state("replicas", "REPLICAS", lambda s: s.replicas, ids, priority=9),
+        _data("offlineReplicas", "OFFLINE", lambda r: r.state.offline_replicas),
+        Field(
+            "minIsr",
+            "MIN ISR",
+            lambda r: _json(r.min_isr),
+            _min_isr_text,
+            brief=_min_isr,
+            priority=11,
+            right=True,
+        ),
+        _data("minIsrByBroker", "MIN ISR BY BROKER", _by_broker),
+        Field(
+            "reassigning",
+            "REASSIGNING",
+            lambda r: _json(r.survey and r.survey.reassigning),
+            _moved,
+            below=True,
+            screen=False,
+        ),
+        _pane("why", "WHY", why, priority=12, tone=Tone.DIM, flex=True, width=30, shown_below=True),
+    )
+
+
+_pane: Callable[..., Field[PartitionRow]] = partial(Field, printed=False, json=False)
+_data: Callable[..., Field[PartitionRow]] = partial(Field, screen=False, printed=False)
+
+
+PARTITION = partition_fields()
+_PARTITION_JSON = json_of(PARTITION)
+
+
+def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
+    """One line per partition: leader, epoch, and the sets."""
+    return text_rows(PARTITION, [unjudged_row(survey, None) for survey in surveys])
+
+
+def survey_json(
+    survey: Survey, calls: Mapping[int, str], verdicts: PartitionVerdicts | None = None
+) -> dict[str, object]:
+    """A partition with all its replicas (docs/output.md, "partition"), and what each choice of leader loses of the
+    acknowledged records; None: nobody judged.
+    """
+    candidates = {} if verdicts is None else verdicts.candidates
+    return {
+        **_PARTITION_JSON(unjudged_row(survey, None)),
+        "logs": [log_json(row) for row in replica_rows(survey, calls)],
+        "acknowledged": [
+            {"broker": broker, **verdict_json(verdict)} for broker, verdict in candidates.items()
+        ],
+    }

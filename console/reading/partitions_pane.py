@@ -1,0 +1,205 @@
+"""Pane 1: offline partitions, and at a key all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from console.reading.partition_report import partition_fields, suggested, why
+from console.reading.partition_row import (
+    PartitionHealth,
+    PartitionHealthCounts,
+    PartitionRow,
+    count_partitions,
+)
+from recovery.advice import FirstStep, in_order
+from recovery.model import TopicPartition
+from recovery.strategy import DecisionKind
+from recovery.wording.advice_text import advice_lines, steps_lines
+from recovery.wording.cluster_health_text import leader_unknown_text
+from recovery.wording.loss_text import harm_text
+from recovery.wording.quantity_text import counted
+from widgets.base_pane import TablePane
+from widgets.fields import on_screen
+from widgets.table import Grouping, RowTable
+from widgets.text import Line, Piece, Tone, fold, line
+from widgets.unknown_min_isr import unknown_min_isr_lines
+
+
+def _missing(row: PartitionRow) -> tuple[str, ...]:
+    """The brokers whose replica is not in the ISR, by the name that a person looks for."""
+    state = row.state
+    return tuple(f"broker {broker}" for broker in state.replicas if broker not in state.isr) or (
+        "none missing",
+    )
+
+
+GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
+    Grouping("topic", "by topic", lambda r: (r.state.topic,)),
+    Grouping("broker", "by broker that is missing", _missing, order=lambda s: (len(s), s)),
+    Grouping("suggested", "by suggestion", lambda r: (suggested(r) or "nothing suggested",)),
+    Grouping("state", "by state", lambda r: (str(r.health),)),
+)
+
+
+_CHECKING = "which records were acknowledged is being checked"
+SHOWN_STEPS = 2
+"""So many steps of what to do first stand above the table; a short screen has few lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsView:
+    """The rows in the order they are to stand, the time of the picture (seconds since the epoch), what the list is
+    ("offline and under min ISR", "all partitions"), and what is in the plan. ``counts`` are those of ``rows``
+    where the caller has counted them already. ``known`` False: the partitions have not been read yet, so no rows is
+    not good news. ``first`` is the time of the first view (same unit as ``now``). ``doubt`` says why the rows may
+    not be those of now ("no controller leads"), "" where they are; ``doubt_advice`` is what to do about that first.
+    ``steps`` are what to do first for partitions with a leader, and ``unjudged`` says for how many that is not
+    known.
+    """
+
+    rows: Sequence[PartitionRow]
+    now: float
+    title: str
+    picked: frozenset[TopicPartition] = frozenset()
+    counts: PartitionHealthCounts | None = None
+    known: bool = True
+    first: float = 0.0
+    doubt: str = ""
+    doubt_advice: str = ""
+    steps: tuple[FirstStep, ...] = ()
+    unjudged: str = ""
+
+
+class PartitionsPane(TablePane):
+    """What is broken, whom to elect, what that loses. The table's keys are topic-partitions."""
+
+    NAME = "partitions"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view = PartitionsView((), 0.0, "", known=False)
+        self._counts = PartitionHealthCounts()
+
+    def make_table(self) -> RowTable[Any]:
+        return RowTable(
+            on_screen(
+                partition_fields(
+                    lambda: self._view.now,
+                    lambda: self._view.first,
+                    lambda row: row.state.tp in self._view.picked,
+                )
+            ),
+            lambda row: row.state.tp,
+            groupings=GROUPINGS,
+            search=_search,
+            noun="partition",
+            empty="no partition is offline or under min ISR",
+        )
+
+    def update(self, view: PartitionsView) -> None:
+        """Shows a new picture; the cursor, the marks, filter and order stay."""
+        refilled = view.rows is not self._view.rows
+        self._view = view
+        if refilled:
+            self._counts = count_partitions(view.rows) if view.counts is None else view.counts
+            self.table.update(view.rows)
+        self.table.redraw()
+        self.show_lines()
+
+    def summary_lines(self, width: int) -> list[Line]:
+        counts, table = self._counts, self.table.counts
+        parts = [Piece(self._view.title or "partitions", Tone.HEAD), Piece(": ")]
+        if not self._view.known:
+            return fold((*parts, Piece("not known yet", Tone.WARN)), width, "  ")
+        offline, under = counts.count(PartitionHealth.OFFLINE), counts.count(PartitionHealth.UNDER_MIN_ISR)
+        if self._view.doubt:
+            parts = [Piece(f"As before, {self._view.doubt}", Tone.WARN), Piece(": ")]
+        well = Tone.PLAIN if self._view.doubt else Tone.GOOD
+        parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else well))
+        may_be = counts.count(PartitionHealth.MAY_BE_UNDER)
+        elsewhere = counts.count(PartitionHealth.LEADER_UNKNOWN)
+        if elsewhere:
+            parts.append(Piece(f", {elsewhere:,} with a leader not on this listener", Tone.WARN))
+        parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))
+        if may_be:
+            parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
+        if table.rows > offline + under + may_be + elsewhere:
+            parts.append(Piece(f", {table.rows:,} in all"))
+        if table.shown < table.rows:
+            parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
+        if table.marked:
+            hidden = f" ({table.hidden_marks:,} of them hidden by the filter)" if table.hidden_marks else ""
+            parts.append(Piece(f", {table.marked:,} marked{hidden}", Tone.KEY))
+        if self._view.picked:
+            parts.append(Piece(f", {len(self._view.picked):,} in the plan", Tone.INFO))
+        return [
+            *fold(tuple(parts), width, "  "),
+            *unknown_min_isr_lines(counts.unknown_min_isr, width),
+            *self._steps(width, SHOWN_STEPS),
+        ]
+
+    def _steps(self, width: int, shown: int) -> list[Line]:
+        """What to do first, in order; of an old picture only what it was then."""
+        advice = self._view.doubt_advice
+        lines = (
+            fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
+        )
+        old = bool(self._view.doubt)
+        for text in steps_lines(self._all_steps, shown):
+            piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
+            lines += fold(line(piece), width, "  ")
+        if self._view.unjudged:
+            lines += fold(line(Piece(f"Not known: {self._view.unjudged}", Tone.DIM)), width, "  ")
+        return lines
+
+    @property
+    def _all_steps(self) -> tuple[FirstStep, ...]:
+        return in_order((*self._view.steps, *self._counts.steps))
+
+    def rest_lines(self, width: int) -> list[Line]:
+        return self._steps(width, len(self._all_steps))
+
+    def details_key(self) -> str:
+        return "Tab"
+
+    def has_rest(self) -> bool:
+        return True
+
+    def detail_lines(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        if not isinstance(row, PartitionRow):
+            return []
+        # A single step for a single partition stands above the table already, word for word.
+        steps = self._all_steps
+        reported = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
+        first = "" if row.advice is None or reported else f"{' '.join(advice_lines(row.advice))} "
+        why = f"{row.decision.verdict.value.capitalize()}: " if first and row.decision is not None else ""
+        reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(f"{why}{_reason(row)}"))
+        return [*fold(reason, width, "  "), *self.left_out(width)]
+
+
+def _reason(row: PartitionRow) -> str:
+    """The reason for the suggestion, what it loses in full, and who did not answer."""
+    state, decision = row.state, row.decision
+    if row.leader_unknown is not None:
+        return leader_unknown_text(row.leader_unknown)
+    if decision is None or decision.verdict is DecisionKind.ALREADY_ONLINE:
+        led = f"led by {state.leader}"
+        if state.offline:
+            asked = decision is None and row.survey is not None
+            led = f"OFFLINE, {_CHECKING if asked else 'its logs were not asked'}"
+        return f"{led}, leader epoch {state.leader_epoch}"
+    reason = why(row)
+    if decision.verdict is DecisionKind.ELECT:
+        missing = len(state.replicas) - (row.answered or 0)
+        return f"{reason}; {counted(missing, 'replica')} did not answer" if missing else reason
+    if row.now is None or row.loss is None:
+        return reason
+    return f"{reason}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}"
+
+
+def _search(row: PartitionRow) -> str:
+    state = row.state
+    return f"{state.topic}-{state.partition}\n{row.health}\n{suggested(row)}"

@@ -1,0 +1,322 @@
+"""Reads a cluster once: its brokers, partitions and quorum, its log dirs, and every replica's log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from backends.base.answers import (
+    PICTURE_WAIT,
+    ClusterInfo,
+    Contact,
+    Depth,
+    Partitions,
+    SurveyRequest,
+    SurveyResult,
+)
+from backends.base.disks_to_read import disks_to_read
+from backends.base.failed_disks import LogDirs
+from backends.base.judged_partitions import JudgedPartitions, judged
+from backends.base.metadata_log import MetadataLogSource
+from backends.base.protocol import Backend, Progress
+from backends.base.time_limit import time_limit
+from backends.metadata_log.copied_log import CopiedMetadataLog
+from console.reading.cluster_reading import (
+    ClusterReading,
+    Configs,
+    offline_of,
+    topics_of,
+    worst_contacts,
+)
+from console.reading.compacted_log_batches import with_batches_read
+from console.reading.copied_log import refuse_other_cluster
+from console.reading.log_dir_survey import failed_before
+from console.reading.offline_times import OfflineTimesReader
+from console.reading.partition_selection import Selected, Selection, Which, select
+from console.reading.remembered_voters import quorum_or_lost
+from console.reading.unread_disks import open_disks, states_of
+from recovery.acknowledged.disks_to_read import DisksToRead, away
+from recovery.advice import advise, first_steps, read_first, stop_and_read
+from recovery.controller.rules import min_isr_from_config
+from recovery.model import NO_LEADER, PartitionState, Survey, Unknown, Why
+from recovery.ranking import Ranking
+from recovery.survey_columns import MergedSurveys, columns_of, leaderless, troubled
+from recovery.unread_disks import before_start, without_read
+
+_NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """The survey's duration in seconds, its depth, and how long a reading waits for one broker (SurveyRequest)."""
+
+    duration: float = 30.0
+    depth: Depth = Depth.DIVERGENCE
+    log_dirs: bool = True
+    picture_wait: float | None = None
+
+
+async def read_cluster(
+    backend: Backend, duration: float, now: float, progress: Progress | None = None
+) -> ClusterReading:
+    """Opens the backend and reads everything, with what to do first; ``duration`` in seconds limits the replicas'
+    answers. ``now`` is in seconds since 1970.
+
+    Raises BackendError where nothing could be asked; all else that was not to be had is in the values.
+    """
+    cluster = await backend.open()
+    async with tasks() as group:
+        quorum = group.create_task(quorum_or_lost(backend, cluster.cluster_id))
+        log_dirs = group.create_task(backend.log_dirs())
+        found = await backend.partitions()
+        configs = group.create_task(backend.topic_configs(topics_of(offline_of(found))))
+        source = MetadataLogSource()
+        times = group.create_task(OfflineTimesReader(source).read(backend, found.states, now))
+        result = await _survey_all(backend, found.states, duration, progress)
+    journal = open_disks(cluster.cluster_id)
+    history = None if isinstance(source.history, Unknown) else source.history
+    reading = ClusterReading(
+        cluster,
+        found,
+        result.surveys,
+        result.contacts,
+        configs=configs.result(),
+        log_dirs=log_dirs.result(),
+        failed_before=failed_before(cluster, found, log_dirs.result()),
+        quorum=quorum.result().quorum,
+        lost=quorum.result().lost,
+        offline_times=times.result(),
+        unread=without_read(await _unread_disks(result.surveys, source), journal.read),
+        disks=states_of(journal.disks, cluster, found.states, history),
+        began=now,
+    )
+    return await _with_steps(backend, reading, source)
+
+
+async def _survey_all(
+    backend: Backend, states: Sequence[PartitionState], duration: float, progress: Progress | None
+) -> SurveyResult:
+    """Every replica's log: of partitions without a leader down to where the logs part, of all others its end.
+
+    The result is in the order of ``states``. A broker that failed to answer once has that as its problem.
+    """
+    results = []
+    for offline, depth in ((True, Depth.DIVERGENCE), (False, Depth.LAST)):
+        wanted = tuple([state for state in states if (state.leader == NO_LEADER) is offline])
+        if wanted:
+            request = SurveyRequest(wanted, duration, depth, picture_wait=PICTURE_WAIT)
+            results.append(await backend.survey(request, progress))
+    surveys: Sequence[Survey] = results[0].surveys if results else ()
+    if len(results) > 1:
+        surveys = MergedSurveys(states, *(columns_of(result.surveys) for result in results))
+    return SurveyResult(surveys, worst_contacts(contact for result in results for contact in result.contacts))
+
+
+async def _unread_disks(surveys: Sequence[Survey], source: MetadataLogSource) -> DisksToRead:
+    """By what was read of the metadata log after the partitions were."""
+    columns = columns_of(surveys)
+    min_isr = {
+        state.tp: known for state, known in zip(columns.states, columns.min_isr, strict=True) if away(state)
+    }
+    states = [state for state in columns.states if state.tp in min_isr]
+    copied = source.unread is not None
+    return await disks_to_read(states, lambda state: min_isr[state.tp], source.history, copied=copied)
+
+
+async def _with_steps(backend: Backend, reading: ClusterReading, source: MetadataLogSource) -> ClusterReading:
+    """With what to do first for the partitions that are offline, and for disks that are to be read before their
+    brokers start. Raises BackendError.
+    """
+    offline = leaderless(reading.surveys)
+    elr, dirs, before = reading.cluster.elr_enabled, reading.log_dirs, reading.failed_before
+    reported = await judged(backend, elr, offline, dirs, before, source=source)
+    advised = ((one.tp, advise(one, Ranking.LAST_RECORD, reported.verdicts.get(one.tp))) for one in offline)
+    steps = first_steps(
+        [
+            *read_first(reading.unread, before_start(reading.disks)),
+            *stop_and_read(troubled(reading.surveys)),
+            *((tp, advice) for tp, advice in advised if advice is not None),
+        ]
+    )
+    return replace(reading, verdicts=reported.verdicts, steps=steps)
+
+
+async def read_selected(
+    backend: Backend,
+    cluster: ClusterInfo,
+    selection: Selection,
+    depths: Depths,
+    progress: Progress | None = None,
+    *,
+    health: bool = False,
+) -> ClusterReading:
+    """Finds the partitions and surveys them, on an open backend; with ``health``, all other partitions, the quorum
+    and all disks too.
+
+    Raises InputError and BackendError.
+    """
+    async with tasks() as group:
+        quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id)) if health else None
+        # Asked while the partitions are: a list of all of them needs the log dirs too, and shares the request.
+        dirs_asked = group.create_task(_log_dirs(backend, depths.duration)) if health else None
+        selected = await _selected(backend, selection)
+        request = SurveyRequest(
+            selected.states,
+            depths.duration,
+            depths.depth,
+            depths.log_dirs,
+            picture_wait=depths.picture_wait,
+        )
+        whole_asked = group.create_task(_whole(backend, selected)) if health else None
+        configs_asked = group.create_task(backend.topic_configs(topics_of(selected.states)))
+        result = await backend.survey(request, progress) if selected.states else SurveyResult((), ())
+    reading = ClusterReading(
+        cluster,
+        selected.found,
+        await with_batches_read(backend, result.surveys, progress),
+        result.contacts,
+        selection,
+        selected,
+        configs_asked.result(),
+    )
+    if not (quorum_asked and dirs_asked and whole_asked):
+        return reading
+    (whole, more), dirs = whole_asked.result(), dirs_asked.result()
+    return replace(
+        reading,
+        partitions=whole,
+        configs={**reading.configs, **more},
+        log_dirs=dirs,
+        failed_before=failed_before(cluster, whole, dirs),
+        quorum=quorum_asked.result().quorum,
+        lost=quorum_asked.result().lost,
+    )
+
+
+async def _selected(backend: Backend, selection: Selection) -> Selected:
+    selected = await select(backend, selection)
+    if selection.which is not Which.UNDER_MIN_ISR:
+        return selected
+    configs = await backend.topic_configs(topics_of(selected.states))
+    states = tuple(state for state in selected.states if may_be_under_min_isr(state, configs))
+    return replace(selected, states=states)
+
+
+async def _whole(backend: Backend, selected: Selected) -> tuple[Partitions, Configs]:
+    """All partitions of the cluster, and the configurations of topics that are offline and were not requested."""
+    if selected.whole:
+        return selected.found, {}
+    found = await backend.partitions()
+    requested = {state.topic for state in selected.states}
+    others = [topic for topic in topics_of(offline_of(found)) if topic not in requested]
+    return found, await backend.topic_configs(tuple(others)) if others else {}
+
+
+async def _log_dirs(backend: Backend, duration: float) -> LogDirs:
+    """Of every broker, nothing where that takes longer than ``duration`` seconds."""
+    try:
+        async with time_limit(backend, duration):
+            return await backend.log_dirs()
+    except TimeoutError:
+        return {}
+
+
+def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
+    """Fewer in-sync replicas than min.insync.replicas; if that is not known, fewer than there are replicas."""
+    needed = min_isr_from_config(state, configs.get(state.topic, _NO_CONFIG))
+    return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
+
+
+async def read_state(
+    backend: Backend,
+    cluster: ClusterInfo,
+    contacts: tuple[Contact, ...] = (),
+    *,
+    reassignments: bool = False,
+) -> ClusterReading:
+    """Asks an open backend for the partitions, the quorum and all disks, with ``reassignments`` for these too, and
+    for no replica's log. ``contacts`` say how each broker fared that was asked before. Raises BackendError.
+    """
+    async with tasks() as group:
+        quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id))
+        dirs_asked = group.create_task(backend.log_dirs())
+        moves_asked = group.create_task(backend.reassignments()) if reassignments else None
+        found = await backend.partitions()
+    quorum, dirs = quorum_asked.result(), dirs_asked.result()
+    return ClusterReading(
+        cluster,
+        found,
+        contacts=contacts,
+        configs=await backend.topic_configs(topics_of(offline_of(found))),
+        log_dirs=dirs,
+        failed_before=failed_before(cluster, found, dirs),
+        quorum=quorum.quorum,
+        lost=quorum.lost,
+        reassignments=moves_asked.result() if moves_asked else None,
+    )
+
+
+async def with_verdicts(
+    backend: Backend,
+    reading: ClusterReading,
+    copy: CopiedMetadataLog | None = None,
+    *,
+    now: float,
+    source: MetadataLogSource | None = None,
+) -> ClusterReading:
+    """The reading in which every partition without a leader is judged, by ``copy`` where the active controller's
+    metadata log cannot be read, with the time since when it is offline; ``now`` in seconds since 1970. Raises
+    InputError for a copy of another cluster, and BackendError.
+    """
+    cluster = reading.cluster
+    if copy is not None:
+        ids = {survey.state.topic: survey.state.topic_id for survey in reading.surveys}
+        refuse_other_cluster(copy, cluster.cluster_id, ids.items())
+    source = source or MetadataLogSource()
+    reported = await judged(
+        backend,
+        cluster.elr_enabled,
+        reading.surveys,
+        reading.log_dirs,
+        reading.failed_before,
+        copy=copy,
+        source=source,
+    )
+    offline = [survey.state for survey in reading.surveys if survey.state.offline]
+    times = OfflineTimesReader(source).times_from_history(backend, reported.history, offline, now)
+    unread = await _awaited_disks(backend, reading, reported)
+    return replace(
+        reading, verdicts=reported.verdicts, copied_log=reported.copied, offline_times=times, unread=unread
+    )
+
+
+async def _awaited_disks(
+    backend: Backend, reading: ClusterReading, reported: JudgedPartitions
+) -> DisksToRead:
+    """Of other partitions, which have a leader, on brokers that the offline ones may wait for: before such a broker
+    is started for their sake. Nothing where no surveyed partition is offline.
+    """
+    awaited = {replica.broker for s in reading.surveys if s.state.offline for replica in s.replicas}
+    states = [state for state in reading.led_without if not awaited.isdisjoint(away(state))]
+    if not states or not reported.verdicts:
+        return DisksToRead()
+    configs: Mapping[str, Mapping[str, str] | Unknown] = await backend.topic_configs(topics_of(states))
+    copied = reported.copied is not None and reported.copied.live is not None
+    return await disks_to_read(
+        states,
+        lambda state: min_isr_from_config(state, configs.get(state.topic, _NO_CONFIG)),
+        reported.history,
+        copied=copied,
+    )
+
+
+@asynccontextmanager
+async def tasks() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group that raises the first failure itself, not a group of them."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None

@@ -1,0 +1,88 @@
+"""Saves the voters of a healthy quorum, for a later time when they cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from backends.base.errors import BackendError, NoLeader
+from backends.base.time_limit import time_limit
+from console.errors import NotDone
+from console.last_healthy import recall, remember
+from console.reading.quorum_state import QuorumReading, lost, read_quorum_state, saved_voters
+from recovery.membership.preflight import LivenessLimits, strength
+from recovery.model import Unknown, Why
+
+if TYPE_CHECKING:
+    from backends.base.membership import Membership
+    from backends.base.protocol import Backend
+    from recovery.membership.quorum import Quorum
+    from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+
+MEMORY = "quorum"
+"""The name under which the voters are saved."""
+LOST_SECONDS = 10.0
+"""Seconds that the hosts of a quorum without a leader are asked for, at the most."""
+
+
+class QuorumAnswer(NamedTuple):
+    """The quorum as its leader describes it. Where no leader answered: why, and ``lost``, what its hosts tell."""
+
+    quorum: Quorum | Unknown
+    lost: QuorumWithoutLeader | None = None
+
+    @property
+    def answer(self) -> Quorum | QuorumWithoutLeader | Unknown:
+        return self.lost or self.quorum
+
+
+async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
+    """The quorum of an open backend; where no leader answers its controllers are asked one by one."""
+    quorum = await backend.quorum()
+    membership: Membership | None = getattr(backend, "membership", None)
+    refused = isinstance(quorum, Unknown) and quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
+    if membership is None or refused or not isinstance(quorum, Unknown):
+        return QuorumAnswer(quorum)
+    with contextlib.suppress(BackendError, TimeoutError):
+        async with time_limit(membership, LOST_SECONDS):
+            await membership.open()
+            return QuorumAnswer(quorum, await lost(membership, cluster_id, recall(cluster_id, MEMORY)))
+    return QuorumAnswer(quorum)
+
+
+async def reading_or_lost(membership: Membership) -> QuorumReading | QuorumWithoutLeader:
+    """The quorum, or what can be read of it; the voters of a quorum that commits are saved.
+
+    Raises Unreachable, NotAllowed, BackendError.
+    """
+    cluster_id = await membership.open()
+    try:
+        reading_now = await read_quorum_state(membership)
+    except NoLeader:
+        return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
+    if not reading_now.health.wedged:
+        remember_voters(reading_now.quorum)
+    return reading_now
+
+
+def remember_voters(quorum: Quorum) -> None:
+    """Saves the voters of a quorum that commits."""
+    if strength(quorum, quorum.voters, LivenessLimits()).commits:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at))
+
+
+async def remember_new_voters(membership: Membership) -> None:
+    """Saves the voters after a change. If the leader removed itself, another leader may have to be elected
+    first.
+    """
+    with contextlib.suppress(BackendError):
+        remember_voters(await membership.describe())
+
+
+async def leaderless(membership: Membership, cluster_id: str, error: NoLeader) -> NotDone:
+    """The message for a quorum without a leader: no change can be committed, and these voters must come back."""
+    found = await lost(membership, cluster_id, recall(cluster_id, MEMORY))
+    last_reading = f" (voters as last seen {found.recorded_at})" if found.certain else ""
+    return NotDone(f"{found.sentence}{last_reading}; nothing was sent ({error})")

@@ -1,0 +1,78 @@
+"""Disks that are to be read before their brokers start: what became of them, and what was done about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from backends.base.answers import ClusterInfo
+from backends.base.metadata_log import MetadataLogSource
+from backends.base.protocol import Backend
+from console.errors import InputError
+from console.journal.errors import JournalError
+from console.journal.run_records import journal_files
+from console.journal.unfinished_entries import unfinished
+from recovery.metadata_log.history import MetadataHistory
+from recovery.model import PartitionState, TopicPartition, Unknown
+from recovery.unread_disks import ReadDisk, UnreadDisk, UnreadDiskState, disk_outcomes, with_outcome
+
+DiskStates = Mapping[UnreadDisk, UnreadDiskState]
+
+
+def brokers_up(cluster: ClusterInfo) -> frozenset[int]:
+    """The brokers that are registered and not fenced."""
+    return frozenset(broker.id for broker in cluster.brokers if not broker.fenced)
+
+
+def states_of(
+    disks: Sequence[UnreadDisk],
+    cluster: ClusterInfo,
+    states: Sequence[PartitionState],
+    history: MetadataHistory | None = None,
+) -> DiskStates:
+    """What became of the disks, as a reading of the cluster shows."""
+    return disk_outcomes(disks, states, brokers_up(cluster), history)
+
+
+async def read_states(
+    backend: Backend, disks: Sequence[UnreadDisk], cluster: ClusterInfo, states: Sequence[PartitionState]
+) -> DiskStates:
+    """As :func:`states_of`. The metadata log is read too where a broker seems to be away since the election: it may
+    have been started in between. Never raises BackendError.
+    """
+    found = states_of(disks, cluster, states)
+    if not with_outcome(found, UnreadDiskState.AWAY):
+        return found
+    source = MetadataLogSource()
+    await source.read(backend)
+    history = source.history
+    return found if isinstance(history, Unknown) else states_of(disks, cluster, states, history)
+
+
+class OpenDisks(NamedTuple):
+    """The disks of a journal that are still to be read, and those that were. ``problem`` says why it could not be
+    read, "" where it was; ``files`` tells whether the journal has grown since.
+    """
+
+    disks: tuple[UnreadDisk, ...]
+    read: tuple[ReadDisk, ...] = ()
+    problem: str = ""
+    files: tuple[tuple[str, int], ...] = ()
+
+    def of(self, partitions: Collection[TopicPartition]) -> tuple[UnreadDisk, ...]:
+        """Those of some partitions."""
+        return tuple(disk for disk in self.disks if disk.tp in partitions)
+
+
+def open_disks(cluster_id: str, before: OpenDisks | None = None) -> OpenDisks:
+    """The disks that the journal has as not read; ``before`` where the journal is as it was then."""
+    files = journal_files(cluster_id)
+    if before is not None and files == before.files:
+        return before
+    try:
+        if not files:
+            return OpenDisks(())
+        found = unfinished(cluster_id)
+        return OpenDisks(found.unread_disks, found.read_disks, files=files)
+    except (InputError, JournalError) as error:
+        return OpenDisks((), problem=str(error), files=files)
