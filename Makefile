@@ -120,13 +120,13 @@ lanes: $(VENV)/.dev java tmux
 # Spark comes after the lanes that end first: beside all the others its Python workers can be too slow to connect.
 lane-here:
 	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)" || status=$$?; \
-	    $(MAKE) --no-print-directory spark > $(VENV)/spark-1.log 2>&1 \
-	    SPARK_TESTS="tests/pipeline $(SECOND_SPARK:%=--ignore-glob='*/%.py')" || status=$$?; exit $$status
+	    $(MAKE) --no-print-directory spark > $(VENV)/spark-2.log 2>&1 \
+	    SPARK_TESTS="$(wildcard $(SECOND_SPARK:%=tests/pipeline/%.py))" || status=$$?; exit $$status
 
 lane-screens:
 	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(SCREENS)" > $(VENV)/screens.log 2>&1 || status=$$?; \
-	    $(MAKE) --no-print-directory spark > $(VENV)/spark-2.log 2>&1 \
-	    SPARK_TESTS="$(wildcard $(SECOND_SPARK:%=tests/pipeline/%.py))" || status=$$?; exit $$status
+	    $(MAKE) --no-print-directory spark > $(VENV)/spark-1.log 2>&1 \
+	    SPARK_TESTS="tests/pipeline $(SECOND_SPARK:%=--ignore-glob='*/%.py')" || status=$$?; exit $$status
 
 lane-live-1 lane-live-2:
 	@$(MAKE) --no-print-directory live > $(VENV)/$(@:lane-%=%).log 2>&1 LIVE_TESTS="tests/live $(SHARE:%=--share %)"

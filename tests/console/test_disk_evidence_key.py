@@ -13,6 +13,8 @@ from recovery.model import TopicPartition
 from tests.console.robot import Robot, console
 from tests.unit.disk_scan.evidence_files import evidence_file, scanned_log
 
+pytestmark = pytest.mark.long
+
 PAYMENTS = TopicPartition("payments", 0)
 SPANS = ((0, 0, 1000), (2, 1000, 1300))
 

@@ -239,6 +239,7 @@ async def test_a_question_of_the_wizard_does_not_keep_a_console_that_is_left(hom
         assert "unfinished" not in robot.app.last_line
 
 
+@pytest.mark.long
 async def test_the_wizard_is_left_and_come_back_to_as_fast_as_keys_come(home: Path) -> None:
     async with console(SCENARIO, size=(120, 40)) as robot:
         await robot.arms()

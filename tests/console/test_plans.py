@@ -235,6 +235,7 @@ async def test_the_command_of_a_plan_that_is_not_saved_names_no_file_that_is_not
         assert "apply" not in robot.desk.command_line()
 
 
+@pytest.mark.long
 async def test_what_is_typed_stays_while_the_row_comes_online_behind_the_question(home: Path) -> None:
     async with console("last-replica-standing") as robot:
         await robot.plans(1)

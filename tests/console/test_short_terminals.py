@@ -6,6 +6,8 @@ import pytest
 
 from tests.console.robot import console
 
+pytestmark = pytest.mark.long
+
 
 async def test_rows_stand_in_every_pane() -> None:
     async with console("disk-failure", size=(80, 24)) as robot:

@@ -257,6 +257,7 @@ async def opens_the_swap(robot: Robot) -> WizardScreen:
     return screen
 
 
+@pytest.mark.long
 async def test_enter_twice_never_says_that_a_disk_was_replaced(home: Path) -> None:
     clock = Clock()
     async with console("static-quorum-upgrade", size=(120, 40), clock=clock) as robot:
@@ -322,6 +323,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.long
 async def test_a_plan_that_was_left_to_arm_the_console_is_come_back_to(home: Path) -> None:
     async with console(SCENARIO, size=(120, 60)) as robot:
         first = await opens_the_wizard(robot)
@@ -338,6 +340,7 @@ async def test_a_plan_that_was_left_to_arm_the_console_is_come_back_to(home: Pat
     assert len(plans(home)) == 1
 
 
+@pytest.mark.long
 async def test_a_plan_that_was_left_before_it_was_begun_is_offered_again(home: Path) -> None:
     async with console(SCENARIO, size=(120, 60)) as robot:
         first = await opens_the_wizard(robot)

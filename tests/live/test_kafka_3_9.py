@@ -255,6 +255,7 @@ def test_a_witness_that_visibly_lost_records_lets_nobody_be_elected(power_cut: N
     assert power_cut.left[SHORTENED[1]] == {"first": FIRST, "early": EARLY}, "broker 3 was elected"
 
 
+@pytest.mark.long
 def test_a_dead_last_member_of_an_isr_is_named_though_no_broker_lists_it(
     whole_cluster: KafkaCluster,
 ) -> None:

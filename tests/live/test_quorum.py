@@ -276,6 +276,7 @@ def test_a_quorum_out_of_reach_is_not_one_that_nobody_leads(
     watched.all_up()
 
 
+@pytest.mark.long
 def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
     cluster: KafkaCluster, console: CommandRunner, through: CommandRunner, watched: QuorumWatcher
 ) -> None:

@@ -161,6 +161,7 @@ def test_each_refusal_can_be_seen_by_a_user_who_lacks_the_permission(terminal: T
         assert allowed.status == 0, allowed.out + allowed.err
 
 
+@pytest.mark.long
 def test_each_time_it_is_served_it_is_another_cluster_unless_its_id_is_given(terminal: Terminal) -> None:
     given = "MkU3OEVBNTcwNTJENDM2Qg"
     with (
@@ -174,6 +175,7 @@ def test_each_time_it_is_served_it_is_another_cluster_unless_its_id_is_given(ter
         assert one["clusterId"] in seen.out
 
 
+@pytest.mark.long
 def test_a_review_says_which_clusters_get_the_requests_that_it_shows(terminal: Terminal) -> None:
     plan = str(terminal.home / "plan.json")
     with terminal.serving(SCENARIO) as (_, ready):

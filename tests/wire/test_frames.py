@@ -112,6 +112,7 @@ def test_after_all_of_it_the_served_side_answers(served: ClusterThread) -> None:
     assert served.do(lambda cluster: len(cluster.simulation.checker.broken)) == 0
 
 
+@pytest.mark.long
 def test_a_flood_of_connections_and_of_requests_is_borne(served: ClusterThread) -> None:
     port = served.cluster.ports[node(1)]
     hello = pack(">hhi", 18, 0, 1) + b"\xff\xff"

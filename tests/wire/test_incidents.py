@@ -10,6 +10,8 @@ from tests.repetitions import repetitions
 from tests.wire.incident_pool import incidents
 from tests.wire.random_incidents import IncidentResult
 
+pytestmark = pytest.mark.long
+
 SEEDS = range(1, 1 + repetitions(2, 30))
 AT_ONCE = 2
 

@@ -15,6 +15,7 @@ from tests.wire.cluster_thread import ClusterThread
 from tests.wire.recovery_outcome import recover_stale_long_tail
 
 
+@pytest.mark.long
 def test_the_same_leader_and_the_same_logs_either_way(tmp_path: Path) -> None:
     native = recover_stale_long_tail("", tmp_path / "native")
     emulated = recover_stale_long_tail("GetReplicaLogInfo,ElectLeaders:3", tmp_path / "emulated")

@@ -143,6 +143,7 @@ def saved_twice(planned: Caller) -> Caller:
     return planned
 
 
+@pytest.mark.long
 def test_the_same_records_of_another_rescue_are_written_again_only_when_that_is_wanted(
     saved_twice: Caller, tmp_path: Path
 ) -> None:

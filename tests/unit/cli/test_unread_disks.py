@@ -26,6 +26,7 @@ def points(planned: Caller) -> list[dict[str, Any]]:
     return list(json.loads(ended.out)["unreadDisks"])
 
 
+@pytest.mark.long
 def test_a_disk_that_was_read_is_no_point_any_more(elected: Caller) -> None:
     assert points(elected) == [
         {"broker": 3, "topic": "payments", "partition": 0, "state": "not started since"}
@@ -148,6 +149,7 @@ def test_an_unclean_election_says_what_it_lost_and_whose_disk_is_to_be_read(plan
     assert FIRST in told.partition("1 election: 1 elected")[2]
 
 
+@pytest.mark.long
 def test_an_apply_that_died_before_its_election_says_resume_first_and_nothing_against_it(
     planned: Caller,
 ) -> None:
@@ -218,6 +220,7 @@ def returns(call: Caller, monkeypatch: pytest.MonkeyPatch, *, away_again: bool =
     return asked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("away_again", [False, True], ids=["up", "killed again"])
 def test_a_broker_that_came_back_unread_is_told_as_such(
     elected: Caller, monkeypatch: pytest.MonkeyPatch, away_again: bool

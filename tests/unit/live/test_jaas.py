@@ -51,6 +51,7 @@ def test_what_is_wrong_is_said_and_nothing_of_it_shown(text: str, what: str) -> 
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.long
 @given(
     st.dictionaries(
         st.from_regex(r"[a-z_$][a-z0-9_.$-]{0,8}", fullmatch=True), st.text(max_size=20), max_size=4

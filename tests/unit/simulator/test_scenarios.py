@@ -47,6 +47,7 @@ def test_two_hundred_thousand_partitions_are_loaded_as_few_values() -> None:
     assert len({id(partition) for partition in world.image.partitions.values()}) < 1_000
 
 
+@pytest.mark.long
 def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
     script = (
         "from backends.simulator.fuzz import fuzz\n"

@@ -21,7 +21,7 @@ from recovery.acknowledged.min_isr_over_time import LowestMinIsr, MinIsrOverTime
 SEEDS = 200
 SHARDS = SEEDS // 20
 SECONDS = 33
-QUICK_SHARDS = 2
+QUICK_SHARDS = 1
 
 
 @pytest.mark.parametrize(
