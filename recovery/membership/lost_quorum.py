@@ -193,24 +193,24 @@ def voter_path(old: VoterSet, new: VoterSet) -> tuple[VoterSet, ...]:
 
     Voters that stay but have another endpoint are in the last set as they are in ``new``.
     """
-    wanted = {voter.key for voter in new.voters}
+    wanted, ids = {voter.key for voter in new.voters}, {voter.key.id for voter in new.voters}
+    leaving = sorted((key for key in old.keys if key not in wanted), key=lambda key: key.id not in ids)
+    joining = [voter for voter in new.voters if voter.key not in set(old.keys)]
+    # The last old voter leaves only when a new one is in: a set is never empty. One node has one voter at a time.
+    stays_until_last = leaving[-1:] if len(leaving) == len(old.keys) and leaving[-1].id not in ids else []
     steps: list[VoterSet] = []
     now = old
-    leaving = [key for key in old.keys if key not in wanted]
-    # The last old voter leaves only when a new one is in: a set is never empty.
-    joining = [voter for voter in new.voters if voter.key not in set(old.keys)]
-    for key in leaving if len(leaving) < len(old.keys) else leaving[:-1]:
+    for key in leaving[: len(leaving) - len(stays_until_last)]:
         now = now.minus(key)
         steps.append(now)
     for voter in joining:
         now = now.plus(voter)
         steps.append(now)
-    if len(leaving) == len(old.keys) and leaving:
-        now = now.minus(leaving[-1])
+    for key in stays_until_last:
+        now = now.minus(key)
         steps.append(now)
-    if not steps or steps[-1] != new:
-        steps = [*steps[:-1], new] if steps else [new]
-    return tuple(steps)
+    steps = [voters for voters in steps if voters.voters]
+    return (*steps[:-1], new) if steps and set(steps[-1].keys) == set(new.keys) else (*steps, new)
 
 
 EPOCH_MARGIN = 1_000

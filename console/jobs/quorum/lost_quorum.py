@@ -1,4 +1,4 @@
-"""``quorum evidence``: what is left of a quorum that is lost for good."""
+"""``quorum evidence`` and ``quorum rebuild``: what is left of a quorum that is lost for good, and the way out."""
 
 from __future__ import annotations
 
@@ -6,11 +6,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backends.metadata_log.directory import MetadataDirError
-from console.errors import InputError, Status
+from console.cli.base.run import Run
+from console.errors import InputError, NotDone, Status
 from console.jobs.quorum.lost_quorum_evidence import gather_evidence
 from console.jobs.quorum.lost_quorum_report import evidence_document, evidence_lines
+from console.jobs.quorum.quorum_rebuild import (
+    RebuildRefused,
+    RebuildRequest,
+    apply_rebuild,
+    make_rebuild,
+    read_rebuild,
+    save_rebuild,
+    undo_rebuild,
+)
+from console.jobs.quorum.quorum_rebuild_report import (
+    applied_lines,
+    host_lines,
+    next_line,
+    rebuild_document,
+    rebuild_lines,
+)
 from console.program import Program
 from console.signals import Stopped
+from recovery.membership.quorum_rebuild import RebuildPlan
 
 
 def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
@@ -28,3 +46,65 @@ def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
         raise InputError(str(error)) from None
     screen.out(evidence_document(evidence) if json else evidence_lines(evidence))
     return Status.DONE if evidence.whole else Status.PARTLY
+
+
+def plan_rebuild(program: Program, request: RebuildRequest, file: Path, *, json: bool) -> int:
+    """Makes the plan, writes it to the new ``file`` and shows it. Raises NotDone with every reason against it."""
+    try:
+        made = make_rebuild(request)
+    except RebuildRefused as refused:
+        program.screen.say(*refused.reasons)
+        raise
+    save_rebuild(made.plan, file)
+    screen = program.screen
+    if json:
+        screen.out(rebuild_document(made.plan, file, applied=None))
+    else:
+        screen.out(rebuild_lines(made.plan))
+        screen.say(*host_lines(made.plan))
+    screen.say(f"wrote {file}; nothing else was written", next_line(made.plan, file))
+    return Status.DONE
+
+
+def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: bool, json: bool) -> int:
+    """Applies the plan, or puts back what was there before. Raises InputError, NotDone."""
+    plan, screen = read_rebuild(file), program.screen
+    if ask and not screen.interactive:
+        raise InputError("there is no terminal to ask on: give --yes --reason TEXT; nothing was written")
+    shown = rebuild_lines(plan)
+    if json or undo:
+        screen.say(*shown)
+    else:
+        screen.out(shown)
+    if ask:
+        program.supervisor.run(lambda _stop: _confirmed(program, plan, undo=undo))
+    if undo:
+        away = undo_rebuild(plan, reason)
+        screen.out(
+            [f"{plan.target}: is as it was before (Kafka makes the indexes anew); the rebuilt files: {away}"]
+        )
+        return Status.DONE
+    try:
+        done = apply_rebuild(plan, reason)
+    except RebuildRefused as refused:
+        screen.say(*refused.reasons)
+        raise
+    screen.out(rebuild_document(plan, file, applied=True) if json else applied_lines(done, file))
+    return Status.DONE
+
+
+async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None:
+    """Each voter that must never come back is typed by its id. Raises NotDone."""
+    run = Run(program, None, json=False)
+    if undo:
+        if await run.ask(f"put the old log of node {plan.key.id} back? Type its node id:") != str(
+            plan.key.id
+        ):
+            raise NotDone("not confirmed; nothing was written")
+        return
+    wanted = " ".join(map(str, plan.dead)) or str(plan.key.id)
+    question = "type the node ids of the controllers that never start again with the disks that they had:"
+    if not plan.dead:
+        question = f"type the node id of the controller that becomes the only voter ({plan.key.id}):"
+    if (await run.ask(question)).replace(",", " ").split() != wanted.split():
+        raise NotDone(f"not confirmed ({wanted} was expected); nothing was written")

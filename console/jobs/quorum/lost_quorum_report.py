@@ -58,7 +58,8 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
     cluster = chosen.cluster_id or "of an unknown id (no meta.properties)"
     yield f"cluster {cluster}: {counted(len(evidence.copies), 'copy', 'copies')} of the metadata log"
     yield printable(
-        f"{'the best' if best else 'the chosen'} copy is that of node {_node(chosen)}: last epoch {chosen.epoch},"
+        f"{'the best' if best else 'the chosen'} copy is that of node {_node(chosen)}: last epoch"
+        f" {chosen.epoch},"
         f" log end {offset(chosen.end)} ({chosen.path})"
     )
     yield committed_line(evidence)
@@ -73,7 +74,8 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
     yield from lacking_lines(evidence)
     if evidence.uncertain:
         yield (
-            f"of its own changes, {len(evidence.uncertain):,} from offset {offset(evidence.committed)} on are not"
+            f"of its own changes, {len(evidence.uncertain):,} from offset {offset(evidence.committed)} on"
+            " are not"
             " committed for certain. A quorum that is rebuilt from it commits them:"
         )
         left = len(evidence.uncertain) - SHOWN
@@ -86,11 +88,13 @@ def committed_line(evidence: LostQuorumEvidence) -> str:
     """What was committed for certain; the high watermark is in no file."""
     if not evidence.committed:
         return (
-            f"how much of it was committed is not known: {evidence.committed_why}, and the high watermark is in no"
+            f"how much of it was committed is not known: {evidence.committed_why}, and the high watermark is"
+            " in no"
             " file"
         )
     return (
-        f"committed for certain: everything below offset {offset(evidence.committed)} ({evidence.committed_why})."
+        f"committed for certain: everything below offset {offset(evidence.committed)}"
+        f" ({evidence.committed_why})."
         " The high watermark is in no file: what lies beyond may have been committed too"
     )
 
@@ -124,7 +128,8 @@ def voters_lines(copy: QuorumCopy) -> Iterator[str]:
     """The voters by the copy."""
     if not copy.voters.voters:
         yield (
-            f"kraft.version {copy.kraft_version}: the voters are in no record; controller.quorum.voters of each"
+            f"kraft.version {copy.kraft_version}: the voters are in no record; controller.quorum.voters of"
+            " each"
             " node names them"
         )
         return

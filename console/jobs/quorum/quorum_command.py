@@ -11,6 +11,7 @@ import typer
 from console.cli.base.options import OutputFormat, Reason, Yes, connected, stated
 from console.cli.base.run import Output, Run
 from console.cli.base.verbs import Verb
+from console.errors import InputError
 from recovery.membership.replacement import ReplacementKind
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 HELP = """\
 Shows, checks and changes the metadata quorum and its voters (KIP-853). Every verb takes
---bootstrap-server or --bootstrap-controller, because the brokers may be down; evidence reads directories
+--bootstrap-server or --bootstrap-controller, because the brokers may be down; evidence and rebuild read directories
 instead.
 
 A change is sent only after a preflight: the checks that the leader itself makes, a connection to every
@@ -270,7 +271,8 @@ def evidence(
         list[Path],
         typer.Argument(
             metavar="DIR",
-            help="A directory __cluster_metadata-0 of a controller or a broker, the log dir that contains it, or a"
+            help="A directory __cluster_metadata-0 of a controller or a broker, the log dir that contains"
+            " it, or a"
             " copy of either.",
             show_default=False,
         ),
@@ -295,6 +297,173 @@ def evidence(
     return show_evidence(ctx.obj, dirs, json=output == Output.JSON)
 
 
+def rebuild(
+    ctx: typer.Context,
+    *,
+    plan: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PLAN]", help="Carry out this plan, on the host that has the directory."),
+    ] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DIR",
+            help="Make a plan: the directory of the metadata log that the quorum goes on from.",
+        ),
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            "--into",
+            metavar="DIR",
+            help="The log dir of a controller that was formatted with --no-initial-controllers and never"
+            " started: it"
+            " gets a copy of the log, which is then that of a broker or of another node. Default: the"
+            " directory"
+            " itself is written.",
+        ),
+    ] = None,
+    voter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--voter",
+            metavar="NODE@HOST:PORT",
+            help="The controller that becomes the only voter, and its listener.",
+        ),
+    ] = None,
+    dead: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--dead",
+            metavar="NODE",
+            help="A voter that never starts again with the disk that it had. May be repeated; every other"
+            " voter must be"
+            " named.",
+        ),
+    ] = None,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--compare",
+            metavar="DIR",
+            help="A further copy of the metadata log: what it has beyond the chosen one is named. May be"
+            " repeated.",
+        ),
+    ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help="A log dir of a broker, to see whether it knows of leader epochs that the copy lacks. May"
+            " be repeated.",
+        ),
+    ] = None,
+    unscanned: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--unscanned", metavar="BROKER", help="Go on without the disks of this broker. May be repeated."
+        ),
+    ] = None,
+    accept_loss_of: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--accept-loss-of",
+            metavar="NODE",
+            help="Lose what the copy of this node has beyond the chosen one. May be repeated.",
+        ),
+    ] = None,
+    accept_strays: Annotated[
+        bool,
+        typer.Option(
+            "--accept-strays", help="Go on although brokers' disks hold topics that the copy does not know."
+        ),
+    ] = False,
+    backup: Annotated[
+        Path | None,
+        typer.Option(
+            "--backup",
+            metavar="DIR",
+            help="The new directory for the back-up and its journal. Default: one beside the log dir.",
+        ),
+    ] = None,
+    plan_out: Annotated[
+        Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the new plan to this new file.")
+    ] = None,
+    undo: Annotated[
+        bool,
+        typer.Option("--undo", help="Put back what was there before. Refused once a broker has registered."),
+    ] = False,
+    yes: Yes = False,
+    reason: Reason = None,
+    output: OutputFormat = Output.TABLE,
+) -> int:
+    """Makes one controller the only voter of a quorum whose majority is gone for good, from a directory of the
+    metadata log that is left. The last way: bring a controller back, or move its disk to another host, where
+    that is possible.
+
+    With --from a plan is made and written to --plan-out; nothing else is written. With PLAN the plan is carried
+    out, on the host that has the directory, while its node is stopped: everything is backed up, a torn end is cut
+    off, and the new voter is appended, in a quorum epoch that no old voter can have been in; whole or not at all.
+
+    Refused: while a voter is not named with --dead, or one that is named accepts a connection; a log that is broken
+    before its end; a copy that lacks what another one has; brokers' disks that know of leader epochs that the copy
+    lacks, or that were not scanned. With kraft.version 0 nothing needs to be written, and it says what to change.
+
+    \b
+    Examples:
+      ktriage quorum rebuild --from /var/lib/kafka/metadata --voter 100@controller-100:9093 \
+          --dead 101 --dead 102 --data /mnt/broker-1/data --data /mnt/broker-2/data --plan-out rebuild.json
+      ktriage quorum rebuild rebuild.json
+      ktriage quorum rebuild rebuild.json --undo
+    """
+    from console.jobs.quorum.lost_quorum import carry_out, plan_rebuild  # noqa: PLC0415  # not for --help
+    from console.jobs.quorum.quorum_rebuild import RebuildRequest  # noqa: PLC0415
+    from recovery.membership.quorum_rebuild import RebuildError, parsed_voter  # noqa: PLC0415
+
+    json = output == Output.JSON
+    if from_ is None:
+        if plan is None:
+            raise InputError("give a PLAN to carry out, or --from DIR to make a plan")
+        making = (
+            into,
+            voter,
+            dead,
+            compare,
+            data,
+            unscanned,
+            accept_loss_of,
+            accept_strays,
+            backup,
+            plan_out,
+        )
+        if any(making):
+            raise InputError("PLAN is carried out as it is: the options of a new plan go with --from")
+        return carry_out(ctx.obj, plan, stated(reason, asked=not yes), undo=undo, ask=not yes, json=json)
+    if plan is not None or undo:
+        raise InputError("--from makes a plan: give neither PLAN nor --undo with it")
+    if plan_out is None or not voter:
+        raise InputError("--from needs --voter NODE@HOST:PORT and --plan-out FILE")
+    try:
+        voters = tuple(parsed_voter(text) for text in voter)
+    except RebuildError as error:
+        raise InputError(str(error)) from None
+    request = RebuildRequest(
+        from_,
+        voters,
+        tuple(dead or ()),
+        into,
+        tuple(compare or ()),
+        tuple(data or ()),
+        tuple(unscanned or ()),
+        tuple(accept_loss_of or ()),
+        accept_strays,
+        backup,
+    )
+    return plan_rebuild(ctx.obj, request, plan_out, json=json)
+
+
 def _quorum(function: Callable[..., int]) -> Callable[..., int]:
     return connected(function, controllers=True)
 
@@ -308,4 +477,5 @@ VERBS = (
     Verb("update-endpoint", "Wait until a voter has registered its new endpoint.", _quorum(update_endpoint)),
     Verb("replace", "Replace a controller step by step.", _quorum(replace)),
     Verb("evidence", "Lost for good: compare the copies of the metadata log that are left.", evidence),
+    Verb("rebuild", "Lost for good: one voter from a surviving copy of the metadata log.", rebuild),
 )

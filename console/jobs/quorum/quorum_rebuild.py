@@ -1,0 +1,507 @@
+"""Rebuilds a quorum that is lost for good from one directory of the metadata log: the plan, its carrying out on
+the host that has the directory, and the way back. Nothing goes over the network but the question whether a dead
+voter answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
+from backends.disk_scan.log_dir_scan import scan_log_dirs
+from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth
+from backends.log_segments.segment_source import reason_of
+from backends.metadata_log.batch_writer import voters_batch
+from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files
+from backends.metadata_log.quorum_copy import PROPERTIES, read_quorum_copy, running_node
+from backends.metadata_log.rebuilt_directory import (
+    RewriteError,
+    append_batch,
+    copy_directory,
+    fill_blank,
+    node_locked,
+    planned_file,
+    planned_files,
+    put_back,
+    sync,
+)
+from console.errors import InputError, NotDone
+from console.jobs.quorum.lost_quorum_evidence import (
+    LostQuorumEvidence,
+    changes_from,
+    gather_evidence,
+    history_of,
+)
+from console.new_files import write_new
+from console.provenance import made_by, now, version
+from recovery.membership.lost_quorum import QuorumCopy
+from recovery.membership.quorum_rebuild import (
+    GivenVoter,
+    PlannedFile,
+    RebuildError,
+    RebuildPlan,
+    ReplicaEpoch,
+    TargetDirectory,
+    copy_refusals,
+    epoch_refusals,
+    from_json,
+    new_voter,
+    plan_steps,
+    refusals,
+    to_json,
+)
+from recovery.membership.replacement import ReplacementHeader
+from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.records import RegisterBrokerRecord, UnregisterBrokerRecord
+
+ANSWER_SECONDS = 3.0
+"""So long a voter that is named as dead may take to accept a connection."""
+METADATA_TOPIC = "__cluster_metadata"
+JOURNAL = "journal.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildRequest:
+    """What the options say. ``into`` is the log dir of a blank controller, None: the directory itself is
+    written. ``compare``: further copies of the metadata log; ``data``: log dirs of brokers. ``unscanned``:
+    brokers whose disks cannot be given. ``accept_loss_of``: nodes whose copies may have more than the chosen
+    one.
+    """
+
+    source: Path
+    voters: tuple[GivenVoter, ...]
+    dead: tuple[int, ...]
+    into: Path | None = None
+    compare: tuple[Path, ...] = ()
+    data: tuple[Path, ...] = ()
+    unscanned: tuple[int, ...] = ()
+    accept_loss_of: tuple[int, ...] = ()
+    accept_strays: bool = False
+    backup: Path | None = None
+
+
+class RebuildRefused(NotDone):
+    """Every reason why nothing may be written, each one line for a person."""
+
+    def __init__(self, reasons: tuple[str, ...]) -> None:
+        super().__init__("no rebuild; nothing was written")
+        self.reasons = reasons
+
+
+class PlannedRebuild(NamedTuple):
+    """The plan with what it rests on."""
+
+    plan: RebuildPlan
+    evidence: LostQuorumEvidence
+
+
+Answers = Callable[[str, int], bool]
+"""Whether something listens at that host and port."""
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether a connection to that address is accepted."""
+    try:
+        socket.create_connection((host, port), ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> PlannedRebuild:
+    """The plan; nothing is written. Raises InputError: the directory cannot be read; NotDone with every reason
+    why there must be no rebuild (RebuildRefused).
+    """
+    evidence = gather_evidence(request.compare, chosen=request.source)
+    copy = evidence.chosen
+    try:
+        history = history_of(copy)
+        target = read_target(request.into, copy)
+        files = planned_files(Path(copy.path))
+    except (MetadataDirError, RewriteError) as error:
+        raise InputError(str(error)) from None
+    brokers = registered_brokers(history)
+    found = [
+        *refusals(copy, target, request.voters, request.dead, brokers),
+        *(printable_unread(path, why) for path, why in evidence.unread),
+        *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
+        *disk_refusals(request, copy, history, brokers),
+    ]
+    if not found:
+        found += answering_voters(copy.voters, request.dead, request.voters[0], answering)
+    if found:
+        raise RebuildRefused(tuple(found))
+    try:
+        voter = new_voter(request.voters[0], ReplicaKey(target.node, target.directory_id), copy.voters)
+        steps, epoch = plan_steps(copy, voter, [one.copy for one in evidence.copies])
+    except RebuildError as error:
+        raise NotDone(str(error)) from None
+    header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by(), version())
+    plan = RebuildPlan(
+        header=header,
+        cluster_id=copy.cluster_id,
+        source=copy.path,
+        target=target.path,
+        key=voter.key,
+        backup=str(backup_directory(request.backup, Path(target.path), header.plan_id)),
+        files=files,
+        segment=copy.segment,
+        whole_bytes=copy.whole_bytes,
+        cut_bytes=0 if copy.defect is None else copy.defect.size,
+        log_end=copy.end,
+        last_epoch=copy.epoch,
+        epoch=epoch,
+        time_ms=int(time.time() * 1000),
+        old=copy.voters,
+        steps=steps,
+        dead=tuple(sorted(set(request.dead))),
+        brokers=brokers,
+        losses=tuple(accepted_losses(evidence, request)),
+        unchecked=tuple(unchecked(request)),
+    )
+    return PlannedRebuild(plan, evidence)
+
+
+def save_rebuild(plan: RebuildPlan, file: Path) -> None:
+    """Writes the plan to a new file. Raises InputError."""
+    write_new(file, to_json(plan))
+
+
+def read_rebuild(file: Path) -> RebuildPlan:
+    """The plan that a file holds. Raises InputError."""
+    try:
+        return from_json(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read ({error})") from None
+    except RebuildError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+# What a plan rests on
+
+
+def read_target(into: Path | None, copy: QuorumCopy) -> TargetDirectory:
+    """The directory that is written: the copy's own, or that of the blank controller ``into``.
+
+    Raises MetadataDirError.
+    """
+    directory = Path(copy.path) if into is None else into.absolute() / DIRECTORY
+    log_dir = directory.parent
+    try:
+        properties = read_properties(log_dir / PROPERTIES) or {}
+    except CheckpointError as error:
+        raise MetadataDirError(str(error)) from None
+    node = properties.get("node.id", "")
+    return TargetDirectory(
+        path=str(directory),
+        cluster_id=properties.get("cluster.id", ""),
+        node=int(node) if node.isascii() and node.isdigit() and len(node) < 11 else -1,
+        directory_id=properties.get("directory.id", ""),
+        running=running_node(log_dir),
+        blank=_blank(directory),
+    )
+
+
+def _blank(directory: Path) -> bool:
+    """Whether it is as ``kafka-storage format`` leaves it. Raises MetadataDirError."""
+    if not directory.exists():
+        return True
+    segments, snapshots = log_files(directory)
+    return not segments and all(end == 0 for end, _ in snapshots)
+
+
+def backup_directory(given: Path | None, target: Path, plan_id: str) -> Path:
+    """Beside the log dir, not in it: a broker that finds a directory that is no partition does not start."""
+    if given is not None:
+        return given.absolute()
+    log_dir = target.parent
+    return log_dir.with_name(f"{log_dir.name}.before-rebuild-{plan_id[:8]}")
+
+
+def registered_brokers(history: MetadataHistory) -> tuple[int, ...]:
+    """The brokers that the log has registered, and not unregistered since."""
+    registered: dict[int, bool] = {}
+    for row in history.rows():
+        if isinstance(row.change, RegisterBrokerRecord):
+            registered[row.change.broker] = True
+        elif isinstance(row.change, UnregisterBrokerRecord):
+            registered[row.change.broker] = False
+    return tuple(sorted(broker for broker, there in registered.items() if there))
+
+
+def disk_refusals(
+    request: RebuildRequest, copy: QuorumCopy, history: MetadataHistory, brokers: Sequence[int]
+) -> list[str]:
+    """What brokers' disks know that the copy does not, and which disks were not given."""
+    scan = scan_log_dirs([str(path) for path in request.data], socket.gethostname(), 0, ScanDepth("none"))
+    found = [f"{one.path}: {one.problem}" for one in scan.dirs if one.problem is not None]
+    found += [
+        f"{one.path}: is of cluster {one.cluster_id or '(none)'}, the copy is of {copy.cluster_id}"
+        for one in scan.dirs
+        if one.problem is None and one.cluster_id != copy.cluster_id
+    ]
+    given = {one.directory_id for one in scan.dirs if one.problem is None}
+    left_out = [
+        broker
+        for broker in brokers
+        if broker not in request.unscanned and not set(online_directories(history, broker)) <= given
+    ]
+    known = known_epochs(history)
+    disks = replica_epochs(scan)
+    if request.accept_strays:
+        disks = [disk for disk in disks if (disk.topic_id, disk.partition) in known]
+    return [*found, *epoch_refusals(known, disks, left_out)]
+
+
+def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]:
+    """The ids of the broker's log dirs as the log told them last."""
+    return ((), *history.online_dirs(broker))[-1]
+
+
+def known_epochs(history: MetadataHistory) -> Mapping[tuple[str, int], int]:
+    """The newest leader epoch of each partition that exists, by topic id and partition."""
+    known: dict[tuple[str, int], int] = {}
+    for subject in history.partitions():
+        intervals = history.intervals(subject)
+        if intervals and intervals[-1].until_ms is None:
+            known[subject] = intervals[-1].registration.leader_epoch
+    return known
+
+
+def replica_epochs(scan: DiskScan) -> list[ReplicaEpoch]:
+    """The newest leader epoch of each replica on the scanned disks; the metadata log is none."""
+    return [
+        ReplicaEpoch(
+            found.node_id, log.topic_id, log.topic, log.partition, max(log.leader_epoch, log.last_epoch)
+        )
+        for found in scan.dirs
+        for log in found.logs
+        if log.kind == LIVE and log.topic != METADATA_TOPIC
+    ]
+
+
+def answering_voters(old: VoterSet, dead: Iterable[int], voter: GivenVoter, answering: Answers) -> list[str]:
+    """The voters that are named as dead, or are to be stopped, and whose address accepts a connection."""
+    gone = set(dead)
+    found = [
+        f"voter {one.key.id} is named with --dead, and something listens at {endpoint.host}:{endpoint.port}:"
+        " it may be"
+        " alive; nothing is written while it answers"
+        for one in old.voters
+        if one.key.id in gone
+        for endpoint in one.endpoints
+        if answering(endpoint.host, endpoint.port)
+    ]
+    if answering(voter.host, voter.port):
+        found.append(
+            f"something listens at {voter.host}:{voter.port}, where controller {voter.node} is to start:"
+            " stop it first"
+        )
+    return found
+
+
+def accepted_losses(evidence: LostQuorumEvidence, request: RebuildRequest) -> Iterable[str]:
+    """What the quorum will lack, in the order of the copies."""
+    for one in evidence.copies:
+        changes = evidence.missing.get(one.copy.path)
+        if not changes:
+            continue
+        yield f"offsets {one.lost_from} to {one.copy.end - 1} of node {one.copy.node}: {len(changes)} changes"
+        for change in changes[:_LISTED]:
+            yield f"  offset {change.offset}: {change.text}"
+    for node in request.accept_loss_of:
+        yield f"whatever node {node} has beyond the chosen copy (--accept-loss-of {node})"
+
+
+_LISTED = 200
+
+
+def unchecked(request: RebuildRequest) -> Iterable[str]:
+    """What the operator has decided to go on without."""
+    for broker in request.unscanned:
+        yield f"the disks of broker {broker}: it may know of leader epochs that are now used twice"
+    if request.accept_strays:
+        yield "topics on brokers' disks whose ids the copy does not know: brokers set their folders aside as strays"
+
+
+def printable_unread(path: str, why: str) -> str:
+    return f"{path}: {why}: a copy that is named must be readable; leave it out to go on without it"
+
+
+# Carrying it out
+
+
+class AppliedRebuild(NamedTuple):
+    """``before`` and ``after`` are the target's files; ``already``: an earlier run had done it."""
+
+    plan: RebuildPlan
+    before: tuple[PlannedFile, ...]
+    after: tuple[PlannedFile, ...]
+    already: bool = False
+
+
+def appended(plan: RebuildPlan) -> bytes:
+    """The batch that the plan appends."""
+    return voters_batch(plan.log_end, plan.epoch, plan.time_ms, plan.steps)
+
+
+def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) -> AppliedRebuild:
+    """Carries the plan out on this host. Raises NotDone: the directory is not as it was planned, its node runs,
+    or a dead voter answers; then nothing was written.
+    """
+    source, target = Path(plan.source), Path(plan.target)
+    voter = plan.voter
+    given = GivenVoter(voter.key.id, *voter.endpoints[0])
+    alive = answering_voters(plan.old, plan.dead, given, answering)
+    if alive:
+        raise RebuildRefused(tuple(alive))
+    try:
+        _same_owner(plan, target)
+        with node_locked(target.parent):
+            before = planned_files(target) if target.exists() else ()
+            if is_applied(plan, target):
+                return AppliedRebuild(plan, before, before, already=True)
+            _same_as_planned(plan, source)
+            if not plan.in_place and not _blank(target):
+                raise NotDone(f"{target}: holds a metadata log by now; nothing was written")
+            owner = (target.parent / PROPERTIES).stat()
+            _back_up(plan, target, owner)
+            _record(plan, "applying", reason, before)
+            batch = appended(plan)
+            if plan.in_place:
+                append_batch(target, plan.segment, plan.whole_bytes, batch, owner)
+            else:
+                fill_blank(source, target, plan.files, (plan.segment, plan.whole_bytes, batch), owner)
+            if not is_applied(plan, target):
+                raise NotDone(
+                    f"{target}: does not hold what was written; put it back: quorum rebuild PLAN --undo"
+                )
+            after = planned_files(target)
+            _record(plan, "applied", reason, after)
+    except (RewriteError, MetadataDirError) as error:
+        raise NotDone(str(error)) from None
+    except OSError as error:
+        raise NotDone(f"{target}: cannot be written ({reason_of(error)}); the log is as it was") from None
+    return AppliedRebuild(plan, before, after)
+
+
+def is_applied(plan: RebuildPlan, target: Path) -> bool:
+    """Whether the target's log ends with what the plan appends. Raises MetadataDirError."""
+    if not (target / plan.segment).is_file():
+        return False
+    copy = read_quorum_copy(target)
+    wanted = plan.log_end + len(plan.steps)
+    return copy.defect is None and (copy.end, copy.epoch, copy.voters) == (wanted, plan.epoch, plan.steps[-1])
+
+
+def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
+    """Puts back what was there before; returns where the rebuilt files are. Raises NotDone: the node runs,
+    nothing was applied, or a broker has registered since: then records have been committed that the old log
+    does not have.
+    """
+    target, backup = Path(plan.target), Path(plan.backup)
+    if not (backup / JOURNAL).exists():
+        raise NotDone(f"{backup}: there is no back-up of this plan: nothing was applied, or it was moved")
+    try:
+        _same_owner(plan, target)
+        with node_locked(target.parent):
+            if target.exists():
+                _refuse_changed(plan, target)
+            saved = backup / DIRECTORY
+            owner = (target.parent / PROPERTIES).stat()
+            away = backup / f"undone-{int(time.time() * 1000)}"
+            put_back(saved if saved.exists() else None, target, away, owner)
+            if plan.in_place:
+                _same_as_planned(plan, target)
+            _record(plan, "undone", reason, planned_files(target) if target.exists() else ())
+    except (RewriteError, MetadataDirError) as error:
+        raise NotDone(str(error)) from None
+    except OSError as error:
+        raise NotDone(f"{target}: cannot be put back ({reason_of(error)}); give the command again") from None
+    return away
+
+
+def _refuse_changed(plan: RebuildPlan, target: Path) -> None:
+    copy = read_quorum_copy(target)
+    since = [
+        change
+        for change in changes_from(copy, plan.log_end)
+        if change.kind is not EventKind.CONTROLLER_REGISTERED  # each does so at its start
+    ]
+    if since:
+        raise NotDone(
+            f"the rebuilt quorum has changed {len(since):,} things since, which no back-up has, first at offset"
+            f" {since[0].offset}: {since[0].text}. There is no way back"
+        )
+
+
+def _same_owner(plan: RebuildPlan, target: Path) -> None:
+    """Raises NotDone: the directory is not that of the planned node."""
+    try:
+        properties = read_properties(target.parent / PROPERTIES) or {}
+    except CheckpointError as error:
+        raise NotDone(str(error)) from None
+    found = tuple(properties.get(name, "") for name in ("cluster.id", "node.id", "directory.id"))
+    if found != (plan.cluster_id, str(plan.key.id), plan.key.directory_id):
+        raise NotDone(
+            f"{target.parent}: is not the log dir of node {plan.key.id} with directory id"
+            f" {plan.key.directory_id} of"
+            f" cluster {plan.cluster_id}: apply the plan on the host that has it"
+        )
+
+
+def _same_as_planned(plan: RebuildPlan, source: Path) -> None:
+    """Raises NotDone: a file is another one than when the plan was made. Raises RewriteError, MetadataDirError."""
+    present, planned = {f.name: f for f in planned_files(source)}, {f.name: f for f in plan.files}
+    changed = sorted(name for name in {*present, *planned} if present.get(name) != planned.get(name))
+    if changed:
+        raise NotDone(f"{source}: {', '.join(changed)} changed since the plan was made: make a new plan")
+
+
+def _back_up(plan: RebuildPlan, target: Path, owner: os.stat_result) -> None:
+    """All that is there before, in a directory of its own; that of a run that was killed is used again."""
+    backup = Path(plan.backup)
+    backup.mkdir(mode=0o700, exist_ok=True)
+    saved = backup / DIRECTORY
+    if target.exists() and not saved.exists():
+        copy_directory(target, saved, owner)
+    if saved.exists() and {f.name: f for f in planned_files(saved)} != {
+        f.name: f for f in (planned_file(path) for path in _logs(target))
+    }:
+        raise NotDone(f"{saved}: holds other files than {target}: give another --backup")
+
+
+def _logs(directory: Path) -> list[Path]:
+    segments, snapshots = log_files(directory)
+    return [path for _, path in (*segments, *snapshots)]
+
+
+def _record(plan: RebuildPlan, what: str, reason: str, files: Sequence[PlannedFile]) -> None:
+    """A line of the journal beside the back-up, on disk."""
+    entry = {
+        "at": now().isoformat(timespec="milliseconds"),
+        "by": made_by(),
+        "what": what,
+        "reason": reason,
+        "planId": plan.header.plan_id,
+        "directory": plan.target,
+        "files": [file._asdict() for file in files],
+    }
+    path = Path(plan.backup) / JOURNAL
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, json.dumps(entry).encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync(path.parent)

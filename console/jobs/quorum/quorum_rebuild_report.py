@@ -1,0 +1,161 @@
+"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/1``
+(docs/output.md).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from console.jobs.quorum.quorum_rebuild import AppliedRebuild
+from console.output.json_document import document
+from recovery.membership.quorum_rebuild import RebuildPlan, digest
+from recovery.membership.voters import VoterSet
+from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
+
+
+def rebuild_lines(plan: RebuildPlan) -> Iterator[str]:
+    """The plan: what is written where, what it costs, what must not happen any more."""
+    voter = plan.voter
+    yield printable(
+        f"cluster {plan.cluster_id}: controller {voter.key.id} becomes the only voter of the quorum"
+    )
+    yield printable(f"  directory     {plan.target}")
+    if not plan.in_place:
+        yield printable(f"  filled from   {plan.source}")
+    yield printable(f"  listens at    {', '.join(map(str, voter.endpoints))}")
+    yield f"  log           kept up to offset {offset(plan.log_end)} (quorum epoch {plan.last_epoch})"
+    if plan.cut_bytes:
+        yield (
+            f"  torn end      {human_bytes(plan.cut_bytes)} at the end of {plan.segment} are no whole batch,"
+            " and are"
+            " left out"
+        )
+    sets = " → ".join(ids(key.id for key in voters.keys) for voters in (plan.old, *plan.steps))
+    yield (
+        f"  appended      the voters {sets}, from offset {offset(plan.log_end)} on, in quorum epoch"
+        f" {offset(plan.epoch)}"
+    )
+    yield printable(f"  back-up       {plan.backup}")
+    if plan.losses:
+        yield "LOST with it, and accepted:"
+        yield from (printable(f"  {line}") for line in plan.losses)
+    if plan.unchecked:
+        yield "NOT CHECKED, and accepted:"
+        yield from (printable(f"  {line}") for line in plan.unchecked)
+    yield from dead_lines(plan)
+    yield f"digest {digest(plan)}"
+
+
+def dead_lines(plan: RebuildPlan) -> Iterator[str]:
+    """What keeps a second quorum away."""
+    nodes = both(plan.dead)
+    one = len(plan.dead) == 1
+    yield (
+        f"Controller{'' if one else 's'} {nodes} must never start again with the disk{'' if one else 's'}"
+        " that"
+        f" {'it' if one else 'they'} had: two quorums with one cluster id would both take changes. Wipe or"
+        " rename these"
+        " log dirs where they still exist:"
+    )
+    for voter in plan.old.voters:
+        if voter.key.id in plan.dead:
+            yield printable(f"  controller {voter.key.id}, directory id {voter.key.directory_id}")
+
+
+def host_lines(plan: RebuildPlan) -> Iterator[str]:
+    """What is done on the hosts, once the plan is applied."""
+    voter = plan.voter
+    server = _server(plan)
+    brokers = f"brokers {ids(plan.brokers)}" if plan.brokers else "no broker is registered"
+    yield (
+        f"1. On every node ({brokers}, controller {voter.key.id}, and each controller that is added later)"
+        f" controller.quorum.bootstrap.servers must name {server}. What the nodes have is not known here. A"
+        " broker that"
+        " names only dead nodes never finds the quorum; a change takes a restart"
+    )
+    yield f"2. Start controller {voter.key.id}, and wait until it leads: {_status(plan)}"
+    yield (
+        "3. Restart the brokers that ran meanwhile if the plan loses something: one that has applied more"
+        " than the"
+        " quorum now has cannot go back while it runs"
+    )
+    yield (
+        "4. When the brokers are registered: ktriage status, then verdicts of what is offline (ktriage"
+        " replicas,"
+        " ktriage plan)"
+    )
+    yield (
+        "5. Format further controllers with kafka-storage format --no-initial-controllers, start them, and"
+        " add each"
+        " (ktriage quorum add): one voter tolerates no failure"
+    )
+
+
+def next_line(plan: RebuildPlan, file: Path) -> str:
+    return f"next: {shlex.join(('ktriage', 'quorum', 'rebuild', str(file)))} (on the host that has {plan.target})"
+
+
+def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:
+    """What was written, with the checksums before and after."""
+    plan = done.plan
+    if done.already:
+        yield printable(f"{plan.target}: holds what this plan writes already; nothing was written")
+    else:
+        before = {one.name: one.sha256 for one in done.before}
+        yield printable(f"{plan.target}: written")
+        for one in done.after:
+            if before.get(one.name) != one.sha256:
+                was = before.get(one.name, "not there")
+                yield printable(f"  {one.name}: sha256 {was} before, {one.sha256} after")
+        yield printable(f"the back-up is {plan.backup}")
+    yield (
+        "to go back, until a broker has registered:"
+        f" {shlex.join(('ktriage', 'quorum', 'rebuild', str(file), '--undo'))}"
+    )
+    yield from host_lines(plan)
+
+
+def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> Iterator[str]:
+    """``applied`` None: it was planned."""
+    return document(
+        "quorum-rebuild",
+        {
+            "planId": plan.header.plan_id,
+            "digest": digest(plan),
+            "file": str(file),
+            "clusterId": plan.cluster_id,
+            "applied": applied,
+            "source": plan.source,
+            "target": plan.target,
+            "backup": plan.backup,
+            "node": plan.key.id,
+            "directoryId": plan.key.directory_id,
+            "logEndOffset": plan.log_end,
+            "lastEpoch": plan.last_epoch,
+            "epoch": plan.epoch,
+            "cutBytes": plan.cut_bytes,
+            "steps": [_ids(voters) for voters in plan.steps],
+            "oldVoters": _ids(plan.old),
+            "dead": list(plan.dead),
+            "brokers": list(plan.brokers),
+            "losses": list(plan.losses),
+            "unchecked": list(plan.unchecked),
+        },
+    )
+
+
+def _ids(voters: VoterSet) -> list[int]:
+    return [key.id for key in voters.keys]
+
+
+def _server(plan: RebuildPlan) -> str:
+    endpoint = plan.voter.endpoints[0]
+    return (
+        f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+    )
+
+
+def _status(plan: RebuildPlan) -> str:
+    return shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", _server(plan)))

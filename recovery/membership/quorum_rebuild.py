@@ -1,0 +1,467 @@
+"""The plan that makes one surviving directory of the metadata log the only voter of its cluster's quorum, when
+a majority of the voters is gone for good. KIP-853 has no such step: what is appended is the control record with
+which each reconfiguration ends (VotersRecord), in a quorum epoch that no old voter can have been in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from recovery.membership.lost_quorum import (
+    ComparedQuorumCopy,
+    CopyRelation,
+    QuorumCopy,
+    RunningNode,
+    rebuilt_epoch,
+    voter_path,
+)
+from recovery.membership.replacement import ReplacementHeader
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+
+FORMAT = "ktriage.quorum-rebuild/1"
+WARNING = "the digest is over all that decides; a plan that was edited is refused"
+MAX_EPOCH = (1 << 31) - 1
+_VOTER = re.compile(r"(\d+)@(?:([A-Za-z0-9_.-]+)://)?(\[[^\]\s]+\]|[^:\[\]\s/]+):(\d+)")
+
+
+class RebuildError(ValueError):
+    """A rebuild that cannot be planned, or a plan that cannot be read; one line for a person."""
+
+
+class GivenVoter(NamedTuple):
+    """``--voter``: the node that becomes the only voter, and where it listens. ``listener`` "": as the old ones."""
+
+    node: int
+    listener: str
+    host: str
+    port: int
+
+
+class PlannedFile(NamedTuple):
+    """A file of the directory as it was when the plan was made."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class TargetDirectory(NamedTuple):
+    """The log dir of the controller that becomes the voter: whose it is by its meta.properties. ``path`` is its
+    directory of the metadata log, which need not exist yet.
+    """
+
+    path: str
+    cluster_id: str
+    node: int
+    directory_id: str
+    running: RunningNode
+    blank: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildPlan:
+    """``source`` is the directory that is copied, ``target`` the one that is written: the same one, unless the
+    source is another node's. ``files`` are those of the source. The log of ``source`` is whole up to
+    ``log_end``, where ``segment`` has ``whole_bytes``; ``cut_bytes`` behind that are a torn batch, and are left
+    out. From there on the voter sets ``steps`` are appended in one batch of quorum epoch ``epoch``, the last of
+    them being the new voter alone. ``answered`` says for each dead voter which address was asked without an
+    answer. ``losses`` and ``unchecked`` are what the operator has accepted, in words.
+    """
+
+    header: ReplacementHeader
+    cluster_id: str
+    source: str
+    target: str
+    key: ReplicaKey
+    backup: str
+    files: tuple[PlannedFile, ...]
+    segment: str
+    whole_bytes: int
+    cut_bytes: int
+    log_end: int
+    last_epoch: int
+    epoch: int
+    time_ms: int
+    old: VoterSet
+    steps: tuple[VoterSet, ...]
+    dead: tuple[int, ...]
+    brokers: tuple[int, ...]
+    losses: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    @property
+    def voter(self) -> Voter:
+        return self.steps[-1].voters[0]
+
+    @property
+    def in_place(self) -> bool:
+        return self.source == self.target
+
+
+def parsed_voter(text: str) -> GivenVoter:
+    """``NODE@HOST:PORT`` or ``NODE@LISTENER://HOST:PORT``. Raises RebuildError."""
+    found = _VOTER.fullmatch(text.strip())
+    if found is None or not 0 < int(found[4]) < 1 << 16 or int(found[1]) >= 1 << 31:
+        raise RebuildError(f"--voter {text!r}: give NODE@HOST:PORT, such as 100@controller-100:9093")
+    return GivenVoter(int(found[1]), found[2] or "", found[3].strip("[]"), int(found[4]))
+
+
+def new_voter(wanted: GivenVoter, key: ReplicaKey, old: VoterSet) -> Voter:
+    """The voter record for it, with the listener of the old voters. Raises RebuildError where they have several."""
+    listeners = {endpoint.listener for voter in old.voters for endpoint in voter.endpoints}
+    listener = wanted.listener
+    if not listener:
+        if len(listeners) != 1:
+            named = ", ".join(sorted(listeners)) or "none"
+            raise RebuildError(
+                f"--voter {wanted.node}: the old voters have several listeners ({named}): give"
+                f" {wanted.node}@LISTENER://HOST:PORT"
+            )
+        (listener,) = listeners
+    before = next((voter for voter in old.voters if voter.key.id == key.id), old.voters[0])
+    return Voter(key, (VoterEndpoint(listener, wanted.host, wanted.port),), before.kraft_versions)
+
+
+def refusals(
+    copy: QuorumCopy,
+    target: TargetDirectory,
+    voters: Sequence[GivenVoter],
+    dead: Collection[int],
+    brokers: Collection[int],
+) -> tuple[str, ...]:
+    """Why nothing may be written, each in one line; none: it may. Without the network and the other copies."""
+    return (
+        *_copy_refusals(copy),
+        *_target_refusals(copy, target, voters, brokers),
+        *_death_refusals(copy.voters, target, dead),
+    )
+
+
+def _copy_refusals(copy: QuorumCopy) -> list[str]:
+    found = []
+    if copy.defect is not None and not copy.defect.torn:
+        found.append(
+            f"{copy.path}: the log is broken before its end ({copy.defect.file}: {copy.defect.text}): what"
+            " stands behind"
+            f" offset {copy.end} would be lost; choose another copy"
+        )
+    if not copy.cluster_id:
+        found.append(f"{copy.path}: which cluster it belongs to is not known: meta.properties names none")
+    if copy.kraft_version < 1:
+        found.append(
+            f"kraft.version is {copy.kraft_version}: the voters are no record, nothing needs to be written."
+            " On every node,"
+            " brokers included, set controller.quorum.voters to the surviving controller alone, as"
+            " ID@HOST:PORT, and"
+            " restart them all, that controller first"
+        )
+    elif not copy.voters.voters:
+        found.append(
+            f"{copy.path}: it has no voter set, so who is to be dead is not known; choose another copy"
+        )
+    if copy.end < 1:
+        found.append(f"{copy.path}: its log is empty")
+    return found
+
+
+def _target_refusals(
+    copy: QuorumCopy, target: TargetDirectory, voters: Sequence[GivenVoter], brokers: Collection[int]
+) -> list[str]:
+    found = []
+    if len(voters) != 1:
+        found.append(
+            f"--voter is given {len(voters)} times: the quorum begins with one voter; the others are added"
+            " to it"
+            " afterwards, each by quorum add"
+        )
+    if target.cluster_id != copy.cluster_id:
+        found.append(
+            f"{target.path}: its meta.properties names cluster {target.cluster_id or '(none)'}, the copy is"
+            " of"
+            f" {copy.cluster_id}"
+        )
+    if target.node < 0 or not target.directory_id:
+        found.append(f"{target.path}: meta.properties names no node.id or no directory.id")
+    found += [
+        f"--voter {voter.node}: {target.path} belongs to node {target.node}"
+        for voter in voters
+        if voter.node != target.node
+    ]
+    if target.running is RunningNode.RUNS:
+        found.append(
+            f"{target.path}: node {target.node} runs (it holds the lock of its log dir): stop it first"
+        )
+    elif target.running is RunningNode.NOT_KNOWN:
+        found.append(f"{target.path}: whether its node runs is not known: the lock file cannot be read")
+    in_place = target.path == copy.path
+    if not in_place and not target.blank:
+        found.append(
+            f"{target.path}: it holds a metadata log already. --into takes a log dir that was formatted and"
+            " never"
+            " started (kafka-storage format --no-initial-controllers)"
+        )
+    if in_place and target.node in brokers and not copy.voters.has_id(target.node):
+        found.append(
+            f"{target.path}: node {target.node} is a broker, and no controller: format a controller with"
+            " --no-initial-controllers and give its log dir as --into"
+        )
+    return found
+
+
+def _death_refusals(old: VoterSet, target: TargetDirectory, dead: Collection[int]) -> list[str]:
+    found = []
+    unknown = sorted(node for node in set(dead) if not old.has_id(node))
+    if unknown:
+        found.append(f"--dead {', '.join(map(str, unknown))}: no voter of the lost quorum has that node id")
+    stays = ReplicaKey(target.node, target.directory_id)
+    unnamed = [v.key for v in old.voters if v.key != stays and v.key.id not in set(dead)]
+    if unnamed:
+        named = ", ".join(str(key.id) for key in unnamed)
+        majority = old.majority
+        left = len(unnamed) + (1 if old.find(stays) is not None else 0)
+        if left >= majority:
+            found.append(
+                f"voters {named} are not named with --dead: {left} of {len(old.voters)} voters would be"
+                " left, which is"
+                f" a majority ({majority}). Nothing is lost then: start them"
+            )
+        else:
+            found.append(
+                f"voters {named} are not named with --dead: with a voter that may come back there could be"
+                " two quorums."
+                " A node that still has its disk is named too: it never starts with it again, and is"
+                " formatted before"
+                " it is added"
+            )
+    if old.find(stays) is not None and stays.id in set(dead):
+        found.append(f"--dead {stays.id}: it is the node that becomes the voter")
+    return found
+
+
+def copy_refusals(
+    chosen: QuorumCopy,
+    compared_copies: Sequence[ComparedQuorumCopy],
+    missing: Mapping[str, Sequence[object]],
+    accepted: Collection[int],
+) -> tuple[str, ...]:
+    """Copies that have changes (``missing``) or voters which the chosen one lacks, and are not named by
+    ``--accept-loss-of``; copies that were not comparable, or are of another cluster.
+    """
+    found = []
+    for one in compared_copies:
+        copy = one.copy
+        if copy.path == chosen.path or copy.node in accepted:
+            continue
+        if one.relation is CopyRelation.OTHER_CLUSTER:
+            found.append(f"{copy.path}: is of another cluster, {copy.cluster_id}")
+        elif one.relation in (CopyRelation.NOTHING_SHARED, CopyRelation.NOT_COMPARED):
+            why = one.why or "they share no batch, although the cluster id is the same"
+            found.append(
+                f"{copy.path}: whether it has what the chosen copy lacks is not known ({why}). To go on"
+                " without it:"
+                f" --accept-loss-of {copy.node}"
+            )
+        elif one.lost_from is not None and (missing.get(copy.path) or copy.voters != chosen.voters):
+            found.append(
+                f"node {copy.node} has offsets {one.lost_from} to {copy.end - 1} that the chosen copy lacks"
+                f" ({copy.path}): quorum evidence shows them. To lose them: --accept-loss-of {copy.node}"
+            )
+    return tuple(found)
+
+
+class ReplicaEpoch(NamedTuple):
+    """The newest leader epoch that the disk of a broker knows of a partition; ``name`` as the folder has it."""
+
+    broker: int
+    topic_id: str
+    name: str
+    partition: int
+    epoch: int
+
+
+def epoch_refusals(
+    known: Mapping[tuple[str, int], int], disks: Sequence[ReplicaEpoch], unscanned: Sequence[int]
+) -> tuple[str, ...]:
+    """Leader epochs on brokers' disks that the copy does not know, and brokers whose disks were not scanned.
+
+    ``known``: the newest leader epoch of each partition by topic id. A leader epoch that is given out twice
+    breaks the matching of logs (KIP-101), on which everything rests.
+    """
+    beyond = [d for d in disks if d.epoch > known.get((d.topic_id, d.partition), d.epoch)]
+    strays = sorted({d.name for d in disks if (d.topic_id, d.partition) not in known})
+    found = [
+        f"broker {d.broker} has {d.name}-{d.partition} with leader epoch {d.epoch}; the copy ends at epoch"
+        f" {known[d.topic_id, d.partition]}, so the next leaders' epochs would be used twice. Choose a copy"
+        " that knows"
+        " that epoch: ktriage cannot raise the epochs of partitions yet"
+        for d in beyond[:_NAMED]
+    ]
+    if len(beyond) > _NAMED:
+        found.append(
+            f"… and {len(beyond) - _NAMED:,} more replicas with leader epochs that the copy does not know"
+        )
+    if strays:
+        more = f" and {len(strays) - _NAMED:,} more" if len(strays) > _NAMED else ""
+        found.append(
+            "brokers' disks hold topics whose ids the copy does not know:"
+            f" {', '.join(strays[:_NAMED])}{more}. A broker"
+            " sets such folders aside as strays when it starts: choose a copy that knows them, or copy the"
+            " folders"
+            " first and give --accept-strays"
+        )
+    if unscanned:
+        named = f"broker{'' if len(unscanned) == 1 else 's'} {', '.join(map(str, unscanned))}"
+        found.append(
+            f"the disks of {named} were not scanned, so whether they know of leader epochs that the"
+            " copy lacks is"
+            " not known: give their log dirs with --data, or name each with --unscanned to go on without"
+        )
+    return tuple(found)
+
+
+_NAMED = 5
+
+
+def plan_steps(
+    copy: QuorumCopy, voter: Voter, others: Sequence[QuorumCopy]
+) -> tuple[tuple[VoterSet, ...], int]:
+    """The voter sets to append, and their quorum epoch. Raises RebuildError."""
+    epoch = rebuilt_epoch((copy, *others))
+    if epoch >= MAX_EPOCH - 1:
+        raise RebuildError(f"the quorum is in epoch {epoch}: no higher one is left")
+    return voter_path(copy.voters, VoterSet((voter,))), epoch
+
+
+# The file
+
+
+def to_json(plan: RebuildPlan) -> str:
+    """The file's text; the same plan gives the same bytes."""
+    header = plan.header
+    members = {
+        "format": FORMAT,
+        "warning": WARNING,
+        "planId": header.plan_id,
+        "madeAt": header.made_at,
+        "madeBy": header.made_by,
+        "toolVersion": header.tool_version,
+        "digest": digest(plan),
+        **_members(plan),
+    }
+    return json.dumps(members, indent=2, ensure_ascii=False) + "\n"
+
+
+def digest(plan: RebuildPlan) -> str:
+    """SHA-256 of the header and everything that decides."""
+    header = plan.header
+    about = [header.plan_id, header.made_at, header.made_by, header.tool_version]
+    return hashlib.sha256(json.dumps([about, _members(plan)], ensure_ascii=False).encode()).hexdigest()
+
+
+def from_json(text: str) -> RebuildPlan:
+    """The plan of a file. Raises RebuildError: no such plan, of another format, or edited."""
+    try:
+        members = json.loads(text)
+    except ValueError as error:
+        raise RebuildError(f"not JSON: {error}") from None
+    if not isinstance(members, dict) or members.get("format") != FORMAT:
+        raise RebuildError(f"not a plan of format {FORMAT}")
+    try:
+        plan = _plan(members)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RebuildError(f"broken ({type(error).__name__}: {error})") from None
+    if members.get("digest") != digest(plan):
+        raise RebuildError("it was edited: its digest is not that of what it holds; make a new plan")
+    return plan
+
+
+def _members(plan: RebuildPlan) -> dict[str, object]:
+    return {
+        "clusterId": plan.cluster_id,
+        "source": plan.source,
+        "target": plan.target,
+        "node": plan.key.id,
+        "directoryId": plan.key.directory_id,
+        "backup": plan.backup,
+        "files": [file._asdict() for file in plan.files],
+        "segment": plan.segment,
+        "wholeBytes": plan.whole_bytes,
+        "cutBytes": plan.cut_bytes,
+        "logEndOffset": plan.log_end,
+        "lastEpoch": plan.last_epoch,
+        "epoch": plan.epoch,
+        "timeMs": plan.time_ms,
+        "oldVoters": _set_members(plan.old),
+        "steps": [_set_members(voters) for voters in plan.steps],
+        "dead": list(plan.dead),
+        "brokers": list(plan.brokers),
+        "losses": list(plan.losses),
+        "unchecked": list(plan.unchecked),
+    }
+
+
+def _plan(members: Mapping[str, Any]) -> RebuildPlan:
+    header = ReplacementHeader(
+        str(members["planId"]), str(members["madeAt"]), str(members["madeBy"]), str(members["toolVersion"])
+    )
+    return RebuildPlan(
+        header,
+        str(members["clusterId"]),
+        str(members["source"]),
+        str(members["target"]),
+        ReplicaKey(_int(members["node"]), str(members["directoryId"])),
+        str(members["backup"]),
+        tuple(PlannedFile(str(f["name"]), _int(f["size"]), str(f["sha256"])) for f in members["files"]),
+        str(members["segment"]),
+        _int(members["wholeBytes"]),
+        _int(members["cutBytes"]),
+        _int(members["logEndOffset"]),
+        _int(members["lastEpoch"]),
+        _int(members["epoch"]),
+        _int(members["timeMs"]),
+        _set(members["oldVoters"]),
+        tuple(_set(voters) for voters in members["steps"]),
+        tuple(_int(node) for node in members["dead"]),
+        tuple(_int(node) for node in members["brokers"]),
+        tuple(str(text) for text in members["losses"]),
+        tuple(str(text) for text in members["unchecked"]),
+    )
+
+
+def _set_members(voters: VoterSet) -> list[dict[str, object]]:
+    return [
+        {
+            "id": voter.key.id,
+            "directoryId": voter.key.directory_id,
+            "endpoints": [endpoint._asdict() for endpoint in voter.endpoints],
+            "kraftVersions": list(voter.kraft_versions),
+        }
+        for voter in voters.voters
+    ]
+
+
+def _set(members: Any) -> VoterSet:
+    return VoterSet(
+        tuple(
+            Voter(
+                ReplicaKey(_int(voter["id"]), str(voter["directoryId"])),
+                tuple(
+                    VoterEndpoint(str(e["listener"]), str(e["host"]), _int(e["port"]))
+                    for e in voter["endpoints"]
+                ),
+                (_int(voter["kraftVersions"][0]), _int(voter["kraftVersions"][1])),
+            )
+            for voter in members
+        )
+    )
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value

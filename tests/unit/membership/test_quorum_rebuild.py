@@ -1,0 +1,471 @@
+"""``quorum rebuild`` on the directories that real Kafka 4.3.1 left: 100 survives, 101 and 102 are gone for good."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.metadata_log.batch_writer import data_batch, leader_change_batch
+from backends.metadata_log.quorum_copy import read_quorum_copy
+from console.errors import InputError, NotDone
+from console.jobs.quorum.quorum_rebuild import (
+    PlannedRebuild,
+    RebuildRefused,
+    RebuildRequest,
+    apply_rebuild,
+    make_rebuild,
+    read_rebuild,
+    save_rebuild,
+    undo_rebuild,
+)
+from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, parsed_voter
+from recovery.metadata_log.record_codec import encode
+from recovery.metadata_log.records import RegisterBrokerRecord, RegisterControllerRecord, TopicRecord
+from tests.unit.cli.command_process import invoke
+
+LOGS = Path(__file__).parent / "lost_quorum"
+SEGMENT = "00000000000000000000.log"
+METADATA = "__cluster_metadata-0"
+VOTER = GivenVoter(100, "", "127.0.0.1", 27644)
+ORDERS = "orders"
+
+
+def silent(_host: str, _port: int) -> bool:
+    return False
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Path:
+    """The directories, to be changed."""
+    shutil.copytree(LOGS, tmp_path / "disks")
+    return tmp_path / "disks"
+
+
+def request(disks: Path, **changed: Any) -> RebuildRequest:
+    return replace(
+        RebuildRequest(disks / "node-100", (VOTER,), (101, 102), data=(disks / "node-1", disks / "node-2")),
+        **changed,
+    )
+
+
+def made(disks: Path, **changed: Any) -> RebuildPlan:
+    return make_rebuild(request(disks, **changed), silent).plan
+
+
+def reasons(disks: Path, answering: Callable[[str, int], bool] = silent, **changed: Any) -> str:
+    with pytest.raises(RebuildRefused) as refused:
+        make_rebuild(request(disks, **changed), answering)
+    return "\n".join(refused.value.reasons)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+# What is written
+
+
+def test_the_survivor_becomes_the_only_voter_in_an_epoch_that_nobody_can_have_been_in(disks: Path) -> None:
+    before = contents(disks / "node-100" / METADATA)
+    plan = made(disks)
+    assert contents(disks / "node-100" / METADATA) == before
+    apply_rebuild(plan, "a test", silent)
+    copy = read_quorum_copy(disks / "node-100")
+    assert [voter.key for voter in copy.voters.voters] == [plan.key]
+    assert (copy.end, copy.epoch) == (53, 1_001)
+    # One voter fewer in each record: 3.9 ends where two leave at once.
+    assert [[key.id for key in voters.keys] for voters in plan.steps] == [[100, 102], [100]]
+    after = contents(disks / "node-100" / METADATA)
+    assert after[SEGMENT].startswith(before[SEGMENT])
+    assert {name: data for name, data in after.items() if name != SEGMENT} == {
+        name: data for name, data in before.items() if name != SEGMENT
+    }
+    assert contents(Path(plan.backup) / METADATA) == before
+    lines = (Path(plan.backup) / "journal.jsonl").read_text().splitlines()
+    assert [json.loads(line)["what"] for line in lines] == ["applying", "applied"]
+
+
+def test_a_torn_end_is_cut_off_and_named(disks: Path) -> None:
+    log = disks / "node-100" / METADATA / SEGMENT
+    whole = log.read_bytes()
+    log.write_bytes(whole + data_batch(51, 1, 5, [b"half"])[:-3])
+    plan = made(disks)
+    assert (plan.whole_bytes, plan.cut_bytes) == (len(whole), len(data_batch(51, 1, 5, [b"half"])) - 3)
+    apply_rebuild(plan, "a test", silent)
+    copy = read_quorum_copy(disks / "node-100")
+    assert (copy.defect, copy.end) == (None, 53)
+    undo_rebuild(plan, "a test")
+    assert log.read_bytes() == whole + data_batch(51, 1, 5, [b"half"])[:-3]
+
+
+def test_the_epoch_is_above_what_any_directory_knows(disks: Path) -> None:
+    state = disks / "node-2" / METADATA / "quorum-state"
+    state.write_text(state.read_text().replace('"leaderEpoch":1', '"leaderEpoch":700'))
+    assert made(disks, compare=(disks / "node-2",)).epoch == 1_700
+
+
+def blank_controller(disks: Path, node: int = 100) -> Path:
+    """As kafka-storage format --no-initial-controllers leaves it."""
+    path = disks / "blank"
+    path.mkdir()
+    meta = (disks / "node-100" / "meta.properties").read_text().splitlines()
+    changed = {"node.id": str(node), "directory.id": "BBBBBBBBBBBBBBBBBBBBBg"}
+    lines = [
+        f"{key}={changed.get(key, value)}" for key, _, value in (line.partition("=") for line in meta[2:])
+    ]
+    (path / "meta.properties").write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("node", [100, 103])
+def test_a_blank_controller_gets_the_copy_of_a_broker(disks: Path, node: int) -> None:
+    blank = blank_controller(disks, node)
+    changed = {
+        "source": disks / "node-1",
+        "into": blank,
+        "dead": (100, 101, 102),
+        "voters": (GivenVoter(node, "", "127.0.0.1", 5),),
+    }
+    plan = made(disks, **changed)
+    apply_rebuild(plan, "a test", silent)
+    copy = read_quorum_copy(blank)
+    assert [(v.key.id, v.key.directory_id) for v in copy.voters.voters] == [(node, "BBBBBBBBBBBBBBBBBBBBBg")]
+    assert (copy.node, copy.end, copy.election) == (node, 52 + len(plan.steps), None)
+    assert (
+        (blank / METADATA / SEGMENT)
+        .read_bytes()
+        .startswith((disks / "node-1" / METADATA / SEGMENT).read_bytes())
+    )
+    undo_rebuild(plan, "a test")
+    assert not (blank / METADATA).exists()
+    assert not any(path.name.endswith(("part", "undone")) for path in blank.iterdir())
+
+
+# What is refused
+
+
+def test_every_old_voter_is_named_as_dead(disks: Path) -> None:
+    assert "2 of 3 voters would be left, which is a majority (2). Nothing is lost then" in reasons(
+        disks, dead=(101,)
+    )
+    assert "--dead 7: no voter" in reasons(disks, dead=(101, 102, 7))
+    assert "it is the node that becomes the voter" in reasons(disks, dead=(100, 101, 102))
+
+
+def test_a_voter_that_answers_is_not_dead(disks: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        text = reasons(disks, lambda _, asked: asked == 18650)
+        assert "voter 102 is named with --dead, and something listens at 127.0.0.1:18650" in text
+        # Over the network, where the new voter is to listen.
+        with pytest.raises(RebuildRefused) as refused:
+            make_rebuild(request(disks, voters=(GivenVoter(100, "", "127.0.0.1", port),)))
+        assert "where controller 100 is to start" in "\n".join(refused.value.reasons)
+    plan = made(disks)
+    with pytest.raises(RebuildRefused):
+        apply_rebuild(plan, "a test", lambda _, asked: asked == 18055)
+    assert read_quorum_copy(disks / "node-100").end == 51
+
+
+def test_a_node_that_runs_is_not_written(disks: Path) -> None:
+    plan = made(disks)
+    (disks / "node-100" / ".lock").touch()
+    with HeldLock(disks / "node-100" / ".lock"):
+        assert "node 100 runs" in reasons(disks)
+        with pytest.raises(NotDone, match="its node runs"):
+            apply_rebuild(plan, "a test", silent)
+    apply_rebuild(plan, "a test", silent)
+
+
+class HeldLock:
+    """A process that holds the lock as Kafka does."""
+
+    def __init__(self, path: Path) -> None:
+        lock = "import fcntl,sys; f=open(sys.argv[1],'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True)"
+        lock += "; input()"
+        self._kafka = subprocess.Popen(
+            [sys.executable, "-c", lock, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def __enter__(self) -> None:
+        assert self._kafka.stdout is not None
+        self._kafka.stdout.readline()
+
+    def __exit__(self, *_: object) -> None:
+        self._kafka.kill()
+        self._kafka.communicate()
+
+
+def test_what_another_copy_has_is_lost_only_by_its_name(disks: Path) -> None:
+    """102 alone has topic kept. Before that it has one idle record more, which counts for nothing."""
+    assert made(disks, compare=(disks / "node-102",)).losses == ()
+    with (disks / "node-102" / METADATA / SEGMENT).open("ab") as log:
+        log.write(data_batch(52, 1, 5, [encode(TopicRecord("kept", "AAAAAAAAAAAAAAAAAAAA7w"))]))
+    text = reasons(disks, compare=(disks / "node-102",))
+    assert "node 102 has offsets 51 to 52 that the chosen copy lacks" in text
+    plan = made(disks, compare=(disks / "node-102",), accept_loss_of=(102,))
+    assert any("topic kept created" in line for line in plan.losses)
+
+
+def test_brokers_disks_are_scanned_or_named(disks: Path) -> None:
+    assert "the disks of broker 2 were not scanned" in reasons(disks, data=(disks / "node-1",))
+    plan = made(disks, data=(disks / "node-1",), unscanned=(2,))
+    assert any("broker 2" in line for line in plan.unchecked)
+
+
+def partition_folder(disks: Path, topic_id: str, epoch: int) -> None:
+    folder = disks / "node-1" / f"{ORDERS}-0"
+    folder.mkdir(exist_ok=True)
+    (folder / SEGMENT).touch()
+    (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    (folder / "leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 0\n")
+
+
+def test_a_leader_epoch_that_the_copy_does_not_know_would_be_used_twice(disks: Path) -> None:
+    from console.jobs.quorum.lost_quorum_evidence import history_of
+
+    history = history_of(read_quorum_copy(disks / "node-100"))
+    (topic_id,) = history.topic_ids(ORDERS)
+    partition_folder(disks, topic_id, 0)
+    made(disks)
+    partition_folder(disks, topic_id, 9)
+    assert "broker 1 has orders-0 with leader epoch 9; the copy ends at epoch 0" in reasons(disks)
+    partition_folder(disks, "AAAAAAAAAAAAAAAAAAAA7w", 0)
+    assert "topics whose ids the copy does not know: orders" in reasons(disks)
+    assert made(disks, accept_strays=True).unchecked
+
+
+def test_a_log_that_is_broken_before_its_end_is_not_used(disks: Path) -> None:
+    log = disks / "node-100" / METADATA / SEGMENT
+    data = bytearray(log.read_bytes())
+    data[2000] ^= 1
+    log.write_bytes(bytes(data))
+    assert "the log is broken before its end" in reasons(disks)
+
+
+def test_another_cluster_a_broker_and_several_voters_are_refused(disks: Path) -> None:
+    blank = blank_controller(disks)
+    meta = blank / "meta.properties"
+    meta.write_text(meta.read_text().replace("cluster.id=", "cluster.id=x"))
+    assert "its meta.properties names cluster x" in reasons(disks, into=blank)
+    assert "node 1 is a broker, and no controller" in reasons(
+        disks, source=disks / "node-1", voters=(GivenVoter(1, "", "h", 5),), dead=(100, 101, 102)
+    )
+    assert "the quorum begins with one voter" in reasons(disks, voters=(VOTER, GivenVoter(101, "", "h", 5)))
+    assert "it holds a metadata log already" in reasons(disks, into=disks / "node-101")
+
+
+def test_without_dynamic_voters_it_says_what_to_change(disks: Path) -> None:
+    directory = disks / "node-100" / METADATA
+    (directory / "00000000000000000000-0000000000.checkpoint").unlink()
+    (directory / SEGMENT).write_bytes(leader_change_batch(0, 1, 5, 100, (100, 101, 102)))
+    assert "set controller.quorum.voters to the surviving controller alone" in reasons(disks)
+
+
+@pytest.mark.parametrize(
+    "text", ["100", "x@h:1", "100@h", "100@h:0", "100@h:70000", "100@a b:1 ", "100@h:1:2"]
+)
+def test_a_voter_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(ValueError, match="give NODE@HOST:PORT"):
+        parsed_voter(text)
+
+
+def test_voters_in_both_forms() -> None:
+    assert parsed_voter("100@CONTROLLER://host-1:9093") == GivenVoter(100, "CONTROLLER", "host-1", 9093)
+    assert parsed_voter("100@[::1]:9093") == GivenVoter(100, "", "::1", 9093)
+
+
+# The plan's file
+
+
+def test_a_plan_comes_back_from_its_file_and_an_edited_one_does_not(disks: Path, tmp_path: Path) -> None:
+    plan = made(disks)
+    file = tmp_path / "plan.json"
+    save_rebuild(plan, file)
+    assert read_rebuild(file) == plan
+    with pytest.raises(InputError, match="never overwritten"):
+        save_rebuild(plan, file)
+    file.write_text(file.read_text().replace('"dead": [\n    101,', '"dead": [\n    100,'))
+    with pytest.raises(InputError, match="it was edited"):
+        read_rebuild(file)
+    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/1"}'):
+        file.write_text(text)
+        with pytest.raises(InputError):
+            read_rebuild(file)
+
+
+def test_a_plan_holds_only_for_what_it_was_made_from(disks: Path) -> None:
+    plan = made(disks)
+    with (disks / "node-100" / METADATA / SEGMENT).open("ab") as log:
+        log.write(data_batch(51, 1, 5, [b"x"]))
+    with pytest.raises(NotDone, match="changed since the plan was made"):
+        apply_rebuild(plan, "a test", silent)
+    shutil.rmtree(disks / "node-100")
+    shutil.copytree(LOGS / "node-101", disks / "node-100")
+    with pytest.raises(NotDone, match="apply the plan on the host that has it"):
+        apply_rebuild(plan, "a test", silent)
+
+
+# Whole or not at all
+
+
+def test_a_second_apply_writes_nothing(disks: Path) -> None:
+    plan = made(disks)
+    apply_rebuild(plan, "a test", silent)
+    before = contents(disks / "node-100" / METADATA)
+    assert apply_rebuild(plan, "a test", silent).already
+    assert contents(disks / "node-100" / METADATA) == before
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_a_full_disk_leaves_the_log_as_it_was(
+    disks: Path, monkeypatch: pytest.MonkeyPatch, into: bool
+) -> None:
+    changed: dict[str, Any] = {"into": blank_controller(disks), "dead": (100, 101, 102)} if into else {}
+    plan = made(disks, **changed)
+    target = Path(plan.target)
+    before = contents(target) if target.exists() else None
+    writes = iter(range(100))
+
+    def full(descriptor: int) -> None:
+        # The back-up fits, the new segment does not.
+        if next(writes) >= (2 if into else 5):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(NotDone, match="No space left"):
+            apply_rebuild(plan, "a test", silent)
+    assert (contents(target) if target.exists() else None) == before
+    apply_rebuild(plan, "a test", silent)
+    assert read_quorum_copy(target).voters == plan.steps[-1]
+
+
+def killed(work: Callable[[], object], left: int) -> bool:
+    """Runs the work in a process of its own, which dies before its call number ``left`` that makes, renames or
+    removes a file; whether it died.
+    """
+    child = os.fork()
+    if not child:
+
+        def dying(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal left
+            writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            if writes or event in ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chown"):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(dying)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_a_run_that_is_killed_leaves_the_old_log_or_the_new_one(disks: Path, into: bool) -> None:
+    """Killed at each of its steps, from the beginning each time; the next run finishes the work."""
+    changed: dict[str, Any] = {"into": blank_controller(disks), "dead": (100, 101, 102)} if into else {}
+    plan = made(disks, **changed)
+    target, backup = Path(plan.target), Path(plan.backup)
+    shutil.copytree(target.parent, disks / "before")
+
+    def afresh(state: Path) -> None:
+        shutil.rmtree(target.parent)
+        shutil.copytree(state, target.parent)
+        shutil.rmtree(backup, ignore_errors=True)
+
+    def apply() -> None:
+        apply_rebuild(plan, "a test", silent)
+
+    left = 1
+    while killed(apply, left):
+        if target.exists():
+            copy = read_quorum_copy(target)
+            assert (copy.voters, copy.end) in ((plan.old, 51), (plan.steps[-1], 51 + len(plan.steps))), left
+        apply()
+        assert read_quorum_copy(target).voters == plan.steps[-1]
+        undo_rebuild(plan, "a test")
+        afresh(disks / "before")
+        left += 1
+    assert left > 10
+    left, before = 1, contents(disks / "before" / METADATA) if not into else None
+    while killed(lambda: undo_rebuild(plan, "a test"), left):
+        undo_rebuild(plan, "a test")
+        assert (contents(target) if target.exists() else None) == before
+        assert not any("ktriage" in path.name for path in target.parent.iterdir()), left
+        afresh(disks / "before")
+        apply()
+        left += 1
+    assert left > 3
+
+
+def test_there_is_no_way_back_once_a_broker_has_registered(disks: Path) -> None:
+    plan = made(disks)
+    apply_rebuild(plan, "a test", silent)
+    log = disks / "node-100" / METADATA / SEGMENT
+    own = RegisterControllerRecord(100, "AAAAAAAAAAAAAAAAAAAA7w", ())
+    with log.open("ab") as segment:
+        segment.write(leader_change_batch(53, 1002, 6, 100, (100,)) + data_batch(54, 1002, 6, [encode(own)]))
+    undo_rebuild(plan, "the controller alone has started: nothing depends on it")
+    assert log.read_bytes() == (LOGS / "node-100" / METADATA / SEGMENT).read_bytes()
+    shutil.rmtree(plan.backup)
+    plan = made(disks)
+    apply_rebuild(plan, "a test", silent)
+    broker = RegisterBrokerRecord(1, 53, "AAAAAAAAAAAAAAAAAAAA7w", (), None, True, False, ())
+    with log.open("ab") as segment:
+        segment.write(data_batch(53, 1002, 6, [encode(broker)]))
+    with pytest.raises(NotDone, match=r"broker 1 registered.*There is no way back"):
+        undo_rebuild(plan, "a test")
+
+
+def test_there_is_nothing_to_undo_before(disks: Path) -> None:
+    with pytest.raises(NotDone, match="nothing was applied"):
+        undo_rebuild(made(disks), "a test")
+
+
+# The command
+
+
+def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path, tmp_path: Path) -> None:
+    def command(*words: str) -> Any:
+        return invoke(tmp_path, "ktriage", "quorum", "rebuild", *words)
+
+    making = ["--from", str(disks / "node-100"), "--voter", "100@127.0.0.1:1", "--plan-out", "plan.json"]
+    ended = command(*making)
+    assert ended.status == 1
+    assert "voters 101, 102 are not named with --dead" in ended.err
+    assert "the disks of brokers 1, 2 were not scanned" in ended.err
+    named = ["--dead", "101", "--dead", "102", "--unscanned", "1", "--unscanned", "2"]
+    planned = command(*making, *named)
+    assert planned.status == 0, planned
+    assert "controller.quorum.bootstrap.servers must name 127.0.0.1:1" in planned.err
+    assert "100,101,102 → 100,102 → 100" in planned.out
+    assert command("plan.json").status == 2  # no terminal
+    assert command("plan.json", "--dead", "101").status == 2
+    applied = command("plan.json", "--yes", "--reason", "a test")
+    assert applied.status == 0, applied
+    assert "sha256" in applied.out
+    undone = command("plan.json", "--undo", "--yes", "--reason", "a test", "--output", "json")
+    assert undone.status == 0, undone
+
+
+def test_made_plans_are_values(disks: Path) -> None:
+    found = make_rebuild(request(disks), silent)
+    assert isinstance(found, PlannedRebuild)
+    assert found.evidence.chosen.node == 100
