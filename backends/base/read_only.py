@@ -2,51 +2,22 @@
 the read calls of the protocols are passed on. A change is refused here, before anything is recorded or sent.
 """
 
-# ruff: noqa: ARG002  # the signatures are the protocols'
-
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from backends.base.errors import Refused
-from backends.base.membership import (
-    CHANGE_TIMEOUT,
-    ChangeAnswer,
-    ClusterNode,
-    Controller,
-    Membership,
-    NodeProbe,
-)
+from backends.base.membership import ChangeAnswer, Membership
+from backends.base.protocol import Backend
 
 if TYPE_CHECKING:
-    from backends.base.answers import (
-        Capabilities,
-        ClusterInfo,
-        Election,
-        LogDir,
-        LogPosition,
-        Partitions,
-        RawBatches,
-        Reassignment,
-        SurveyRequest,
-        SurveyResult,
-    )
-    from backends.base.check_report import CheckReport
-    from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
-    from backends.base.file_memory import FileAnswers
-    from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
-    from backends.base.protocol import Backend, Progress, Recorder, Stop, VirtualTime
-    from backends.base.record_writer import RecordWriter
-    from backends.base.replica_moves import ReplicaMover, ThrottleReader
-    from backends.base.transactions import MarkerWriter, Transactions
-    from recovery.assignment_order import WrittenOrder
-    from recovery.loss import Witness
-    from recovery.membership.quorum import MembershipRules, Quorum
-    from recovery.membership.voters import ReplicaKey, Voter
-    from recovery.model import TopicPartition, Unknown
-    from recovery.plan.values import PlanRow
-    from recovery.ranking import Ranking
+    from backends.base.protocol import Recorder, VirtualTime
+    from recovery.membership.quorum import MembershipRules
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 READ_ONLY = "the cluster is only read here; nothing was sent"
 
@@ -66,6 +37,27 @@ class ReadOnlyMembership:
         self._membership = membership
         self._refuse = refuse
 
+    @staticmethod
+    def _read(
+        call: Callable[Concatenate[Membership, P], R],
+    ) -> Callable[Concatenate[ReadOnlyMembership, P], R]:
+        def passed_on(self: ReadOnlyMembership, /, *given: P.args, **named: P.kwargs) -> R:
+            result: R = getattr(self._membership, call.__name__)(*given, **named)
+            return result
+
+        return passed_on
+
+    @staticmethod
+    def _change(
+        call: Callable[Concatenate[Membership, P], Coroutine[Any, Any, T]],
+    ) -> Callable[Concatenate[ReadOnlyMembership, P], Coroutine[Any, Any, T]]:
+        async def sent(self: ReadOnlyMembership, /, *given: P.args, **named: P.kwargs) -> T:
+            self._refuse()
+            result: T = await getattr(self._membership, call.__name__)(*given, **named)
+            return result
+
+        return sent
+
     @property
     def title(self) -> str:
         return self._membership.title
@@ -82,47 +74,18 @@ class ReadOnlyMembership:
     def rules(self) -> MembershipRules:
         return self._membership.rules
 
-    async def open(self) -> str:
-        return await self._membership.open()
-
-    async def close(self) -> None:
-        await self._membership.close()
-
-    async def pause(self, seconds: float) -> None:
-        await self._membership.pause(seconds)
-
-    async def describe(self) -> Quorum:
-        return await self._membership.describe()
-
-    async def controllers(self) -> tuple[Controller, ...] | Unknown:
-        return await self._membership.controllers()
-
-    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
-        return await self._membership.at_named_addresses()
-
-    async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
-        return await self._membership.probe(host, port, node_id)
-
-    async def nodes(self) -> tuple[ClusterNode, ...]:
-        return await self._membership.nodes()
-
-    async def metadata_log(self) -> MetadataLogReader:
-        return await self._membership.metadata_log()
-
-    async def metadata_log_bytes(self) -> MetadataLogBytes:
-        return await self._membership.metadata_log_bytes()
-
-    async def add_voter(
-        self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
-    ) -> ChangeAnswer:
-        self._refuse()
-        return await self._membership.add_voter(voter, recorder, timeout=timeout)
-
-    async def remove_voter(
-        self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
-    ) -> ChangeAnswer:
-        self._refuse()
-        return await self._membership.remove_voter(key, recorder, timeout=timeout)
+    open = _read(Membership.open)
+    close = _read(Membership.close)
+    pause = _read(Membership.pause)
+    describe = _read(Membership.describe)
+    controllers = _read(Membership.controllers)
+    at_named_addresses = _read(Membership.at_named_addresses)
+    probe = _read(Membership.probe)
+    nodes = _read(Membership.nodes)
+    metadata_log = _read(Membership.metadata_log)
+    metadata_log_bytes = _read(Membership.metadata_log_bytes)
+    add_voter = _change(Membership.add_voter)
+    remove_voter = _change(Membership.remove_voter)
 
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
@@ -140,6 +103,23 @@ class ReadOnlyBackend:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+
+    @staticmethod
+    def _read(call: Callable[Concatenate[Backend, P], R]) -> Callable[Concatenate[ReadOnlyBackend, P], R]:
+        def passed_on(self: ReadOnlyBackend, /, *given: P.args, **named: P.kwargs) -> R:
+            result: R = getattr(self._backend, call.__name__)(*given, **named)
+            return result
+
+        return passed_on
+
+    @staticmethod
+    def _change(_call: Callable[Concatenate[Backend, P], R]) -> Callable[Concatenate[ReadOnlyBackend, P], R]:
+        """Raises Refused when it is called, before anything could be awaited."""
+
+        def refused(self: ReadOnlyBackend, /, *given: P.args, **named: P.kwargs) -> R:  # noqa: ARG001
+            refuse_change()
+
+        return refused
 
     @property
     def title(self) -> str:
@@ -161,93 +141,27 @@ class ReadOnlyBackend:
     def virtual_time(self) -> VirtualTime | None:
         return self._backend.virtual_time
 
-    async def check(self) -> CheckReport:
-        return await self._backend.check()
-
-    async def open(self) -> ClusterInfo:
-        return await self._backend.open()
-
-    async def close(self) -> None:
-        await self._backend.close()
-
-    async def cluster(self) -> ClusterInfo:
-        return await self._backend.cluster()
-
-    async def capabilities(self) -> Capabilities:
-        return await self._backend.capabilities()
-
-    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
-        return await self._backend.partitions(topics)
-
-    async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
-        return await self._backend.topic_configs(topics)
-
-    def file_answers(self) -> FileAnswers:
-        return self._backend.file_answers()
-
-    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
-        return await self._backend.survey(request, progress)
-
-    async def record_times(
-        self, records: Sequence[tuple[TopicPartition, Witness]]
-    ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
-        return await self._backend.record_times(records)
-
-    async def read_batches(
-        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
-    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
-        return await self._backend.read_batches(broker, positions, max_bytes)
-
-    async def log_dirs(
-        self, brokers: Sequence[int] | None = None
-    ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
-        return await self._backend.log_dirs(brokers)
-
-    async def quorum(self) -> Quorum | Unknown:
-        return await self._backend.quorum()
-
-    async def reassignments(
-        self, partitions: Sequence[TopicPartition] | None = None
-    ) -> tuple[Reassignment, ...] | Unknown:
-        return await self._backend.reassignments(partitions)
-
-    async def elect(
-        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
-    ) -> tuple[Election, ...]:
-        refuse_change()
-
-    async def designate(
-        self,
-        rows: Sequence[PlanRow],
-        ranking: Ranking,
-        recorder: Recorder,
-        *,
-        attempts: int,
-        stop: Stop,
-        progress: Progress | None = None,
-    ) -> tuple[Election, ...]:
-        refuse_change()
-
-    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        refuse_change()
-
-    def record_writer(self) -> RecordWriter:
-        refuse_change()
-
-    def consumer_groups(self) -> ConsumerGroups:
-        return self._backend.consumer_groups()
-
-    def offset_writer(self) -> OffsetWriter:
-        refuse_change()
-
-    def transactions(self) -> Transactions:
-        return self._backend.transactions()
-
-    def marker_writer(self) -> MarkerWriter:
-        refuse_change()
-
-    def throttle_reader(self) -> ThrottleReader:
-        return self._backend.throttle_reader()
-
-    def replica_mover(self) -> ReplicaMover:
-        refuse_change()
+    open = _read(Backend.open)
+    close = _read(Backend.close)
+    cluster = _read(Backend.cluster)
+    capabilities = _read(Backend.capabilities)
+    check = _read(Backend.check)
+    partitions = _read(Backend.partitions)
+    topic_configs = _read(Backend.topic_configs)
+    file_answers = _read(Backend.file_answers)
+    survey = _read(Backend.survey)
+    record_times = _read(Backend.record_times)
+    read_batches = _read(Backend.read_batches)
+    log_dirs = _read(Backend.log_dirs)
+    quorum = _read(Backend.quorum)
+    reassignments = _read(Backend.reassignments)
+    consumer_groups = _read(Backend.consumer_groups)
+    transactions = _read(Backend.transactions)
+    throttle_reader = _read(Backend.throttle_reader)
+    elect = _change(Backend.elect)
+    designate = _change(Backend.designate)
+    restore_orders = _change(Backend.restore_orders)
+    record_writer = _change(Backend.record_writer)
+    offset_writer = _change(Backend.offset_writer)
+    marker_writer = _change(Backend.marker_writer)
+    replica_mover = _change(Backend.replica_mover)

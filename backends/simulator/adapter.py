@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from backends.base.errors import Unreachable
 from backends.garbage_collection import without_collection
@@ -13,40 +13,19 @@ from backends.live.adapter import LiveBackend
 from backends.live.client.settings import ClientSettings
 from backends.simulator.in_memory.memory_cluster import MemoryCluster
 from backends.simulator.loop import SECOND
-from backends.simulator.membership import SimulatedMembership
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.session.session_store import SessionStore, Shares
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import cluster_id
 
 if TYPE_CHECKING:
-    from backends.base.answers import (
-        Capabilities,
-        ClusterInfo,
-        Election,
-        LogDir,
-        LogPosition,
-        Partitions,
-        RawBatches,
-        Reassignment,
-        SurveyRequest,
-        SurveyResult,
-    )
-    from backends.base.check_report import CheckReport
-    from backends.base.consumer_groups import ConsumerGroups, OffsetWriter
+    from backends.base.answers import ClusterInfo
     from backends.base.file_memory import FileAnswers
-    from backends.base.protocol import Progress, Recorder, Stop
-    from backends.base.record_writer import RecordWriter
-    from backends.base.replica_moves import ReplicaMover, ThrottleReader
-    from backends.base.transactions import MarkerWriter, Transactions
     from backends.live.client.addresses import Address
-    from recovery.assignment_order import WrittenOrder
-    from recovery.loss import Witness
-    from recovery.membership.quorum import Quorum
-    from recovery.model import TopicPartition, Unknown
-    from recovery.plan.values import PlanRow
-    from recovery.ranking import Ranking
+    from backends.simulator.membership import SimulatedMembership
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -174,10 +153,6 @@ class SimulatorBackend:
                 raise
         return self._live
 
-    def _driven(self, hand_out: Callable[[LiveBackend], object], *, changes: bool = False) -> Any:
-        """What the live adapter hands out; its calls run in virtual time."""
-        return _Driven(self, hand_out, changes=changes)
-
     @property
     def virtual_time(self) -> SimulatorBackend:
         return self
@@ -193,126 +168,63 @@ class SimulatorBackend:
         await cluster.come_to(cluster.simulation.now + round(seconds * SECOND))
         self._store.save()
 
-    async def cluster(self) -> ClusterInfo:
-        """All brokers, fenced ones included."""
-        return await self.run(lambda live: live.cluster())
+    @staticmethod
+    def _timed(
+        call: Callable[Concatenate[LiveBackend, P], Coroutine[Any, Any, T]], *, changes: bool = False
+    ) -> Callable[Concatenate[SimulatorBackend, P], Coroutine[Any, Any, T]]:
+        """The live adapter's call, in virtual time."""
 
-    async def capabilities(self) -> Capabilities:
-        """The simulator's nodes offer the native calls of the recovery tool's specification."""
-        return await self.run(lambda live: live.capabilities())
+        async def timed(self: SimulatorBackend, /, *given: P.args, **named: P.kwargs) -> T:
+            return await self.run(lambda live: call(live, *given, **named), changes=changes)
 
-    async def check(self) -> CheckReport:
-        """Which brokers answer the operator, and what the scenario denies, for ``ktriage check``."""
-        return await self.run(lambda live: live.check())
+        return timed
 
-    async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
-        """Partition states, page by page."""
-        return await self.run(lambda live: live.partitions(topics))
+    @staticmethod
+    def _handed_out(
+        hand_out: Callable[[LiveBackend], R], *, changes: bool = False
+    ) -> Callable[[SimulatorBackend], R]:
+        """What the live adapter hands out; its calls run in virtual time."""
 
-    async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
-        """Effective topic configurations."""
-        return await self.run(lambda live: live.topic_configs(topics))
+        def handed_out(self: SimulatorBackend, /) -> R:
+            driven: Any = _Driven(self, hand_out, changes=changes)
+            result: R = driven
+            return result
+
+        return handed_out
+
+    cluster = _timed(LiveBackend.cluster)
+    capabilities = _timed(LiveBackend.capabilities)
+    check = _timed(LiveBackend.check)
+    partitions = _timed(LiveBackend.partitions)
+    topic_configs = _timed(LiveBackend.topic_configs)
+    survey = _timed(LiveBackend.survey)
+    record_times = _timed(LiveBackend.record_times)
+    read_batches = _timed(LiveBackend.read_batches)
+    log_dirs = _timed(LiveBackend.log_dirs)
+    quorum = _timed(LiveBackend.quorum)
+    reassignments = _timed(LiveBackend.reassignments)
+    elect = _timed(LiveBackend.elect, changes=True)
+    designate = _timed(LiveBackend.designate, changes=True)
+    restore_orders = _timed(LiveBackend.restore_orders, changes=True)
+    consumer_groups = _handed_out(LiveBackend.consumer_groups)
+    transactions = _handed_out(LiveBackend.transactions)
+    throttle_reader = _handed_out(LiveBackend.throttle_reader)
+    # What these write is kept in the saved state.
+    record_writer = _handed_out(LiveBackend.record_writer, changes=True)
+    offset_writer = _handed_out(LiveBackend.offset_writer, changes=True)
+    marker_writer = _handed_out(LiveBackend.marker_writer, changes=True)
+    replica_mover = _handed_out(LiveBackend.replica_mover, changes=True)
 
     def file_answers(self) -> FileAnswers:
         """Of this process only."""
         return {} if self._live is None else self._live.file_answers()
 
-    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
-        """Ask every replica's own broker."""
-        return await self.run(lambda live: live.survey(request, progress))
-
-    async def record_times(
-        self, records: Sequence[tuple[TopicPartition, Witness]]
-    ) -> Mapping[tuple[TopicPartition, Witness], tuple[int, int]]:
-        """The clock of the simulation starts at 0 ms."""
-        return await self.run(lambda live: live.record_times(records))
-
-    async def read_batches(
-        self, broker: int, positions: Sequence[LogPosition], max_bytes: int
-    ) -> Mapping[TopicPartition, RawBatches | Unknown]:
-        """Records of the scenario's own producers are made when they are read, always the same."""
-        return await self.run(lambda live: live.read_batches(broker, positions, max_bytes))
-
-    async def log_dirs(
-        self, brokers: Sequence[int] | None = None
-    ) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
-        """Every log dir; all brokers are asked at once."""
-        return await self.run(lambda live: live.log_dirs(brokers))
-
-    async def quorum(self) -> Quorum | Unknown:
-        """DescribeQuorum, forwarded by a broker."""
-        return await self.run(lambda live: live.quorum())
-
-    async def reassignments(
-        self, partitions: Sequence[TopicPartition] | None = None
-    ) -> tuple[Reassignment, ...] | Unknown:
-        """Reassignments in progress."""
-        return await self.run(lambda live: live.reassignments(partitions))
-
-    async def elect(
-        self, preferred: bool, partitions: Sequence[TopicPartition] | None, recorder: Recorder
-    ) -> tuple[Election, ...]:
-        """Preferred or unclean elections."""
-        return await self.run(lambda live: live.elect(preferred, partitions, recorder), changes=True)
-
-    async def designate(
-        self,
-        rows: Sequence[PlanRow],
-        ranking: Ranking,
-        recorder: Recorder,
-        *,
-        attempts: int,
-        stop: Stop,
-        progress: Progress | None = None,
-    ) -> tuple[Election, ...]:
-        """ElectLeaders v3, after every row is judged again."""
-        return await self.run(
-            lambda live: live.designate(
-                rows, ranking, recorder, attempts=attempts, stop=stop, progress=progress
-            ),
-            changes=True,
-        )
-
-    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        """Restore assignment orders that another tool wrote: elections here need none."""
-        return await self.run(lambda live: live.restore_orders(rows, recorder), changes=True)
-
     @property
     def membership(self) -> SimulatedMembership:
         """The metadata quorum: its state in detail, and changes of its voters."""
+        from backends.simulator.membership import SimulatedMembership  # noqa: PLC0415  # elections need none
+
         return SimulatedMembership(self)
-
-    def record_writer(self) -> RecordWriter:
-        """What is appended is kept in the saved state."""
-        found: RecordWriter = self._driven(LiveBackend.record_writer, changes=True)
-        return found
-
-    def consumer_groups(self) -> ConsumerGroups:
-        found: ConsumerGroups = self._driven(LiveBackend.consumer_groups)
-        return found
-
-    def offset_writer(self) -> OffsetWriter:
-        """What is committed is kept in the saved state."""
-        found: OffsetWriter = self._driven(LiveBackend.offset_writer, changes=True)
-        return found
-
-    def transactions(self) -> Transactions:
-        found: Transactions = self._driven(LiveBackend.transactions)
-        return found
-
-    def marker_writer(self) -> MarkerWriter:
-        """What is written is kept in the saved state."""
-        found: MarkerWriter = self._driven(LiveBackend.marker_writer, changes=True)
-        return found
-
-    def throttle_reader(self) -> ThrottleReader:
-        found: ThrottleReader = self._driven(LiveBackend.throttle_reader)
-        return found
-
-    def replica_mover(self) -> ReplicaMover:
-        """What is written is kept in the saved state."""
-        found: ReplicaMover = self._driven(LiveBackend.replica_mover, changes=True)
-        return found
 
 
 async def _host(address: Address) -> tuple[str, ...]:

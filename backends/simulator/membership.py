@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from backends.base.membership import (
-    CHANGE_TIMEOUT,
     ChangeAnswer,
-    ClusterNode,
-    Controller,
-    NodeProbe,
 )
+from backends.live.membership import LiveMembership
 from backends.simulator.simulation import Simulation
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.model import Unknown
@@ -27,10 +24,9 @@ if TYPE_CHECKING:
     )
     from backends.base.protocol import Recorder
     from backends.live.adapter import LiveBackend
-    from backends.live.membership import LiveMembership
-    from recovery.membership.voters import ReplicaKey, Voter
     from recovery.metadata_log.history import MetadataHistory
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -83,6 +79,24 @@ class SimulatedMembership:
 
         return await self._backend.run(asked, changes=changes)
 
+    @staticmethod
+    def _timed(
+        call: Callable[Concatenate[LiveMembership, P], Coroutine[Any, Any, T]], *, changes: bool = False
+    ) -> Callable[Concatenate[SimulatedMembership, P], Coroutine[Any, Any, T]]:
+        """The live quorum's call, in virtual time."""
+
+        async def timed(self: SimulatedMembership, /, *given: P.args, **named: P.kwargs) -> T:
+            return await self._ask(lambda live: call(live, *given, **named), changes=changes)
+
+        return timed
+
+    describe = _timed(LiveMembership.describe)
+    controllers = _timed(LiveMembership.controllers)
+    probe = _timed(LiveMembership.probe)
+    nodes = _timed(LiveMembership.nodes)
+    add_voter = _timed(LiveMembership.add_voter, changes=True)
+    remove_voter = _timed(LiveMembership.remove_voter, changes=True)
+
     async def open(self) -> str:
         """Open the adapter if it is not open."""
         await self._backend.open()
@@ -95,25 +109,9 @@ class SimulatedMembership:
         """Let virtual time pass."""
         await self._backend.advance(seconds)
 
-    async def describe(self) -> Quorum:
-        """As its leader sees it."""
-        return await self._ask(lambda live: live.describe())
-
-    async def controllers(self) -> tuple[Controller, ...] | Unknown:
-        """Asked of a controller."""
-        return await self._ask(lambda live: live.controllers())
-
     async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
         """A simulated cluster is named as a whole."""
         return {}
-
-    async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
-        """The node that listens at that address."""
-        return await self._ask(lambda live: live.probe(host, port, node_id))
-
-    async def nodes(self) -> tuple[ClusterNode, ...]:
-        """Brokers and controllers, each asked at its own address."""
-        return await self._ask(lambda live: live.nodes())
 
     async def metadata_log(self) -> MetadataLogReader:
         """The log as the active controller tells it, with virtual times. Raises NotAllowed."""
@@ -122,18 +120,6 @@ class SimulatedMembership:
     async def metadata_log_bytes(self) -> MetadataLogBytes:
         """The same in Kafka's bytes. Raises NotAllowed."""
         return _VirtualLogBytes(self._backend, await self._ask(lambda live: live.metadata_log_bytes()))
-
-    async def add_voter(
-        self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
-    ) -> ChangeAnswer:
-        """Send AddRaftVoter once."""
-        return await self._ask(lambda live: live.add_voter(voter, recorder, timeout=timeout), changes=True)
-
-    async def remove_voter(
-        self, key: ReplicaKey, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
-    ) -> ChangeAnswer:
-        """Send RemoveRaftVoter once."""
-        return await self._ask(lambda live: live.remove_voter(key, recorder, timeout=timeout), changes=True)
 
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
