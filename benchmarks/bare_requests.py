@@ -1,6 +1,6 @@
 """``python -m benchmarks.bare_requests ADDRESS``: the change requests of a recovery, and nothing else.
 
-The same partitions as the measured recovery, in parts of the same size: write the order, elect, restore the order.
+The same partitions as the measured recovery, in parts of the same size: write the order, elect, revert the order.
 Nothing is read, judged, saved or verified, and the leaders are known beforehand. A recovery that elects by
 reordering cannot be faster than this.
 """

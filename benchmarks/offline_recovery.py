@@ -53,7 +53,7 @@ def commands(cluster: KafkaCluster, directory: Path) -> tuple[Command, Command, 
             first_replica_leads,
         ),
         Command(
-            "reorder, elect, restore: the requests alone",
+            "reorder, elect, revert: the requests alone",
             (sys.executable, "-m", "benchmarks.bare_requests", cluster.bootstrap()),
             longer_log_leads,
         ),

@@ -15,7 +15,7 @@ from recovery.model import PartitionState, Standing, TopicPartition
 class WrittenOrder(NamedTuple):
     """A partition's assignment, and the order of it that is written for a designated election.
 
-    ``replicas`` is the assignment to restore; ``order`` holds the same replicas, the designated leader
+    ``replicas`` is the assignment to revert; ``order`` holds the same replicas, the designated leader
     first.
     """
 

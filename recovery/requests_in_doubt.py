@@ -18,8 +18,10 @@ until the request's own timeout (30 s, or 60 s where it is native); the rest is 
 journal's line and the request.
 """
 
-REORDER, ELECT, RESTORE = "reorder", "elect", "restore"
+REORDER, ELECT, REVERT = "reorder", "elect", "revert"
 """What is recorded before the three requests of a designated election."""
+RENAMED_ACTIONS = {"restore": REVERT}
+"""As journals of earlier versions have them: they are read as the actions of today."""
 FOUND_ORDER = "found-order"
 """Sends nothing: records when orders that a run on another host wrote were first read."""
 PREFERRED = "preferred"
@@ -30,7 +32,7 @@ class SentRequest(NamedTuple):
     (``ordered``), or an election without an answer that wrote no order. Times are seconds of one clock.
 
     ``applied``: whether the cluster accepted the order; None: not known. ``write_at``: since when its write is in
-    doubt, which may be carried out after the order was restored; ``election_at``: the same for an election of the
+    doubt, which may be carried out after the order was reverted; ``election_at``: the same for an election of the
     partition. None: there is none. ``kind`` is "preferred" or "unclean" where Kafka chooses the leader. ``entry``
     is the journal's.
     """
@@ -83,7 +85,7 @@ class RequestsInDoubt:
         for order in orders:
             self._orders.setdefault(order.written.tp, []).append(order)
         self._electing: dict[str, _Unended] = {}
-        self._restoring: dict[str, _Unended] = {}
+        self._reverting: dict[str, _Unended] = {}
         # Since when an election of a partition is in doubt whose order was written, by whatever run.
         self._elected_at: dict[TopicPartition, float] = {}
         # Elections of partitions whose order their own run did not write.
@@ -102,8 +104,8 @@ class RequestsInDoubt:
                 order = SentRequest(entry, row, write_at=at if action == REORDER else None)
                 self._orders.setdefault(row.tp, []).append(order)
                 self._reordered.add((order.run_id, row.tp))
-        elif action == RESTORE:
-            self._restoring[entry] = unended
+        elif action == REVERT:
+            self._reverting[entry] = unended
         elif action == ELECT:
             self._electing[entry] = unended
 
@@ -127,11 +129,11 @@ class RequestsInDoubt:
             self._keep(tp, lambda order: order.entry != entry)
         self._change(entry, applied, lambda order: order._replace(applied=True, write_at=None))
         self._change(entry, unknown, lambda order: order._replace(write_at=at))
-        restoring = self._restoring.pop(entry, None)
-        if restoring is not None:
-            for row in restoring.rows:
+        reverting = self._reverting.pop(entry, None)
+        if reverting is not None:
+            for row in reverting.rows:
                 if row.tp in applied:
-                    self._restored(row, restoring.at)
+                    self._reverted(row, reverting.at)
 
     def led(self, tps: Iterable[TopicPartition]) -> None:
         """These have a leader: an election in doubt was carried out, or is not needed any more. A preferred one
@@ -164,8 +166,8 @@ class RequestsInDoubt:
             return None
         return oldest.entry
 
-    def restored(self, tp: TopicPartition) -> None:
-        """Its order stood, and was restored: the write that was carried out is done with."""
+    def reverted(self, tp: TopicPartition) -> None:
+        """Its order stood, and was reverted: the write that was carried out is done with."""
         came = self.write_came(tp)
         if came is not None:
             self._keep(tp, lambda order: order.entry != came)
@@ -224,8 +226,8 @@ class RequestsInDoubt:
             if (election.run_id, row.tp) not in self._reordered:
                 self._elections[row.tp] = election
 
-    def _restored(self, row: WrittenOrder, at: float) -> None:
-        # A later run may have taken our order for the original one: then its restore does not undo ours.
+    def _reverted(self, row: WrittenOrder, at: float) -> None:
+        # A later run may have taken our order for the original one: then its revert does not undo ours.
         self._keep(
             row.tp,
             lambda order: (

@@ -162,7 +162,7 @@ class Outcome(StrEnum):
 class Election(NamedTuple):
     """The end of one partition's election. ``leader`` and ``leader_epoch`` as read back, -1 unknown.
 
-    ``restored`` is False if the assignment may still be in the order that we wrote, or if somebody else has
+    ``reverted`` is False if the assignment may still be in the order that we wrote, or if somebody else has
     changed the replica set meanwhile (we do not touch it then); ``detail`` says which. ``reason`` is the
     judgement's reason, if a judgement decided the outcome: before the election was sent, or from the leader
     that was found. ``in_doubt``: the election was not answered and may still be carried out.
@@ -173,7 +173,7 @@ class Election(NamedTuple):
     leader: int
     leader_epoch: int
     detail: str
-    restored: bool = True
+    reverted: bool = True
     reason: Reason | None = None
     in_doubt: bool = False
 

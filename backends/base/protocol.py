@@ -214,8 +214,8 @@ class Backend(Protocol):
         """Writes assignments and throttles, and removes a broker's registration."""
         ...
 
-    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        """Restore the assignment order of rows whose current order is ``order``, and of no other row. A row
+    async def revert_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
+        """Revert the assignment order of rows whose current order is ``order``, and of no other row. A row
         that already has its original order gets it written once more: a request of a killed run may not be
         visible yet.
         """

@@ -160,7 +160,7 @@ class ReadOnlyBackend:
     throttle_reader = _read(Backend.throttle_reader)
     elect = _change(Backend.elect)
     designate = _change(Backend.designate)
-    restore_orders = _change(Backend.restore_orders)
+    revert_orders = _change(Backend.revert_orders)
     record_writer = _change(Backend.record_writer)
     offset_writer = _change(Backend.offset_writer)
     marker_writer = _change(Backend.marker_writer)

@@ -294,7 +294,7 @@ class LiveBackend:
         stop: Stop,
         progress: Progress | None = None,
     ) -> tuple[Election, ...]:
-        """By ElectLeaders v3 where it is offered; else by reorder, elect and restore."""
+        """By ElectLeaders v3 where it is offered; else by reorder, elect and revert."""
         from backends.live.elections.designate import designate  # for elections only
 
         return await designate(
@@ -343,11 +343,11 @@ class LiveBackend:
 
         return LiveReplicaMover(self._fleet)
 
-    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        """Restore the assignment orders that an interrupted run left changed."""
-        from backends.live.elections.designate import restore_orders  # for orders only
+    async def revert_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
+        """Revert the assignment orders that an interrupted run left changed."""
+        from backends.live.elections.designate import revert_orders  # for orders only
 
-        return await restore_orders(self._election_api, rows, recorder)
+        return await revert_orders(self._election_api, rows, recorder)
 
 
 class _Connections:

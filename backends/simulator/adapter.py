@@ -205,7 +205,7 @@ class SimulatorBackend:
     reassignments = _timed(LiveBackend.reassignments)
     elect = _timed(LiveBackend.elect, changes=True)
     designate = _timed(LiveBackend.designate, changes=True)
-    restore_orders = _timed(LiveBackend.restore_orders, changes=True)
+    revert_orders = _timed(LiveBackend.revert_orders, changes=True)
     consumer_groups = _handed_out(LiveBackend.consumer_groups)
     transactions = _handed_out(LiveBackend.transactions)
     throttle_reader = _handed_out(LiveBackend.throttle_reader)

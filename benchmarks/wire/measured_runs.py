@@ -136,4 +136,4 @@ def recovery(partitions: int, native: bool, rounds: int, directory: Path, say: S
 
 
 def _elected(result: dict[str, Any]) -> int:
-    return sum(row["outcome"] == "elected" and row["orderRestored"] for row in result.get("elections", ()))
+    return sum(row["outcome"] == "elected" and row["orderReverted"] for row in result.get("elections", ()))

@@ -93,12 +93,12 @@ class Operator(Protocol[P_contra]):
         """Shows what earlier runs left unfinished."""
         ...
 
-    async def restores_first(self, found: Unfinished) -> bool:
-        """Whether to restore first the assignment orders that an earlier run left."""
+    async def reverts_first(self, found: Unfinished) -> bool:
+        """Whether to revert first the assignment orders that an earlier run left."""
         ...
 
-    def restored(self, settled: SettledOrders) -> None:
-        """Shows the result of the restore."""
+    def reverted(self, settled: SettledOrders) -> None:
+        """Shows the result of the revert."""
         ...
 
     def shows(self, prepared: P_contra) -> None:
@@ -244,19 +244,19 @@ def _recorded(change: Change[C, P, R], reason: str) -> str:
 
 
 async def settle_orders(access: Access[Backend], run: ChangeRun[P]) -> None:
-    """Before an election: restores the assignment orders that an earlier run left, if the operator agrees.
+    """Before an election: reverts the assignment orders that an earlier run left, if the operator agrees.
 
-    Raises HalfDone if the operator does not agree, NotDone if an order could not be restored, and
+    Raises HalfDone if the operator does not agree, NotDone if an order could not be reverted, and
     BackendError.
     """
     found, operator = await unfinished_here(access.reading, run.cluster_id), run.operator
     operator.finds(found)
-    restore = bool(found.orders) and await operator.restores_first(found)
+    revert = bool(found.orders) and await operator.reverts_first(found)
     settled = await settle_first(
-        access.changing(), found, run.journal, run.stop, put_back=restore, resume=run.resume_command
+        access.changing(), found, run.journal, run.stop, put_back=revert, resume=run.resume_command
     )
     if found.orders:
-        operator.restored(settled)
+        operator.reverted(settled)
     refuse_open(settled)
 
 

@@ -13,7 +13,7 @@ from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_
 from recovery.controller.registration import Registration
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import TopicPartition
-from recovery.requests_in_doubt import ELECT, ELECTION_ALIVE_FOR, REORDER, RESTORE
+from recovery.requests_in_doubt import ELECT, ELECTION_ALIVE_FOR, REORDER, REVERT
 
 UNANSWERED_MS = int(ELECTION_ALIVE_FOR * 1000)
 """Milliseconds in which a request without an answer may still be carried out."""
@@ -48,7 +48,7 @@ class OwnChanges:
                 # An order whose write was not answered gets a second end event once a reading shows the order.
                 ended.setdefault(event.entry, event)
         for event in run.events:
-            if isinstance(event, EntryBegun) and event.action in (REORDER, ELECT, RESTORE):
+            if isinstance(event, EntryBegun) and event.action in (REORDER, ELECT, REVERT):
                 end = ended.get(event.entry)
                 since = _ms(event.at)
                 until = since + UNANSWERED_MS if end is None or end.unknown else _ms(end.at)

@@ -83,7 +83,7 @@ def settled_lines(settled: SettledOrders, nothing: str = NOTHING) -> Iterator[st
 
 
 def settled_document(settled: SettledOrders) -> Iterator[str]:
-    """``ktriage.resume/1``."""
+    """``ktriage.resume/2``."""
     counts = Counter(row.fate for row in settled.rows)
     return document(
         "resume",

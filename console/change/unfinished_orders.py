@@ -1,4 +1,4 @@
-"""Finishes an earlier run: restores assignments that still have the order of an election."""
+"""Finishes an earlier run: reverts assignments that still have the order of an election."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from recovery.requests_in_doubt import RequestsInDoubt, SentRequest
 class OrderOutcome(StrEnum):
     """The result for an assignment that a run may have left in the order of its election."""
 
-    RESTORED = "restored"
+    REVERTED = "reverted"
     LEFT = "still open"
     ALREADY = "in its own order already"
     FOREIGN = "changed by somebody else"
@@ -92,7 +92,7 @@ class HalfDone(NotDone):
 
 async def unfinished_here(cluster: Backend, cluster_id: str) -> Unfinished:
     """What earlier runs left open on this cluster, and nothing of another one with the same id: its orders would be
-    taken for changed by somebody else, and never be restored. Raises JournalError, BackendError.
+    taken for changed by somebody else, and never be reverted. Raises JournalError, BackendError.
     """
     found = unfinished(cluster_id)
     if found.nothing and not found.unread_disks:
@@ -125,8 +125,8 @@ async def settle_first(
     """Before anything else is sent: finishes what earlier runs left; assignment orders only with ``put_back``.
 
     Otherwise an assignment that is still in our order would be taken for the original one. ``resume`` is the
-    command that finishes them. Raises HalfDone if orders must not be restored, and
-    BackendError. If an order could not be restored either, :attr:`SettledOrders.open` has it:
+    command that finishes them. Raises HalfDone if orders must not be reverted, and
+    BackendError. If an order could not be reverted either, :attr:`SettledOrders.open` has it:
     see :func:`refuse_open`.
     """
     if found.nothing:
@@ -154,7 +154,7 @@ async def settle_first(
 
 
 def refuse_open(settled: SettledOrders) -> None:
-    """Raises NotDone if an order of an earlier run is not restored."""
+    """Raises NotDone if an order of an earlier run is not reverted."""
     if settled.open:
         raise NotDone("the earlier run could not be finished; nothing else was sent")
 
@@ -162,12 +162,12 @@ def refuse_open(settled: SettledOrders) -> None:
 async def settle(
     backend: Backend, found: Unfinished, journal: Journal, now: datetime | None = None
 ) -> SettledOrders:
-    """Reads every open order and restores it if the assignment is in the order that was written, or seems
-    restored already. Requests without a recorded end are closed: their only effect is in the orders. ``now`` is
+    """Reads every open order and reverts it if the assignment is in the order that was written, or seems
+    reverted already. Requests without a recorded end are closed: their only effect is in the orders. ``now`` is
     the journal's time by default. Raises BackendError where nothing could be asked.
     """
     now = journal.now() if now is None else now
-    settled = await restore(backend, found.orders, journal, now)
+    settled = await revert(backend, found.orders, journal, now)
     settled = settled.then(await _elections_ended(backend, found.elections, now))
     entries = [entry.entry for entry in found.entries]
     rows = [row.tp for row in settled.rows if row.fate is not OrderOutcome.LEFT]
@@ -225,10 +225,10 @@ def _may_elect(until: datetime, leader: int) -> str:
     )
 
 
-async def restore(
+async def revert(
     backend: Backend, orders: Sequence[SentRequest], journal: Journal, now: datetime
 ) -> SettledOrders:
-    """Restores those orders where nobody else changed them, and tells about the others.
+    """Reverts those orders where nobody else changed them, and tells about the others.
 
     ``orders`` are oldest first. Where several runs reordered one partition, the newest is undone first. While an
     election of a partition may still be carried out and nobody leads, the order stays: another one would let it
@@ -237,9 +237,9 @@ async def restore(
     doubt = RequestsInDoubt(orders)
     fates: dict[TopicPartition, Row] = {}
     for together in _newest_first(orders):
-        for row in await _restore_once(backend, together, journal, doubt, now):
-            if row.fate is OrderOutcome.RESTORED:
-                doubt.restored(row.tp)
+        for row in await _revert_once(backend, together, journal, doubt, now):
+            if row.fate is OrderOutcome.REVERTED:
+                doubt.reverted(row.tp)
             known = fates.get(row.tp)
             if known is None or _WEIGHT[row.fate] < _WEIGHT[known.fate]:
                 fates[row.tp] = row
@@ -247,10 +247,10 @@ async def restore(
 
 
 def _while_writes_may_come(row: Row, doubt: RequestsInDoubt, now: datetime) -> Row:
-    """A restored row stays open if another write may come."""
+    """A reverted row stays open if another write may come."""
     until = doubt.writes_until(row.tp, now.timestamp())
-    restored = row.fate is OrderOutcome.RESTORED and until is not None
-    return _write_may_come(row.tp, row.why, until) if restored and until is not None else row
+    reverted = row.fate is OrderOutcome.REVERTED and until is not None
+    return _write_may_come(row.tp, row.why, until) if reverted and until is not None else row
 
 
 def _write_may_come(tp: TopicPartition, now: str, until: float) -> Row:
@@ -276,7 +276,7 @@ def _newest_first(orders: Sequence[SentRequest]) -> Iterator[list[SentRequest]]:
         waiting = {tp: left for tp, left in waiting.items() if left}
 
 
-async def _restore_once(
+async def _revert_once(
     backend: Backend, orders: Sequence[SentRequest], journal: Journal, doubt: RequestsInDoubt, now: datetime
 ) -> tuple[Row, ...]:
     rows = [order.written for order in orders]
@@ -286,7 +286,7 @@ async def _restore_once(
     looks: dict[TopicPartition, Row | None] = {}
     for order in orders:
         row, state = order.written, states.get(order.written.tp)
-        result = _why_not_restored(row, state, found, moving)
+        result = _why_not_reverted(row, state, found, moving)
         if state is not None and result is None:
             result = _election_alive(order, state, now)
         until = doubt.writes_until(row.tp, now.timestamp())
@@ -294,7 +294,7 @@ async def _restore_once(
             result = _before_the_write(row, state, result, until)
         looks[row.tp] = result
     ours = [row for row in rows if looks[row.tp] is None]
-    elections = await backend.restore_orders(ours, journal) if ours else ()
+    elections = await backend.revert_orders(ours, journal) if ours else ()
     own = {row.tp for row in ours if states[row.tp].replicas == row.replicas}
     written = tuple(_written(election, own) for election in elections)
     return (*written, *(result for result in looks.values() if result is not None))
@@ -314,11 +314,11 @@ def _before_the_write(
 
 
 def _written(election: Election, own: Set[TopicPartition]) -> Row:
-    if not election.restored:
+    if not election.reverted:
         return Row(election.tp, OrderOutcome.LEFT, election.detail)
     return Row(
         election.tp,
-        *((OrderOutcome.ALREADY, "") if election.tp in own else (OrderOutcome.RESTORED, election.detail)),
+        *((OrderOutcome.ALREADY, "") if election.tp in own else (OrderOutcome.REVERTED, election.detail)),
     )
 
 
@@ -326,18 +326,18 @@ def _written(election: Election, own: Set[TopicPartition]) -> Row:
 _WEIGHT = {
     fate: weight
     for weight, fate in enumerate(
-        (OrderOutcome.LEFT, OrderOutcome.RESTORED, OrderOutcome.ALREADY, OrderOutcome.FOREIGN)
+        (OrderOutcome.LEFT, OrderOutcome.REVERTED, OrderOutcome.ALREADY, OrderOutcome.FOREIGN)
     )
 }
 
 
-def _why_not_restored(
+def _why_not_reverted(
     row: WrittenOrder,
     state: PartitionState | None,
     found: Partitions,
     moving: tuple[Reassignment, ...] | Unknown,
 ) -> Row | None:
-    """Why the order is not restored; None: restore it, because it is the written one or the original one.
+    """Why the order is not reverted; None: revert it, because it is the written one or the original one.
 
     An assignment that already has its original order is written again: the killed run's request may still be
     carried out.
@@ -361,7 +361,7 @@ def _why_not_restored(
 
 
 def _election_alive(order: SentRequest, state: PartitionState, now: datetime) -> Row | None:
-    """Why the order stays although it could be restored; None: restore it."""
+    """Why the order stays although it could be reverted; None: revert it."""
     row = order.written
     if order.election_until is None or not state.offline or state.replicas != row.order:
         return None

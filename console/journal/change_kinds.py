@@ -19,7 +19,7 @@ from recovery.heal_plan import ReplicaMove
 from recovery.log_preservation import taken_out
 from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition
-from recovery.requests_in_doubt import ELECT, FOUND_ORDER, REORDER, RESTORE, SentRequest
+from recovery.requests_in_doubt import ELECT, FOUND_ORDER, REORDER, REVERT, SentRequest
 from recovery.wording.quantity_text import both, counted, either, ids, printable, some_of
 
 RESCUE, NO_RESCUE = "rescue", "no-rescue"
@@ -380,7 +380,7 @@ KINDS: Mapping[str, ChangeKind] = {
         ChangeKind(REORDER, Left.ORDERS, unfinished=_orders_left),
         ChangeKind(FOUND_ORDER, Left.ORDERS, sentence=_found_order, unfinished=_orders_left),
         ChangeKind(ELECT, Left.ELECTIONS, _election, unfinished=_elections_left),
-        ChangeKind(RESTORE, Left.ORDERS),
+        ChangeKind(REVERT, Left.ORDERS),
         ChangeKind(REPLACE, Left.WORK, _planned, unfinished=_replacement_left),
         ChangeKind(CONFIRM, about=_steps),
         ChangeKind(

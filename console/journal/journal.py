@@ -48,7 +48,7 @@ class JournalRun:
 LOCK = "lock"
 """The lock file, in the directory of the cluster's runs."""
 AHEAD = 8
-"""The disk must have room for so many lines as long as a reorder's: the reorder, the election and the restore, for
+"""The disk must have room for so many lines as long as a reorder's: the reorder, the election and the revert, for
 several batches at once.
 """
 
@@ -128,7 +128,7 @@ class Journal:
         entry = f"{self._run.run_id}/{self._entries + 1}"
         line = encode("before", self._clock(), before_members(entry, action, detail))
         if action == REORDER:
-            # The election and the restore name the same rows: without room for them the run would stop half-way.
+            # The election and the revert name the same rows: without room for them the run would stop half-way.
             self._file.require_room(AHEAD * len(line))
         self._file.append(self._unwritten + line)
         self._unwritten = b""

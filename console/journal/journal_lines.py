@@ -51,7 +51,7 @@ def moment(at: datetime) -> str:
 
 
 def before_members(entry: str, action: str, detail: Mapping[str, object]) -> dict[str, object]:
-    """An intention. WrittenOrder rows are written in full, so that they can be restored from it."""
+    """An intention. WrittenOrder rows are written in full, so that they can be reverted from it."""
     rest = dict(detail)
     rows = rest.get("rows")
     members: dict[str, object] = {"entry": entry, "action": action}

@@ -18,6 +18,7 @@ from console.journal.state_access import records_access
 from recovery.assignment_order import WrittenOrder
 from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
+from recovery.requests_in_doubt import RENAMED_ACTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,8 @@ def _kind(line: Any) -> str:
 
 def _before(line: Mapping[str, Any]) -> EntryBegun:
     rows = tuple(written_order(row) for row in line.get("rows", ()))
-    return EntryBegun(line["entry"], line["at"], line["action"], rows, line.get("detail", {}))
+    action = RENAMED_ACTIONS.get(line["action"], line["action"])
+    return EntryBegun(line["entry"], line["at"], action, rows, line.get("detail", {}))
 
 
 def _after(line: Mapping[str, Any]) -> EntryEnded:

@@ -2,7 +2,7 @@
 
 Where the cluster elects designated leaders itself: ElectLeaders v3 (unclean-recovery-tool, "Designated Leader
 Elections"). Elsewhere an unclean election takes the first live replica in assignment order, so each part is
-reordered, elected and restored.
+reordered, elected and reverted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from recovery.assignment_order import needs_reorder
 from recovery.plan.values import Plan, PlanRow
 
 PART = 500
-"""Rows that are elected and restored together: few, so that a signal or a power cut leaves few rows in
+"""Rows that are elected and reverted together: few, so that a signal or a power cut leaves few rows in
 flight. ElectLeaders v3 takes at most 1000.
 """
 NEIGHBOURS_AMONG = 10_000
@@ -53,7 +53,7 @@ def requests(plan: Plan, native: bool) -> Iterator[PlannedRequest]:
             yield _reassign(moved, "put the chosen leader first", lambda row: row.order)
         yield _elect(rows)
         if moved:
-            yield _reassign(moved, "restore the assignment order", lambda row: row.replicas)
+            yield _reassign(moved, "revert the assignment order", lambda row: row.replicas)
 
 
 def requests_in_short(plan: Plan, *, native: bool) -> str:

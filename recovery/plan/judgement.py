@@ -117,7 +117,7 @@ class Judgement(NamedTuple):
 
     @property
     def interrupted(self) -> bool:
-        """Whether a run that applied this plan was killed before it restored the assignment."""
+        """Whether a run that applied this plan was killed before it reverted the assignment."""
         return self.reason is Reason.OUR_ORDER
 
 

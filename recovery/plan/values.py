@@ -105,7 +105,7 @@ class Successor(NamedTuple):
 class PlanRow(NamedTuple):
     """One designated election, with its preconditions: what must still be true when it is sent.
 
-    ``replicas`` is the assignment to restore, ``order`` the assignment to elect with: the chosen
+    ``replicas`` is the assignment to revert, ``order`` the assignment to elect with: the chosen
     leader first, then by rank, those that did not answer last. ``candidates`` are best first; every other
     replica is in ``unanswered``, in assignment order.
     ``other_ranking_leader`` is whom the other ranking would choose, None where both agree. ``clean_electors`` are
@@ -204,7 +204,7 @@ class PlanRow(NamedTuple):
 
     @property
     def written_order(self) -> WrittenOrder:
-        """The assignment to restore if the order was written for the election."""
+        """The assignment to revert if the order was written for the election."""
         return WrittenOrder(self.tp, self.topic_id, self.replicas, self.order)
 
     def candidate(self, broker: int) -> PlanCandidate | None:

@@ -45,8 +45,8 @@ class Order(StrEnum):
     it is to be until a log that was kept has been read; TO_ASSIGN: it was read, or waived.
     """
 
-    RESTORED = "restored"
-    NOT_RESTORED = "not restored"
+    REVERTED = "reverted"
+    NOT_REVERTED = "not reverted"
     WITHOUT_KEPT = "without the brokers whose logs are kept"
     TO_ASSIGN = "without the brokers whose logs were kept"
     CHANGED = "changed"
@@ -87,8 +87,8 @@ class RowState(NamedTuple):
     @property
     def good(self) -> bool:
         """The election came out as planned: nothing of ours is left to do."""
-        restored = self.order in (Order.RESTORED, Order.NOT_KNOWN, Order.WITHOUT_KEPT, Order.TO_ASSIGN)
-        return self.as_planned and restored and not self.lost_offsets
+        reverted = self.order in (Order.REVERTED, Order.NOT_KNOWN, Order.WITHOUT_KEPT, Order.TO_ASSIGN)
+        return self.as_planned and reverted and not self.lost_offsets
 
     @property
     def complete(self) -> bool:
@@ -199,10 +199,10 @@ def _order(row: PlanRow | BareRow, survey: Survey, keep: ReplicaMove | None, *, 
         return Order.NOT_KNOWN
     replicas = survey.state.replicas
     if replicas == row.replicas:
-        return Order.RESTORED
+        return Order.REVERTED
     if keep is not None and (keep.before, keep.after) == (row.replicas, replicas):
         return Order.TO_ASSIGN if done_with else Order.WITHOUT_KEPT
-    return Order.NOT_RESTORED if replicas == row.order else Order.CHANGED
+    return Order.NOT_REVERTED if replicas == row.order else Order.CHANGED
 
 
 def _gap(row: PlanRow | BareRow, survey: Survey) -> int | Unknown:
@@ -264,8 +264,8 @@ def _missing(
     behind = [broker for broker in state.replicas if broker not in state.isr]
     if behind:
         yield f"not in ISR: {', '.join(map(str, behind))}"
-    if isinstance(row, PlanRow) and order is Order.NOT_RESTORED:
-        yield f"assignment order is {list(state.replicas)}, not yet restored to {list(row.replicas)}"
+    if isinstance(row, PlanRow) and order is Order.NOT_REVERTED:
+        yield f"assignment order is {list(state.replicas)}, not yet reverted to {list(row.replicas)}"
     elif isinstance(row, PlanRow) and order in (Order.WITHOUT_KEPT, Order.TO_ASSIGN):
         preserved = [broker for broker in row.replicas if broker not in state.replicas]
         read = "is kept: read it, then" if order is Order.WITHOUT_KEPT else "needs no reading any more:"

@@ -15,7 +15,7 @@ PAYMENTS = TopicPartition("payments", 0)
 
 
 def leaves_an_order(robot: Robot, topic_id: str = "") -> None:
-    """Its journal as it stands then: the order was written, and nothing says that it was restored."""
+    """Its journal as it stands then: the order was written, and nothing says that it was reverted."""
     row = robot.session.draft.row(PAYMENTS)
     assert row is not None
     written = row.written_order

@@ -184,7 +184,7 @@ class HealthyClusterTests:
             result = await backend.survey(SurveyRequest((), 5.0))
             assert (result.surveys, result.contacts) == ((), ())
             assert await designate(backend, []) == ()
-            assert await backend.restore_orders([], MemoryRecorder()) == ()
+            assert await backend.revert_orders([], MemoryRecorder()) == ()
             assert await backend.record_times([]) == {}
 
     async def test_records_have_the_time_of_their_batch_and_what_is_not_there_is_left_out(
@@ -225,7 +225,7 @@ class HealthyClusterTests:
         record = MemoryRecorder()
         async with healthy.backend() as backend:
             (found,) = await designate(backend, [await aggressive_choice(backend, "led", 2)], record)
-        assert (found.outcome, found.leader, found.restored) == (Outcome.ALREADY_ONLINE, 1, True)
+        assert (found.outcome, found.leader, found.reverted) == (Outcome.ALREADY_ONLINE, 1, True)
         assert record.actions == []
 
     async def test_an_order_of_ours_is_put_back_and_any_other_is_left_alone(
@@ -238,12 +238,12 @@ class HealthyClusterTests:
             rows = [await aggressive_choice(backend, topic, 2) for topic in ("ours", "theirs", "untouched")]
             healthy.reassign("ours", 0, rows[0].order)
             healthy.reassign("theirs", 0, (3, 2, 1))
-            found = await backend.restore_orders([row.written_order for row in rows], record)
+            found = await backend.revert_orders([row.written_order for row in rows], record)
             await healthy.until(
                 lambda: state(backend, "ours"), lambda now: now.replicas == (1, 2, 3), "1, 2, 3"
             )
             others = [(await state(backend, topic)).replicas for topic in ("theirs", "untouched")]
         assert others == [(3, 2, 1), (1, 2, 3)]
-        assert [one.restored for one in found] == [True, False, True]
+        assert [one.reverted for one in found] == [True, False, True]
         assert "left alone" in found[1].detail
-        assert record.actions == ["restore"]
+        assert record.actions == ["revert"]

@@ -114,6 +114,6 @@ class MissingPermissionTests:
             row = await aggressive_choice(backend, "written", 2)
         guarded.reassign("written", 0, row.order)
         async with guarded.backend("ALTER cluster") as backend:
-            (found,) = await backend.restore_orders([row.written_order], MemoryRecorder())
+            (found,) = await backend.revert_orders([row.written_order], MemoryRecorder())
             assert (await state(backend, "written")).replicas == (2, 1)
-        assert not found.restored and "ALTER" in found.detail
+        assert not found.reverted and "ALTER" in found.detail

@@ -99,7 +99,7 @@ class OfflinePartitionTests:
             )
             (again,) = await designate(backend, [row], record)
         assert (row.leader, row.order[-1]) == (2, 3)
-        assert (found.outcome, found.leader, found.restored) == (Outcome.ELECTED, 2, True)
+        assert (found.outcome, found.leader, found.reverted) == (Outcome.ELECTED, 2, True)
         assert (now.leader, now.leader_epoch) == (2, found.leader_epoch)
         assert again.outcome is Outcome.ALREADY_ONLINE
         assert "elect" in record.actions and set(record.ends) == {
@@ -152,7 +152,7 @@ class OfflinePartitionTests:
         async with incident.backend() as backend:
             (found,) = await designate(backend, [await aggressive_choice(backend, "fenced", 3)], record)
             assert (await state(backend, "fenced")).offline
-        assert found.outcome is Outcome.FAILED and found.restored
+        assert found.outcome is Outcome.FAILED and found.reverted
         assert record.actions == []
 
     async def test_what_cannot_be_recorded_is_not_sent(self, incident: ClusterDriver) -> None:
@@ -184,7 +184,7 @@ class OfflinePartitionTests:
             with pytest.raises(NotAllowed, match="ALTER"):
                 await backend.elect(False, [row.tp], MemoryRecorder())
             now = await state(backend, "denied")
-        assert (found.outcome, found.restored) == (Outcome.FAILED, True)
+        assert (found.outcome, found.reverted) == (Outcome.FAILED, True)
         assert (now.leader, now.replicas) == (-1, REPLICAS)
 
     async def test_an_unclean_election_takes_the_first_live_replica_in_assignment_order(
@@ -239,7 +239,7 @@ class OfflinePartitionTests:
                 incident.resume(2)
             now = await state(backend, "stuck")
         assert row.leader == 2
-        assert (found.outcome, found.restored) == (Outcome.FAILED, True)
+        assert (found.outcome, found.reverted) == (Outcome.FAILED, True)
         assert found.reason in (Reason.NO_ANSWER, Reason.NOT_ELECTABLE), "it hangs, and is fenced soon"
         assert (now.leader, now.replicas) == (-1, REPLICAS)
 

@@ -1,6 +1,6 @@
 """``ktriage``, killed by SIGKILL right before it sends a change.
 
-``python -m tests.live.killed_command ACTION COMMAND …``: the journal entry of ACTION (reorder, elect, restore)
+``python -m tests.live.killed_command ACTION COMMAND …``: the journal entry of ACTION (reorder, elect, revert)
 is on disk when the process dies. The kill, the journal and the cluster are real.
 """
 

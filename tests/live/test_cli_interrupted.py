@@ -32,7 +32,7 @@ CLUSTER = started_cluster.TWO_DISKS
 SMALL = (
     "released",
     "kill-elect",
-    "kill-restore",
+    "kill-revert",
     "kill-changed",
     "kill-plan",
     "kill-late",
@@ -144,7 +144,7 @@ def order(cluster: KafkaCluster, topic: str) -> tuple[int, ...]:
     return tuple(cluster.metadata.wait_caught_up().partition(topic, 0).replicas)
 
 
-def test_killed_before_the_election_the_next_run_says_so_and_resume_restores(
+def test_killed_before_the_election_the_next_run_says_so_and_resume_reverts(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     file = plan(console, "kill-elect")
@@ -177,15 +177,15 @@ def plan_again(console: CommandRunner, topic: str) -> str:
     return plan(console, topic)
 
 
-def test_killed_before_the_order_is_restored_resume_restores_it(
+def test_killed_before_the_order_is_reverted_resume_reverts_it(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
-    killed(console, "restore", *apply_words(plan(console, "kill-restore")))
-    assert disaster.metadata.wait_caught_up().partition("kill-restore", 0).leader == 3
-    assert order(disaster, "kill-restore") == WRITTEN
+    killed(console, "revert", *apply_words(plan(console, "kill-revert")))
+    assert disaster.metadata.wait_caught_up().partition("kill-revert", 0).leader == 3
+    assert order(disaster, "kill-revert") == WRITTEN
     resumed = console("resume")
     assert resumed.status == 0, resumed
-    assert order(disaster, "kill-restore") == OWN
+    assert order(disaster, "kill-revert") == OWN
 
 
 def test_what_somebody_else_has_changed_since_is_left_alone(
@@ -237,7 +237,7 @@ def test_from_another_host_the_plan_tells_what_was_written(
     assert order(disaster, "kill-plan") == OWN
 
 
-def test_an_order_is_restored_while_resume_waits_as_soon_as_the_partition_has_a_leader(
+def test_an_order_is_reverted_while_resume_waits_as_soon_as_the_partition_has_a_leader(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     killed(console, "elect", *apply_words(plan(console, "kill-late")))
@@ -275,7 +275,7 @@ def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(
     disaster.metadata.wait_leader("released", 0, 2)
 
 
-def test_sigterm_half_way_through_many_finishes_what_is_in_flight_and_restores_every_order(
+def test_sigterm_half_way_through_many_finishes_what_is_in_flight_and_reverts_every_order(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     """More parts than are elected at once: some are never begun."""

@@ -75,4 +75,4 @@ async def test_the_next_is_elected_where_the_chosen_one_is_being_shut_down(offli
     assert replica is not None
     assert replica.standing is Standing.ELECTABLE, "nothing that can be asked says otherwise"
     assert CHOSEN not in again.state.offline_replicas
-    assert (ended.outcome, ended.leader, ended.restored) == (Outcome.OTHER_LEADER, NEXT, True), str(ended)
+    assert (ended.outcome, ended.leader, ended.reverted) == (Outcome.OTHER_LEADER, NEXT, True), str(ended)

@@ -89,8 +89,8 @@ async def test_by_the_last_record_every_acknowledged_record_is_read_back(
     chosen = designation((await survey(backend, [TAIL]))[BY_LAST_RECORD], Ranking.LAST_RECORD)
     recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, chosen)
-    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election
-    assert recorder.actions == ["reorder", "elect", "restore"]
+    assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, True), election
+    assert recorder.actions == ["reorder", "elect", "revert"]
     wait_leader_and_order(cluster, BY_LAST_RECORD, 2, (1, 2, 3))
     cluster.metadata.wait_isr(TAIL, 0, (1, 2))
     values = [record.value for record in cluster.client.consume(*BY_LAST_RECORD)]
@@ -111,14 +111,14 @@ async def test_by_the_specification_the_300_acknowledged_records_are_gone(
     assert not set(values) & set(promised[TAIL][1000:])
 
 
-async def test_the_chosen_leads_wherever_it_stood_and_every_order_is_restored(
+async def test_the_chosen_leads_wherever_it_stood_and_every_order_is_reverted(
     backend: LiveBackend, cluster: KafkaCluster, promised: object
 ) -> None:
     found = await survey(backend, [ROWS])
     rows = [designation(found[TopicPartition(ROWS, number)]) for number in range(len(ORDERS))]
     elections = await elect(backend, MemoryRecorder(), *rows)
     assert [e.tp for e in elections] == [row.tp for row in rows]
-    assert {(e.outcome, e.leader, e.restored) for e in elections} == {(Outcome.ELECTED, 2, True)}
+    assert {(e.outcome, e.leader, e.reverted) for e in elections} == {(Outcome.ELECTED, 2, True)}
     for number, order in enumerate(ORDERS):
         wait_leader_and_order(cluster, TopicPartition(ROWS, number), 2, order)
     again = MemoryRecorder()
@@ -210,14 +210,14 @@ async def test_a_reorder_whose_answer_is_lost_is_undone_and_then_tried_again(
             proxy.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
         recorder = MemoryRecorder()
         [election] = await elect(backend, recorder, row)
-        assert (election.outcome, election.restored) == (Outcome.FAILED, True), election
+        assert (election.outcome, election.reverted) == (Outcome.FAILED, True), election
         assert "closed by peer" in election.detail
-        assert recorder.actions[:2] == ["reorder", "restore"]
+        assert recorder.actions[:2] == ["reorder", "revert"]
         wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
         for proxy in proxies.values():
             proxy.lose_answer(ALTER_PARTITION_REASSIGNMENTS)
         [election] = await elect(backend, MemoryRecorder(), row, attempts=1)
-        assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
+        assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, True)
         wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
@@ -227,7 +227,7 @@ async def test_an_election_whose_answer_is_lost_is_read_back(cluster: KafkaClust
             proxy.lose_answer(ELECT_LEADERS)
         recorder = MemoryRecorder()
         [election] = await elect(backend, recorder, row)
-        assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
+        assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, True)
         assert "unknown" in recorder.ends["2"]
         wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
@@ -239,35 +239,35 @@ def fail() -> None:
 async def test_what_cannot_be_recorded_is_not_sent(
     backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
-    for action, sent in (("reorder", ["reorder"]), ("elect", ["reorder", "elect", "restore"])):
+    for action, sent in (("reorder", ["reorder"]), ("elect", ["reorder", "elect", "revert"])):
         recorder = ActionAt(action, fail)
         [election] = await elect(backend, recorder, row, attempts=2)
-        assert (election.outcome, election.restored) == (Outcome.FAILED, True)
+        assert (election.outcome, election.reverted) == (Outcome.FAILED, True)
         assert "no space left on device" in election.detail
         assert recorder.actions == sent
         assert "applied" not in recorder.ends.get(str(len(sent)), {}) or action == "elect"
         wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
 
 
-async def test_an_order_that_an_interrupted_run_left_is_restored_and_no_other(
+async def test_an_order_that_an_interrupted_run_left_is_reverted_and_no_other(
     backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, unused: Iterator[TopicPartition]
 ) -> None:
-    [election] = await elect(backend, ActionAt("restore", fail), row)
-    assert (election.outcome, election.restored) == (Outcome.ELECTED, False), election
+    [election] = await elect(backend, ActionAt("revert", fail), row)
+    assert (election.outcome, election.reverted) == (Outcome.ELECTED, False), election
     wait_leader_and_order(cluster, row.tp, 2, (2, 1, 3))
     other = designation((await survey(backend, [ROWS]))[next(unused)])
     incident_steps.assign(cluster, 1, *other.tp, (3, 2, 1))
     wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
     recorder = MemoryRecorder()
-    ours, others = await backend.restore_orders([row.written_order, other.written_order], recorder)
-    assert (ours.outcome, ours.leader, ours.restored) == (Outcome.ELECTED, 2, True)
-    assert (others.restored, others.detail.split(",")[0]) == (False, "the assignment is now [3")
+    ours, others = await backend.revert_orders([row.written_order, other.written_order], recorder)
+    assert (ours.outcome, ours.leader, ours.reverted) == (Outcome.ELECTED, 2, True)
+    assert (others.reverted, others.detail.split(",")[0]) == (False, "the assignment is now [3")
     assert [detail["rows"] for detail in recorder.details] == [[row.written_order]]
     wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
     wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
 
 
-async def test_cancelled_while_the_election_is_carried_out_the_order_is_restored_once_somebody_leads(
+async def test_cancelled_while_the_election_is_carried_out_the_order_is_reverted_once_somebody_leads(
     cluster: KafkaCluster, row: PlanRow
 ) -> None:
     async with through_proxies(cluster) as (backend, proxies):
@@ -278,13 +278,13 @@ async def test_cancelled_while_the_election_is_carried_out_the_order_is_restored
             proxy.at(ELECT_LEADERS, lambda: loop.call_soon_threadsafe(job.cancel))
         with pytest.raises(asyncio.CancelledError):
             await job
-    assert recorder.actions == ["reorder", "elect", "restore"]
+    assert recorder.actions == ["reorder", "elect", "revert"]
     assert recorder.ends["3"] == {"applied": [row.tp], "refused": {}}
     wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
-@pytest.mark.parametrize("moment", ["reorder", "elect", "restore"])
-async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
+@pytest.mark.parametrize("moment", ["reorder", "elect", "revert"])
+async def test_cancelled_while_a_request_is_on_its_way_the_order_is_reverted(
     backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, moment: str
 ) -> None:
     job: asyncio.Task[object]
@@ -296,7 +296,7 @@ async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
     job = asyncio.create_task(elect(backend, recorder, row))
     with pytest.raises(asyncio.CancelledError):
         await job
-    assert recorder.actions[-1] == "restore"
+    assert recorder.actions[-1] == "revert"
     assert recorder.ends[str(len(recorder.actions))] == {"applied": [row.tp], "refused": {}}
     cluster.metadata.wait_partition(*row.tp, lambda state: state.replicas == (1, 2, 3), "to be as it was")
 
@@ -304,13 +304,13 @@ async def test_cancelled_while_a_request_is_on_its_way_the_order_is_restored(
 async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
     backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
-    """Restoring [1, 2, 3] would bring replica 3 back, from nothing or from its old log."""
+    """Reverting [1, 2, 3] would bring replica 3 back, from nothing or from its old log."""
     recorder = ActionAt("elect", lambda: incident_steps.assign(cluster, 1, *row.tp, (2, 1)))
     [election] = await elect(backend, recorder, row)
-    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, False)
+    assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, False)
     assert "left alone" in election.detail
     # Our own look meets the change, or else the broker, which refuses the write: on a busy machine either.
-    assert recorder.actions in (["reorder", "elect"], ["reorder", "elect", "restore"])
+    assert recorder.actions in (["reorder", "elect"], ["reorder", "elect", "revert"])
     wait_leader_and_order(cluster, row.tp, 2, (2, 1))
 
 
@@ -322,7 +322,7 @@ async def test_the_active_controller_dies_before_the_election(
     active = cluster.node(quorum.leader.id)
     try:
         [election] = await elect(backend, ActionAt("elect", active.kill), row, attempts=3)
-        assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True), election
+        assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, True), election
         wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
     finally:
         active.start()
@@ -334,7 +334,7 @@ async def test_the_chosen_broker_dies_before_the_last_look_and_nobody_is_elected
     try:
         [election] = await elect(backend, ActionAt("elect", lambda: incident_steps.kill(cluster, 2)), row)
         assert (election.outcome, election.reason) == (Outcome.FAILED, Reason.NOT_ELECTABLE), election
-        assert election.restored
+        assert election.reverted
         wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
     finally:
         incident_steps.start(cluster, 2)
@@ -349,7 +349,7 @@ async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_l
             proxies[1].at(ELECT_LEADERS, lambda: incident_steps.kill(cluster, 2))
             [election] = await elect(backend, MemoryRecorder(), row)
         assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1), election
-        assert election.restored
+        assert election.reverted
         assert election.detail == "1 leads, and not 2 as planned; the planned log loses at least 3 offsets"
         wait_leader_and_order(cluster, row.tp, 1, (1, 2, 3))
     finally:
@@ -362,7 +362,7 @@ async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_
     """The last test here: with 3 every partition of this module is online again."""
     assert cluster.metadata.wait_caught_up().partition(*row.tp).elr == (3,)
     [election] = await elect(backend, ActionAt("elect", lambda: incident_steps.start(cluster, 3)), row)
-    assert (election.outcome, election.leader, election.restored) == (Outcome.ALREADY_ONLINE, 3, True)
+    assert (election.outcome, election.leader, election.reverted) == (Outcome.ALREADY_ONLINE, 3, True)
     wait_leader_and_order(cluster, row.tp, 3, (1, 2, 3))
     values = [record.value for record in cluster.client.consume(*row.tp)]
     assert values == list(promised[ROWS])

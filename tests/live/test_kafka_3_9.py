@@ -89,7 +89,7 @@ async def test_what_it_does_not_offer_is_said(whole_cluster: KafkaCluster) -> No
     assert isinstance(native, Unknown)
     assert native.why is Why.NOT_OFFERED
     assert "eligible.leader.replicas.version" not in offered.features
-    assert offered.designated_elections == "reorder, elect, restore (emulated)"
+    assert offered.designated_elections == "reorder, elect, revert (emulated)"
 
 
 async def test_a_fenced_broker_is_not_listed_and_its_address_is_remembered(
@@ -166,14 +166,14 @@ async def test_every_log_is_told_and_what_is_not_offered_is_said(
     assert (waiting.verdict, waiting.waits_for) == (DecisionKind.WAIT, (2,))
 
 
-async def test_the_chosen_leads_and_the_order_is_restored(
+async def test_the_chosen_leads_and_the_order_is_reverted(
     backend: LiveBackend, cluster: KafkaCluster, incident: tuple[str, ...]
 ) -> None:
     row = designation((await survey(backend, [TP.topic]))[TP])
     assert row.order == (3, 1, 2)
     recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, row)
-    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 3, True), election
+    assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 3, True), election
     assert recorder.actions == ["reorder", "elect", "restore"]
     wait_leader_and_order(cluster, TP, 3, (1, 2, 3))
     cluster.metadata.wait_isr(*TP, (1, 3))

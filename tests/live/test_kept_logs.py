@@ -142,11 +142,11 @@ def test_an_election_keeps_the_log_of_a_broker_that_is_down(cluster: KafkaCluste
 
 @pytest.mark.parametrize("cluster", [pytest.param(TWO_DISKS, id="4.3.1")], indirect=True)
 def test_resume_takes_the_broker_out_after_a_kill(cluster: KafkaCluster, tmp_path: Path) -> None:
-    """The run dies before it restores the order, or before it takes 3 out; 3 may come back before resume."""
+    """The run dies before it reverts the order, or before it takes 3 out; 3 may come back before resume."""
     killed_early, killed_late, back_first = topics = ("killed-early", "killed-late", "back-first")
     offline(cluster, *topics, replicas=(3, 1, 2))
     console = console_of(cluster, tmp_path)
-    for topic, moment in ((killed_early, "restore"), (killed_late, "reassign")):
+    for topic, moment in ((killed_early, "revert"), (killed_late, "reassign")):
         console.plan_aggressively(topic)
         killed(console, moment, "apply", "plan.json", "--keep-log-of", "3", *AGREED)
         (tmp_path / "plan.json").unlink()

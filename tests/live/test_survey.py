@@ -278,10 +278,10 @@ async def test_a_dead_broker_is_named_and_costs_nothing(backend: LiveBackend) ->
 
 
 class Stopping(MemoryRecorder):
-    """A record that is also the stop: true as soon as the first batch's order is about to be restored."""
+    """A record that is also the stop: true as soon as the first batch's order is about to be reverted."""
 
     def __bool__(self) -> bool:
-        return "restore" in self.actions
+        return "revert" in self.actions
 
 
 async def test_stopped_after_the_first_batch_of_three_every_order_is_as_it_was(
@@ -299,8 +299,8 @@ async def test_stopped_after_the_first_batch_of_three_every_order_is_as_it_was(
         (Outcome.ELECTED, 2): 1000 // SMALLER,
         (Outcome.NOT_ATTEMPTED, -1): 2000 // SMALLER,
     }
-    assert all(election.restored for election in elections)
-    assert stopping.actions == ["reorder", "elect", "restore"]
+    assert all(election.reverted for election in elections)
+    assert stopping.actions == ["reorder", "elect", "revert"]
     led = {tp.partition for tp in (e.tp for e in elections if e.outcome is Outcome.ELECTED)}
     cluster.metadata.wait_topic(
         MANY,

@@ -202,7 +202,7 @@ async def test_a_fenced_broker_that_answers_is_listed_and_never_chosen_until_it_
         assert recorder.actions == []
 
 
-async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
+async def test_an_order_is_reverted_by_way_of_a_broker_that_has_not_seen_it_yet(
     backend: LiveBackend, cluster: KafkaCluster, to_controller: RequestProxy
 ) -> None:
     """1 is asked for the state and has old metadata: the reorder has not reached it."""
@@ -225,10 +225,10 @@ async def test_an_order_is_restored_by_way_of_a_broker_that_has_not_seen_it_yet(
         assert (await backend.partitions([STALE])).states[0].replicas == (1, 3, 2), "1 knows nothing yet"
     finally:
         to_controller.release()
-    assert (election.outcome, election.restored) == (Outcome.FAILED, True)
+    assert (election.outcome, election.reverted) == (Outcome.FAILED, True)
     assert election.detail.startswith("the order that was written is not seen to stand: a broker is behind")
     # The intention is recorded before the last look at the state; nobody is elected by an order that nobody shows.
     assert recorder.actions == ["reorder", "elect", "restore"]
     assert set(recorder.ends["2"]["refused"]) == {row.tp}  # type: ignore[call-overload]
-    state = cluster.metadata.wait_partition(STALE, 0, lambda state: state.replicas == (1, 3, 2), "restored")
+    state = cluster.metadata.wait_partition(STALE, 0, lambda state: state.replicas == (1, 3, 2), "reverted")
     assert state.leader == -1

@@ -133,7 +133,7 @@ async def test_an_election_that_lacks_a_right_names_it_and_is_not_tried_again(
             stop=NeverStopped(),
             progress=lambda _what, done, _of: rounds.append(done),
         )
-    assert (election.outcome, election.restored, rounds) == (Outcome.FAILED, True, [1])
+    assert (election.outcome, election.reverted, rounds) == (Outcome.FAILED, True, [1])
     assert lacks in election.detail
     assert recorder.actions == sent
     assert cluster.metadata.wait_caught_up().partition(CLOSED, 0).leader == -1

@@ -176,7 +176,7 @@ async def test_what_the_cluster_offers_is_told_from_all_brokers(whole_cluster: K
         assert lacking.why is Why.NOT_OFFERED
     assert offered.features["eligible.leader.replicas.version"] == 1
     assert offered.replica_logs == "ListOffsets+Fetch (emulated)"
-    assert offered.designated_elections == "reorder, elect, restore (emulated)"
+    assert offered.designated_elections == "reorder, elect, revert (emulated)"
 
 
 async def test_without_describe_topic_partitions_metadata_tells_the_same_but_elr(

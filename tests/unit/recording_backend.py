@@ -9,7 +9,7 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend, ReadOnlyMembership
 
-BACKEND_CHANGES = ("elect", "designate", "restore_orders")
+BACKEND_CHANGES = ("elect", "designate", "revert_orders")
 MEMBERSHIP_CHANGES = ("add_voter", "remove_voter", "upgrade_feature")
 
 
@@ -60,7 +60,7 @@ async def _call(target: Any, name: str) -> None:
     given: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         "elect": ((False, None, None), {}),
         "designate": (((), None, None), {"attempts": 0, "stop": False}),
-        "restore_orders": (((), None), {}),
+        "revert_orders": (((), None), {}),
         "add_voter": ((None, None), {}),
         "remove_voter": ((None, None), {}),
         "upgrade_feature": (("kraft.version", 1, None), {"dry_run": False}),

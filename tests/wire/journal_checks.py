@@ -9,7 +9,7 @@ from console.journal.errors import JournalError
 from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_run
 from console.journal.unfinished_entries import left_open
 from recovery.model import TopicPartition
-from recovery.requests_in_doubt import REORDER, RESTORE
+from recovery.requests_in_doubt import REORDER, REVERT
 
 Orders = Mapping[TopicPartition, Sequence[tuple[int, ...]]]
 """Every order that a partition's assignment has had, including the first one."""
@@ -43,7 +43,7 @@ def _written(runs: Iterable[RunRecord]) -> Iterator[tuple[TopicPartition, tuple[
     for run in runs:
         ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
         for event in run.events:
-            if not isinstance(event, EntryBegun) or event.action not in (REORDER, RESTORE):
+            if not isinstance(event, EntryBegun) or event.action not in (REORDER, REVERT):
                 continue
             end = ends.get(event.entry)
             for row in event.rows:

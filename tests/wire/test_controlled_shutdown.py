@@ -66,7 +66,7 @@ async def test_kafka_elects_the_next_in_the_order_where_the_chosen_one_is_being_
             )
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas
-    assert {(row.outcome, row.leader, row.restored) for row in ended} == {(Outcome.OTHER_LEADER, 1, True)}
+    assert {(row.outcome, row.leader, row.reverted) for row in ended} == {(Outcome.OTHER_LEADER, 1, True)}
     assert all("1 leads, and not 2 as planned" in row.detail for row in ended)
 
 

@@ -195,7 +195,7 @@ async def test_who_may_not_use_the_native_calls_gets_the_same_by_the_others() ->
             attempts=1,
             stop=response_faults.NeverStopped(),
         )
-        assert [(row.leader, row.restored) for row in ended] == [(2, True)] * 6
+        assert [(row.leader, row.reverted) for row in ended] == [(2, True)] * 6
 
 
 def with_code(frame: bytes, code: int) -> bytes:
@@ -327,7 +327,7 @@ async def test_native_calls_that_are_promised_and_not_served_are_done_the_other_
                     attempts=2,
                     stop=response_faults.NeverStopped(),
                 )
-            assert [(row.leader, row.restored) for row in ended] == [(1, True)] * 6
+            assert [(row.leader, row.reverted) for row in ended] == [(1, True)] * 6
 
 
 async def test_a_native_answer_with_other_fields_is_none() -> None:
@@ -375,7 +375,7 @@ async def test_an_election_that_hangs_is_told_and_every_order_is_put_back() -> N
                 attempts=0,
                 stop=response_faults.NeverStopped(),
             )
-        assert all(row.restored for row in ended)
+        assert all(row.reverted for row in ended)
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas
         assert {(row.outcome, row.leader) for row in ended} == {(Outcome.ELECTED, 2)}

@@ -41,4 +41,4 @@ def test_a_check_names_the_calls_that_this_caller_may_use(tmp_path: Path, allowe
     else:
         needs = "; the native call needs CLUSTER_ACTION"
         assert seen["replicaLogs"] == f"ListOffsets+Fetch (emulated){needs}"
-        assert seen["designatedElections"] == f"reorder, elect, restore (emulated){needs}"
+        assert seen["designatedElections"] == f"reorder, elect, revert (emulated){needs}"

@@ -169,7 +169,7 @@ def _designated(offered: Mapping[str, tuple[int, int] | Unknown]) -> str | Unkno
         lacking = offered[call.name]
         if isinstance(lacking, Unknown):
             return Unknown(lacking.why, f"{call.name}: {lacking.detail}")
-    return "reorder, elect, restore (emulated)"
+    return "reorder, elect, revert (emulated)"
 
 
 METADATA_VERSION = "metadata.version"

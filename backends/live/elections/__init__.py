@@ -1,1 +1,1 @@
-"""Designated elections: check, elect, read the result back, restore the assignment order."""
+"""Designated elections: check, elect, read the result back, revert the assignment order."""

@@ -1,8 +1,8 @@
-"""Designated elections: the cluster's own where it has them (ElectLeaders v3), else reorder, elect, restore.
+"""Designated elections: the cluster's own where it has them (ElectLeaders v3), else reorder, elect, revert.
 
 ElectLeaders UNCLEAN takes the first live replica in assignment order, and the same replicas in another order
 are accepted on an offline partition at once. So
-the chosen replica is put first, the rest by rank, the election is run, and the order is restored.
+the chosen replica is put first, the rest by rank, the election is run, and the order is reverted.
 
 AlterPartitionReassignments compares nothing: had the replica set changed meanwhile, the old one would start a
 reassignment that deletes replicas. Hence every write is preceded by a read, and a changed assignment is not
@@ -21,7 +21,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Progress, Recorder, Stop
 from backends.live.elections.election_api import ElectionApi
 from backends.live.elections.election_batch import ElectionBatch
-from backends.live.elections.order_restore import restore_assignments
+from backends.live.elections.order_revert import revert_assignments
 from backends.live.elections.sent_elections import SentElections
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown
@@ -108,32 +108,32 @@ async def _run_batch(
     return batch
 
 
-async def restore_orders(
+async def revert_orders(
     api: ElectionApi, rows: Sequence[WrittenOrder], recorder: Recorder
 ) -> tuple[Election, ...]:
-    """Restore the assignment of rows whose current order is the written one or already the original one, and
+    """Revert the assignment of rows whose current order is the written one or already the original one, and
     of no other row.
     """
     ended: dict[TopicPartition, Election] = {}
     for first in range(0, len(rows), BATCH):
         chunk = rows[first : first + BATCH]
-        problems = await restore_assignments(api, chunk, recorder)
+        problems = await revert_assignments(api, chunk, recorder)
         try:
             states = await api.states([row.tp for row in chunk])
         except BackendError:
             states = {}
         for row in chunk:
             state = states.get(row.tp)
-            ended[row.tp] = _restored(row, state, problems.get(row.tp))
+            ended[row.tp] = _reverted(row, state, problems.get(row.tp))
     return tuple(ended[row.tp] for row in rows)
 
 
-def _restored(row: WrittenOrder, state: PartitionState | Unknown | None, problem: str | None) -> Election:
+def _reverted(row: WrittenOrder, state: PartitionState | Unknown | None, problem: str | None) -> Election:
     detail = problem or "nothing of ours stands any more"
     if not isinstance(state, PartitionState):
-        return Election(row.tp, Outcome.FAILED, -1, -1, detail, restored=problem is None)
+        return Election(row.tp, Outcome.FAILED, -1, -1, detail, reverted=problem is None)
     if problem is None and state.replicas == row.replicas:
-        detail = "assignment order restored"
+        detail = "assignment order reverted"
     right = state.leader == row.leader
     outcome = Outcome.ELECTED if right else Outcome.FAILED if state.offline else Outcome.OTHER_LEADER
-    return Election(row.tp, outcome, state.leader, state.leader_epoch, detail, restored=problem is None)
+    return Election(row.tp, outcome, state.leader, state.leader_epoch, detail, reverted=problem is None)

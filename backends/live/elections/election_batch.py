@@ -1,4 +1,4 @@
-"""One batch of designated elections: judged, reordered, elected, read back, restored."""
+"""One batch of designated elections: judged, reordered, elected, read back, reverted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backends.live.elections.journal_entries import (
     record,
     surely_not_done,
 )
-from backends.live.elections.order_restore import restore_assignments
+from backends.live.elections.order_revert import revert_assignments
 from backends.live.elections.row_results import RowResults, State, read_until_settled
 from backends.live.elections.row_survey import RowSurvey, with_state
 from backends.live.elections.sent_elections import (
@@ -71,16 +71,16 @@ class ElectionBatch:
         self._surveys: dict[TopicPartition, Survey] = {}
         self._why_in_doubt: dict[TopicPartition, str] = {}
         self._read_back_done = False
-        # The orders to restore, by partition.
+        # The orders to revert, by partition.
         self._written = {row.tp: row for row in self.rows if self._sent.may_have_written(row.tp)}
         # The rows that are elected by our order: it is written now, or stands from an earlier attempt.
         self._by_our_order: set[TopicPartition] = set()
         self._unanswered: UnansweredWrite | None = None
 
     async def run(self) -> Mapping[TopicPartition, Election]:
-        """One result per row. In every case each written order is restored, unless one of our elections may
-        still be carried out and needs it. Raises only CancelledError, and only after restoring was tried; one
-        cancellation during the restore does not stop it.
+        """One result per row. In every case each written order is reverted, unless one of our elections may
+        still be carried out and needs it. Raises only CancelledError, and only after reverting was tried; one
+        cancellation during the revert does not stop it.
         """
         try:
             ready = await self._judged()
@@ -144,7 +144,7 @@ class ElectionBatch:
     # Reorder.
 
     async def _reorder(self, rows: Sequence[PlanRow]) -> None:
-        """Writes the orders; which orders must be restored is remembered even if this is cancelled."""
+        """Writes the orders; which orders must be reverted is remembered even if this is cancelled."""
         if not rows:
             return
         written = [row.written_order for row in rows]
@@ -336,10 +336,10 @@ class ElectionBatch:
         else:
             self._results.end(row, Outcome.ALREADY_ONLINE, found, state)
 
-    # Restore.
+    # Revert.
 
     async def _undo(self) -> None:
-        """Restores the orders that this batch wrote, except while one of our elections may still be carried
+        """Reverts the orders that this batch wrote, except while one of our elections may still be carried
         out; the row's result says which order stays.
         """
         if self._unanswered is not None:
@@ -349,15 +349,15 @@ class ElectionBatch:
         for row in alive:
             self._results.order_stays(row)
         rows = [row for row in self._written.values() if row not in alive]
-        # Asked before the restore: the write may come between it and its answer.
+        # Asked before the revert: the write may come between it and its answer.
         doubtful = {row.tp for row in rows if self._sent.order_in_doubt(row.tp)}
-        problems = await restore_assignments(self._api, [row.written_order for row in rows], self._sent)
+        problems = await revert_assignments(self._api, [row.written_order for row in rows], self._sent)
         for row in rows:
             if row.tp in problems:
-                self._results.not_restored(row, f"assignment order not restored: {problems[row.tp]}")
+                self._results.not_reverted(row, f"assignment order not reverted: {problems[row.tp]}")
                 self._results.retryable.discard(row.tp)
             elif row.tp in doubtful:
-                self._results.not_restored(row, ORDER_IN_DOUBT)
+                self._results.not_reverted(row, ORDER_IN_DOUBT)
 
     def _say_what_may_come(self) -> None:
         """The rows whose order was not written: nothing of theirs stays, and only the request may still come."""

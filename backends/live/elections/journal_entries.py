@@ -12,14 +12,14 @@ from backends.live.elections.election_api import ElectionRefusal
 from backends.live.elections.row_results import Named
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
-from recovery.requests_in_doubt import ELECT, REORDER, RESTORE
+from recovery.requests_in_doubt import ELECT, REORDER, REVERT
 
 
 class NotRecorded(BackendError):
     """The intention could not be recorded, so nothing was sent."""
 
 
-_UNSENT = {REORDER: "nothing was sent", ELECT: "not elected", RESTORE: "not restored"}
+_UNSENT = {REORDER: "nothing was sent", ELECT: "not elected", REVERT: "not reverted"}
 
 
 def record(recorder: Recorder, action: str, rows: Sequence[WrittenOrder]) -> str:

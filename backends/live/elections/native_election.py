@@ -1,5 +1,5 @@
 """Designated elections by ElectLeaders v3 (unclean-recovery-tool, "Designated Leader Elections"): no
-assignment is reordered, so none has to be restored.
+assignment is reordered, so none has to be reverted.
 """
 
 from __future__ import annotations

@@ -57,16 +57,16 @@ class RowResults:
 
     def order_stays(self, row: PlanRow) -> None:
         """The order of the plan is left, because an election that needs it may still be carried out."""
-        self.not_restored(row, f"{IN_DOUBT}: broker {row.leader} stays first in the assignment until then")
+        self.not_reverted(row, f"{IN_DOUBT}: broker {row.leader} stays first in the assignment until then")
         self.elections[row.tp] = self.elections[row.tp]._replace(in_doubt=True)
 
     def may_come(self, row: PlanRow) -> None:
         """No order of ours stands, but the election may still be carried out."""
         self.elections[row.tp] = self._with(row, IN_DOUBT)._replace(in_doubt=True)
 
-    def not_restored(self, row: PlanRow, what: str) -> None:
+    def not_reverted(self, row: PlanRow, what: str) -> None:
         """The original order of the row may not stand at the end."""
-        self.elections[row.tp] = self._with(row, what)._replace(restored=False)
+        self.elections[row.tp] = self._with(row, what)._replace(reverted=False)
 
     def _with(self, row: PlanRow, what: str) -> Election:
         ended = self.elections.get(row.tp) or Election(row.tp, Outcome.FAILED, NO_LEADER, -1, "")

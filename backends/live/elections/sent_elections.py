@@ -56,7 +56,7 @@ class SentElections:
         self.requests.ended(entry, _now(), applied, refused, unknown)
 
     def may_have_written(self, tp: TopicPartition) -> bool:
-        """Whether an order of an earlier attempt stands, or may come to stand although it was restored."""
+        """Whether an order of an earlier attempt stands, or may come to stand although it was reverted."""
         return bool(self.requests.orders_of(tp))
 
     def election_in_doubt(self, tp: TopicPartition) -> bool:
@@ -97,7 +97,7 @@ class UnansweredWrite(NamedTuple):
 
 async def end_reorder(unanswered: UnansweredWrite, api: ElectionApi, sent: SentElections) -> None:
     """Records which of the orders come to stand within :data:`ORDER_VISIBLE_WITHIN` seconds. The others are in
-    doubt: a broker or the controller may still write one, even after the original order was restored. A broker that
+    doubt: a broker or the controller may still write one, even after the original order was reverted. A broker that
     answers may be a moment behind the controller, so what does not stand is read again.
     """
 

@@ -77,22 +77,22 @@ def refuse_changed(frozen: ConfirmedTargets, plan: Plan | None, cluster_id: str,
 class Confirmed(NamedTuple):
     """A person who confirmed on the screen; implements :class:`console.change.change.Operator`.
 
-    ``restore``: the person agreed to restore first what an earlier run left. ``unrecorded``, ``says`` and
+    ``revert``: the person agreed to revert first what an earlier run left. ``unrecorded``, ``says`` and
     ``progress`` are called on the backend's thread.
     """
 
     progress: Progress | None
     unrecorded: Callable[[str], None]
     says: Callable[..., None] = lambda *_: None
-    restore: bool = False
+    revert: bool = False
 
     def finds(self, found: Unfinished) -> None:
         """The screen asks about it after :class:`HalfDone` has ended the change."""
 
-    async def restores_first(self, found: Unfinished) -> bool:
-        return self.restore
+    async def reverts_first(self, found: Unfinished) -> bool:
+        return self.revert
 
-    def restored(self, settled: SettledOrders) -> None:
+    def reverted(self, settled: SettledOrders) -> None:
         """Nothing to do: the journal shows it."""
 
     def shows(self, prepared: object) -> None:

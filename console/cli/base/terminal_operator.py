@@ -47,11 +47,11 @@ class TerminalOperator(Generic[P]):
     def finds(self, found: Unfinished) -> None:
         self._run.screen.say(*unfinished_lines(found, now()))
 
-    async def restores_first(self, found: Unfinished) -> bool:
-        question = "restore them now? Type yes:"
+    async def reverts_first(self, found: Unfinished) -> bool:
+        question = "revert them now? Type yes:"
         return self._run.screen.interactive and await self._run.ask(question) == "yes"
 
-    def restored(self, settled: SettledOrders) -> None:
+    def reverted(self, settled: SettledOrders) -> None:
         self._run.screen.say(*settled_lines(settled))
 
     def shows(self, prepared: P) -> None:

@@ -244,8 +244,8 @@ class Applier:
         with self._tasks.sending() as halt:
             operator = Confirmed(self._progress.begin("electing"), self._unrecorded.append)
 
-            async def send(restore: bool) -> Applied:
-                who = operator._replace(restore=restore)
+            async def send(revert: bool) -> Applied:
+                who = operator._replace(revert=revert)
                 return await session.change(
                     lambda access: apply(access, program, frozen, change, operator=who, stop=halt),
                     halt,
@@ -253,19 +253,19 @@ class Applier:
 
             try:
                 try:
-                    return await send(restore=False)
+                    return await send(revert=False)
                 except HalfDone as half:
                     await self._ask_to_put_back(half, whole)
-                    return await send(restore=True)
+                    return await send(revert=True)
             finally:
                 self._progress.end()
 
     async def _ask_to_put_back(self, half: HalfDone, whole: ConfirmedTargets) -> None:
         """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
         asked = ConfirmRequest(
-            title="An earlier run is unfinished: restore its assignments first?",
+            title="An earlier run is unfinished: revert its assignment orders first?",
             target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found, now())),
-            confirm_label="Restore",
+            confirm_label="Revert",
             opened_by="enter",
         )
         if await self._ask(Confirmation(asked)) is None:

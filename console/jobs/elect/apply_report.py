@@ -93,7 +93,7 @@ def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
 
 
 def applied_document(command: str, applied: Applied) -> Iterator[str]:
-    """``ktriage.apply/1``, and ``ktriage.elect/2`` for elections from a file."""
+    """``ktriage.apply/2``, and ``ktriage.elect/3`` for elections from a file."""
     prepared, elected = applied.prepared, applied.elected
     return document(
         command,
@@ -171,7 +171,7 @@ def _unread(reasons: tuple[str, ...], what: str) -> Iterator[str]:
 
 
 def aftermath_json(aftermath: ElectionAftermath) -> dict[str, object]:
-    """``groupOffsets`` and ``hangingTransactions`` of ``ktriage.verify/2``, each with what was not read."""
+    """``groupOffsets`` and ``hangingTransactions`` of ``ktriage.verify/3``, each with what was not read."""
     groups, transactions = aftermath.groups, aftermath.transactions
     return {
         "groupOffsets": []

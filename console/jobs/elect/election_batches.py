@@ -24,7 +24,7 @@ from recovery.unread_brokers import UnreadBrokers
 
 SUCCESS = frozenset({Outcome.ELECTED, Outcome.ALREADY_ONLINE})
 SETTLING_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
-"""Seconds between readings of the partitions that were just elected and restored."""
+"""Seconds between readings of the partitions that were just elected and reverted."""
 PARTS_AT_ONCE = 3
 """While the controller works on one part, the rows of the next are judged."""
 
@@ -47,12 +47,12 @@ class Result(NamedTuple):
 
     @property
     def succeeded(self) -> bool:
-        return self.election.outcome in SUCCESS and self.election.restored and not self.lost_offsets
+        return self.election.outcome in SUCCESS and self.election.reverted and not self.lost_offsets
 
     @property
     def only_order_open(self) -> bool:
-        """The election succeeded; the original replica order is not restored, or not for certain."""
-        return self.election.outcome in SUCCESS and not self.election.restored and not self.lost_offsets
+        """The election succeeded; the replica order is not reverted, or not for certain."""
+        return self.election.outcome in SUCCESS and not self.election.reverted and not self.lost_offsets
 
 
 class RowFailure(NamedTuple):
@@ -98,7 +98,7 @@ class Elected:
         """Whether ``resume`` has something to do or to wait for: an assignment still has the order that was written
         for its election, or an election may still be carried out.
         """
-        return any(not one.election.restored or one.election.in_doubt for one in self.results)
+        return any(not one.election.reverted or one.election.in_doubt for one in self.results)
 
 
 def row_failure(result: Result) -> RowFailure:
@@ -110,9 +110,9 @@ def _failure_text(result: Result) -> str:
     election, state = result.election, result.state
     if result.only_order_open:
         was = "was elected" if election.outcome is Outcome.ELECTED else "leads"
-        what = election.detail or "the original replica order is not restored"
-        return f"broker {election.leader} {was}; {what}; ktriage resume restores the original replica order"
-    if election.outcome is Outcome.STALE and election.restored:
+        what = election.detail or "the replica order is not reverted"
+        return f"broker {election.leader} {was}; {what}; ktriage resume reverts the replica order"
+    if election.outcome is Outcome.STALE and election.reverted:
         return f"{election.outcome}: {election.detail}"
     parts = [f"{election.outcome}"]
     if election.leader >= 0:
@@ -121,9 +121,9 @@ def _failure_text(result: Result) -> str:
         parts.append(election.detail)
     if result.lost_offsets and state is not None:
         parts.append(f"{state.gap} offsets below the planned log end were overwritten")
-    if not election.restored and not election.detail:
-        parts.append("its assignment order is not restored")
-    if not election.restored or election.in_doubt:
+    if not election.reverted and not election.detail:
+        parts.append("its assignment order is not reverted")
+    if not election.reverted or election.in_doubt:
         parts.append("run ktriage resume")
     return "; ".join(parts)
 
@@ -183,7 +183,7 @@ async def _in_parts(job: _BatchJob, plan: Plan) -> tuple[tuple[Election, ...], f
                 job.progress("electing", done, len(plan.rows))
             return elections
 
-    # Wait for every part, even if one fails or all are cancelled: each restores what it wrote.
+    # Wait for every part, even if one fails or all are cancelled: each reverts what it wrote.
     outcomes = await asyncio.gather(*(one(part) for part in parts), return_exceptions=True)
     defect = next(
         (e for e in outcomes if isinstance(e, BaseException) and not isinstance(e, BackendError)), None
@@ -255,10 +255,10 @@ async def _read_until_applied(
 ) -> Mapping[TopicPartition, RowState]:
     """Reads the states after the brokers have learned of what was just written.
 
-    The last orders were restored a moment ago. A state that is still old after some seconds is reported as it
+    The last orders were reverted a moment ago. A state that is still old after some seconds is reported as it
     is.
     """
-    done = {e.tp for e in elections if e.outcome is Outcome.ELECTED and e.restored}
+    done = {e.tp for e in elections if e.outcome is Outcome.ELECTED and e.reverted}
     meant = {row.tp: (row.leader, row.replicas) for row in plan.rows if row.tp in done}
     for pause in SETTLING_PAUSES:
         states = (await described(backend, [row.tp for row in plan.rows])).states

@@ -79,7 +79,7 @@ def result_json(result: Result) -> dict[str, object]:
         "succeeded": result.succeeded,
         "leader": election.leader,
         "leaderEpoch": election.leader_epoch,
-        "orderRestored": election.restored,
+        "orderReverted": election.reverted,
         "inDoubt": election.in_doubt,
         "loss": loss_json(result.row.loss),
         "detail": election.detail,

@@ -422,7 +422,7 @@ def state_counts(states: Sequence[RowState]) -> Iterator[str]:
         replicated = sum(1 for state in states if state.replicated)
         right = sum(1 for state in states if state.as_planned)
         lost = sum(1 for state in states if state.lost_offsets)
-        unrestored = sum(1 for state in states if state.order in (Order.NOT_RESTORED, Order.CHANGED))
+        unrestored = sum(1 for state in states if state.order in (Order.NOT_REVERTED, Order.CHANGED))
         wrong = [f"{lost:,} LOST OFFSETS of the planned log"] if lost else []
         wrong += [f"{unrestored:,} not in the original assignment order"] if unrestored else []
         yield "seen afterwards: " + ", ".join(
@@ -480,7 +480,7 @@ def state_table(states: Iterable[RowState]) -> Iterator[str]:
             LED_BY[state.leading],
             yes_no(state.usable),
             yes_no(state.replicated),
-            "" if state.order is Order.RESTORED else str(state.order),
+            "" if state.order is Order.REVERTED else str(state.order),
             ", ".join(state.missing),
         )
         for state in states

@@ -173,7 +173,7 @@ def _next_of_states(run: Run, verified: Verified, path: Path) -> None:
     states = verified.states
     if verified.stale:  # nothing that elects can succeed
         run.next("quorum", "status")
-    elif any(state.order is Order.NOT_RESTORED for state in states):
+    elif any(state.order is Order.NOT_REVERTED for state in states):
         run.next("resume", "--plan", str(path))
     elif any(state.leading is Leading.OFFLINE for state in states):
         run.next("apply", str(path))

@@ -186,7 +186,7 @@ async def keep_logs(
         if move is None:
             continue
         election = result.election
-        if not election.restored or election.in_doubt:
+        if not election.reverted or election.in_doubt:
             ended.append(
                 PreservedLog(
                     move, PreservationEnd.STILL_REPLICA, "its election is not finished: ktriage resume"
@@ -211,7 +211,7 @@ async def keep_logs(
 @dataclass(frozen=True, slots=True)
 class FinishKeeping(Change[Backend, Unfinished, PreservedLogs]):
     """``ktriage resume`` after a run that was to keep logs: takes the brokers out that are not out yet, where the
-    partition was elected. Orders that the run left are restored before.
+    partition was elected. Orders that the run left are reverted before.
     """
 
     reason: str = "resume"
@@ -253,7 +253,7 @@ async def _finished(cluster: Backend, entry: OpenChange, run: ChangeRun[Unfinish
 
 
 def preserved_json(preserved: PreservedLogs) -> list[dict[str, object]]:
-    """``keptLogs`` of ``ktriage.apply/1``; the journal has the same."""
+    """``keptLogs`` of ``ktriage.apply/2``; the journal has the same."""
     return [
         {
             "topic": one.move.tp.topic,

@@ -107,7 +107,7 @@ def _cells(election: Election, row: PlanRow | None) -> tuple[str, ...]:
 
 
 def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]:
-    """``ktriage.elect/2`` of a preferred or an unclean election."""
+    """``ktriage.elect/3`` of a preferred or an unclean election."""
     return document(
         "elect",
         {
@@ -166,7 +166,7 @@ def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
 
 
 def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
-    """``ktriage.recover/2``, and ``ktriage.elect/2`` of a longest-log election."""
+    """``ktriage.recover/3``, and ``ktriage.elect/3`` of a longest-log election."""
     choices, elected = recovery.choices, recovery.elected
     reading, plan = choices.reading, choices.plan
     calls = {contact.broker: contact.call for contact in reading.contacts}

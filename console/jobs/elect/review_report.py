@@ -327,7 +327,7 @@ def verified_lines(verified: Verified, limit: int) -> Iterator[str]:
 
 
 def verified_document(verified: Verified) -> Iterator[str]:
-    """``ktriage.verify/2``."""
+    """``ktriage.verify/3``."""
     states = verified.states
     return document(
         "verify",

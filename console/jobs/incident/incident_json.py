@@ -1,4 +1,4 @@
-"""An incident as ``ktriage.report/2``."""
+"""An incident as ``ktriage.report/3``."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def event_text(event: Event) -> str:
 
 
 def journal_document(journals: Iterable[ClusterJournal]) -> Iterator[str]:
-    """``ktriage.journal/1``."""
+    """``ktriage.journal/2``."""
     runs = [run_json(journal.cluster_id, run) for journal in journals for run in journal.runs]
     return document("journal", {"runs": runs})
 

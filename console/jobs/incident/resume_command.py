@@ -39,7 +39,7 @@ def resume(
     ] = False,
     reason: Reason = None,
 ) -> int:
-    """Finishes what an earlier run left half done because it was killed or lost its network. First it restores
+    """Finishes what an earlier run left half done because it was killed or lost its network. First it reverts
     the replica order of assignments that an election had reordered, without asking. An assignment is written
     only if its order is exactly the one that the earlier run wrote, or the original one (that run's request may
     still come); changes by somebody else are reported and left alone. The journal of this host says what is

@@ -19,7 +19,7 @@ from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone, Status
 from console.jobs.elect.preserved_logs import FinishKeeping, preserved_lines
-from console.jobs.elect.restore_orders import RESUMED, RestoreOrders, with_preconditions
+from console.jobs.elect.revert_orders import RESUMED, RevertOrders, with_preconditions
 from console.jobs.heal.finish_heals import FinishHeals
 from console.jobs.heal.heal_report import finished_heal_lines
 from console.journal.unfinished_entries import Unfinished
@@ -62,7 +62,7 @@ def _replacement(run: Run, plan: Path | None, answers: ReplacementAnswers) -> in
 
 
 def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = ReplacementAnswers()) -> int:  # noqa: B008  # frozen
-    """Restores the orders that may still be changed, according to the journal or the plan of another host;
+    """Reverts the orders that may still be changed, according to the journal or the plan of another host;
     then continues a controller replacement, which may wait for hours.
     """
     run.refuse_if_read_only()
@@ -111,18 +111,18 @@ def _keeps(run: Run) -> Conclusion:
 
 
 def _orders_first(run: Run, replacement: Path | None, reason: str) -> SettledOrders:
-    """The orders still to be restored if a replacement is half done too; empty if there are none, or no
+    """The orders still to be reverted if a replacement is half done too; empty if there are none, or no
     replacement.
 
     Raises BackendError.
     """
-    change = RestoreOrders(file=replacement, before_replacement=True, reason=reason or RESUMED)
+    change = RevertOrders(file=replacement, before_replacement=True, reason=reason or RESUMED)
     return run.change(change, TerminalOperator(run, _found_lines))
 
 
 def _elections(run: Run, file: Path | None, reason: str) -> Conclusion:
     plan = None if file is None else with_preconditions(read(file), file)
-    change = RestoreOrders(plan, file, reason=reason or RESUMED)
+    change = RevertOrders(plan, file, reason=reason or RESUMED)
     settled = run.change(change, TerminalOperator(run, _found_lines))
     _report(run, settled)
     return change.conclusion(settled)
@@ -146,7 +146,7 @@ def _report(run: Run, settled: SettledOrders, *, to_stderr: bool = False, nothin
     else:
         run.screen.out(settled_document(settled) if run.json else settled_lines(settled, nothing))
     for row in settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN):
-        run.screen.say(f"not restored: {row.tp}: {row.why}")
+        run.screen.say(f"not reverted: {row.tp}: {row.why}")
     return _status(settled)
 
 

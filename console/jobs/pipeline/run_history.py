@@ -16,6 +16,7 @@ from pipeline.history.earlier_run import JOB
 from pipeline.history.history_sources import find_history
 from pipeline.results import JobOutput, RunTarget
 from pipeline.storage import storage_path
+from recovery.requests_in_doubt import REVERT
 
 
 def run_history(
@@ -56,7 +57,7 @@ def _actions_of_run(cluster_id: str, run: RunRecord) -> Iterator[tuple[Any, ...]
     begun = {event.entry: event for event in run.events if isinstance(event, EntryBegun)}
     for event in run.events:
         before = begun.get(event.entry) if isinstance(event, EntryEnded) else None
-        if not isinstance(event, EntryEnded) or before is None or before.action == "restore":
+        if not isinstance(event, EntryEnded) or before is None or before.action == REVERT:
             continue
         for tp in event.applied:
             yield (cluster_id, tp.topic, tp.partition, datetime.fromisoformat(event.at), who, before.action)

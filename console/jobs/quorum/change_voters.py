@@ -22,7 +22,7 @@ from console.reading.remembered_voters import remember_new_voters
 
 P = TypeVar("P")
 
-BROKERS = "restoring it needs the brokers: give --bootstrap-server"
+BROKERS = "reverting it needs the brokers: give --bootstrap-server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
                 run.operator.says(f"{each.entry.action}: {each.evidence}")
             closed = [each.entry.entry for each in looked if each.closed]
             run.journal.settle("a later run checked the voters", entries=closed)
-        # Orders of partitions stay open here: only the brokers can restore them.
+        # Orders of partitions stay open here: only the brokers can revert them.
         orders = dict.fromkeys(order.written.tp for order in prepared.orders)
         rows = tuple(Row(tp, OrderOutcome.LEFT, BROKERS) for tp in orders)
         return SettledVoters(SettledOrders(rows, len(closed)), len(closed) == len(looked))

@@ -137,7 +137,7 @@ class ResumedReplacement(NamedTuple):
     more.
 
     ``given_up``: it was given up. ``orders`` are partitions whose assignment may still have the order of an
-    election, which only the brokers can restore.
+    election, which only the brokers can revert.
     """
 
     planned: LoadedReplacement | None = None
@@ -230,7 +230,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
             return ResumedReplacement(given_up=True)
         orders = () if self.brokers else tuple(sorted({order.written.tp for order in found.orders}))
         if orders:
-            run.operator.says(f"not restored: {', '.join(map(str, orders))}: {BROKERS}")
+            run.operator.says(f"not reverted: {', '.join(map(str, orders))}: {BROKERS}")
         result = None if self.ask or self.agreed else await self._unasked(cluster, planned, run)
         if result is None:
             with self.watch(planned, run.stop) as watcher:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.jobs.elect import restore_orders
+from console.jobs.elect import revert_orders
 from tests.unit.cli.command_process import Caller
 from tests.unit.cli.stale_long_tail import AGREED, TAIL
 
@@ -33,7 +33,7 @@ def elected(planned: Caller) -> Caller:
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """``resume`` reads again at once."""
-    monkeypatch.setattr(restore_orders, "READ_PAUSE", 0.001)
+    monkeypatch.setattr(revert_orders, "READ_PAUSE", 0.001)
 
 
 class SteadyTime:
@@ -53,5 +53,5 @@ class SteadyTime:
 def short_doubt(monkeypatch: pytest.MonkeyPatch) -> SteadyTime:
     """A request without an answer is dead after some dozens of looks at the clock."""
     steady = SteadyTime()
-    monkeypatch.setattr(restore_orders, "time", steady)
+    monkeypatch.setattr(revert_orders, "time", steady)
     return steady

@@ -98,7 +98,7 @@ class MemoryBackend:
     before_designate: Callable[[], Awaitable[None]] = nothing
     in_survey: Callable[[], Awaitable[None]] = nothing
     designated: list[tuple[PlanRow, ...]] = field(default_factory=list)
-    restored: list[WrittenOrder] = field(default_factory=list)
+    reverted: list[WrittenOrder] = field(default_factory=list)
     closed: int = 0
     described: Quorum | Unknown = NOT_DESCRIBED
 
@@ -245,13 +245,13 @@ class MemoryBackend:
     def replica_mover(self) -> ReplicaMover:
         raise AssertionError("not asked for here")
 
-    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        entry = recorder.before("restore", {"rows": tuple(rows)})
+    async def revert_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
+        entry = recorder.before("revert", {"rows": tuple(rows)})
         for row in rows:
-            self.restored.append(row)
+            self.reverted.append(row)
             self.states[row.tp] = self.states[row.tp]._replace(replicas=row.replicas)
         recorder.after(entry, {"applied": [row.tp for row in rows]})
-        return tuple(Election(row.tp, Outcome.ELECTED, row.leader, 5, "restored") for row in rows)
+        return tuple(Election(row.tp, Outcome.ELECTED, row.leader, 5, "reverted") for row in rows)
 
 
 class NoGroups:

@@ -30,13 +30,13 @@ BY_NAME = {
 """Objects whose keys are names or ids of Kafka's or words of the tables, and no part of the schema."""
 REQUESTS = {"body", "detail"}
 """What is sent, as Kafka's own JSON files have it, or as the journal keeps it."""
-COUNTED = {"ktriage.elect/2", "ktriage.resume/1", "ktriage.journal/1", "ktriage.report/2"}
+COUNTED = {"ktriage.elect/3", "ktriage.resume/2", "ktriage.journal/2", "ktriage.report/3"}
 """Documents whose counts are by such words."""
 AS = {
-    "ktriage.elect/2": ("ktriage.apply/1", "ktriage.recover/2", "ktriage.rescue-read/1"),
-    "ktriage.apply/1": ("ktriage.rescue-read/1",),
-    "ktriage.recover/2": ("ktriage.rescue-read/1",),
-    "ktriage.report/2": ("ktriage.journal/1", "ktriage.timeline/1"),
+    "ktriage.elect/3": ("ktriage.apply/2", "ktriage.recover/3", "ktriage.rescue-read/1"),
+    "ktriage.apply/2": ("ktriage.rescue-read/1",),
+    "ktriage.recover/3": ("ktriage.rescue-read/1",),
+    "ktriage.report/3": ("ktriage.journal/2", "ktriage.timeline/1"),
 }
 """What the row says of itself: "as", then another command."""
 

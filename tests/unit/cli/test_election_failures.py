@@ -56,7 +56,7 @@ def test_an_election_whose_answer_never_came_is_a_success_where_its_leader_is_se
     assert told == {0: "elected", 1: "failed"}
 
 
-MENDS = "ktriage resume restores the original replica order"
+MENDS = "ktriage resume reverts the replica order"
 LED = Election(tp(0), Outcome.ELECTED, 2, 5, "that write may come")
 
 
@@ -64,20 +64,20 @@ LED = Election(tp(0), Outcome.ELECTED, 2, 5, "that write may come")
     ("election", "said"),
     [
         (
-            LED._replace(restored=False),
+            LED._replace(reverted=False),
             f"not finished: orders-0: broker 2 was elected; that write may come; {MENDS}",
         ),
         (
-            LED._replace(restored=False, detail="", outcome=Outcome.ALREADY_ONLINE),
-            f"not finished: orders-0: broker 2 leads; the original replica order is not restored; {MENDS}",
+            LED._replace(reverted=False, detail="", outcome=Outcome.ALREADY_ONLINE),
+            f"not finished: orders-0: broker 2 leads; the replica order is not reverted; {MENDS}",
         ),
         (
             LED._replace(in_doubt=True, outcome=Outcome.FAILED, leader=-1),
             "not recovered: orders-0: failed; that write may come; run ktriage resume",
         ),
         (
-            LED._replace(restored=False, outcome=Outcome.FAILED, leader=-1, detail=""),
-            "not recovered: orders-0: failed; its assignment order is not restored; run ktriage resume",
+            LED._replace(reverted=False, outcome=Outcome.FAILED, leader=-1, detail=""),
+            "not recovered: orders-0: failed; its assignment order is not reverted; run ktriage resume",
         ),
     ],
     ids=["elected", "without a reason", "in doubt", "not elected"],
@@ -354,7 +354,7 @@ def test_a_reassignment_in_progress_is_a_trace_of_somebody_else(call: Caller) ->
 def test_a_leader_that_lost_records_of_its_planned_log_is_no_success() -> None:
     row = plan_row(offline("orders", 0), ALL, {1: (2, 100)})
     elected = Election(row.tp, Outcome.ELECTED, 1, 5, "")
-    kept = RowState(row.tp, 1, Leading.RIGHT, True, True, Order.RESTORED, 0, ())
+    kept = RowState(row.tp, 1, Leading.RIGHT, True, True, Order.REVERTED, 0, ())
     assert Result(row, elected, kept).succeeded
     assert not Result(row, elected, kept._replace(gap=5)).succeeded
 

@@ -46,7 +46,7 @@ def test_resume_waits_for_an_election_that_needed_no_new_order_and_writes_nothin
     election_in_doubt(30, killed=killed)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
-    assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
+    assert (ended.status, backend.readings, backend.reverted) == (0, 4, [])
     assert "led by 2: the election of 2 may have been carried out" in ended.out
     assert unfinished(CLUSTER_ID).nothing
 
@@ -62,7 +62,7 @@ def test_an_election_in_doubt_is_named_and_holds_up_no_other_recovery(call: Call
 
 
 @pytest.mark.parametrize(("seconds_ago", "left"), [(600, 0), (30, 1)], ids=["dead", "alive"])
-async def test_a_dead_election_is_closed_where_the_next_run_restores_an_order_first(
+async def test_a_dead_election_is_closed_where_the_next_run_reverts_an_order_first(
     call: Caller, seconds_ago: float, left: int
 ) -> None:
     backend = MemoryBackend({tp(0): offline("orders", 0), tp(1): offline("orders", 1, (2, 1, 3))})
@@ -116,9 +116,9 @@ def test_resume_waits_for_an_unclean_election_of_kafkas_own_kind(
     assert "elect of 1 partition, unclean" in call("ktriage", "journal", *ANY).out
     ended = call("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
-    assert "order is restored" not in ended.err, "nothing was written"
+    assert "order is reverted" not in ended.err, "nothing was written"
     assert "led by 2: the unclean election may have been carried out" in ended.out
-    assert ended.status == 0 and backend.restored == []
+    assert ended.status == 0 and backend.reverted == []
     assert unfinished(CLUSTER_ID).nothing
 
 
@@ -132,7 +132,7 @@ def test_resume_waits_for_a_preferred_election_until_the_preferred_replica_leads
     elect(call, Silent({tp(0): led, tp(1): offline("orders", 1)._replace(leader=1)}), "preferred", *words)
     backend = LeaderLater({tp(0): led, tp(1): led._replace(partition=1)})
     ended = call.on(backend)("ktriage", "resume", *ANY)
-    assert (ended.status, backend.readings, backend.restored) == (0, 4, [])
+    assert (ended.status, backend.readings, backend.reverted) == (0, 4, [])
     assert (
         "orders-0" in ended.out and "led by 2: the preferred election may have been carried out" in ended.out
     )

@@ -176,11 +176,11 @@ class Nobody:
 
     def finds(self, found: Any) -> None: ...
 
-    def restored(self, settled: Any) -> None: ...
+    def reverted(self, settled: Any) -> None: ...
 
     def shows(self, prepared: Any) -> None: ...
 
-    async def restores_first(self, found: Any) -> bool:
+    async def reverts_first(self, found: Any) -> bool:
         return False
 
     async def answers(self, question: Any, prepared: Any) -> str:

@@ -55,17 +55,17 @@ def test_another_hosts_plan_for_a_topic_that_was_made_again_finds_no_order_of_it
     backend.states[tp(1)] = backend.states[tp(1)]._replace(topic_id="another")
     ended = call("ktriage", "resume", *ANY, "--plan", plan)
     assert ended.status == 1 and "deleted and created again" in ended.err
-    assert actions() == [] and backend.restored == []
+    assert actions() == [] and backend.reverted == []
 
 
 @pytest.mark.usefixtures("no_pauses")
-def test_another_hosts_order_is_restored_as_soon_as_somebody_leads(call: Caller) -> None:
+def test_another_hosts_order_is_reverted_as_soon_as_somebody_leads(call: Caller) -> None:
     backend = two_offline()
     plan = other_host(call, backend)
     backend.readings = 0
     call("ktriage", "resume", *ANY, "--plan", plan)
     assert backend.readings > 3
-    assert {row.tp for row in backend.restored} == {tp(1)}
+    assert {row.tp for row in backend.reverted} == {tp(1)}
     assert unfinished(CLUSTER_ID).nothing
 
 
@@ -90,5 +90,5 @@ def test_another_hosts_order_that_stays_is_finished_without_the_plan_and_without
     backend = cluster_of(3)
     monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
     assert call.on(backend)("ktriage", "resume", *ANY).status == 0
-    assert {row.tp for row in backend.restored} == {tp(0), tp(1), tp(2)}
+    assert {row.tp for row in backend.reverted} == {tp(0), tp(1), tp(2)}
     assert unfinished(CLUSTER_ID).nothing

@@ -101,7 +101,7 @@ def test_what_another_operator_left_open_is_found_and_another_run_keeps_out(
     backend.states[tp] = backend.states[tp]._replace(replicas=row().order)
     resumed = call("ktriage", "resume", *ANY, "--state-dir", str(shared))
     assert resumed.status == 0, resumed
-    assert [restored.tp for restored in backend.restored] == [tp]
+    assert [reverted.tp for reverted in backend.reverted] == [tp]
     assert backend.states[tp].replicas == row().replicas
 
 

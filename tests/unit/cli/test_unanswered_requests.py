@@ -1,4 +1,4 @@
-"""Elections and orders that were sent and not answered: what resume waits for, and what it restores when."""
+"""Elections and orders that were sent and not answered: what resume waits for, and what it reverts when."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SilentForAMoment(LeaderLater):
     """No broker answers the third reading."""
 
     def at_reading(self, number: int) -> None:
-        assert self.restored == []
+        assert self.reverted == []
         if number == 3:
             raise Unreachable("broker 1 does not answer")
 
@@ -88,7 +88,7 @@ def test_while_an_election_may_still_be_carried_out_the_chosen_one_stays_first(
     recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
     assert call.on(backend)(*recover).status == 1, "nothing else is sent meanwhile"
     assert sent(backend) == 0
-    assert backend.restored == []
+    assert backend.reverted == []
 
 
 def interrupt_waiting(call: Caller, *words: str) -> Ended:
@@ -157,11 +157,11 @@ class WrittenLate(LeaderLater):
 
 
 @pytest.mark.usefixtures("no_pauses", "short_doubt")
-def test_resume_restores_the_order_also_where_the_unanswered_write_comes_while_it_waits(
+def test_resume_reverts_the_order_also_where_the_unanswered_write_comes_while_it_waits(
     call: Caller,
 ) -> None:
     backend = WrittenLate(cluster_of(1).states)
-    written(0.0, UNANSWERED, restored=1)
+    written(0.0, UNANSWERED, reverted=1)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
     assert ended.status == 0, ended
@@ -170,9 +170,9 @@ def test_resume_restores_the_order_also_where_the_unanswered_write_comes_while_i
     assert unfinished(CLUSTER_ID).nothing
 
 
-def written(seconds_ago: float, *ends: Mapping[str, object] | None, restored: int = 0) -> None:
+def written(seconds_ago: float, *ends: Mapping[str, object] | None, reverted: int = 0) -> None:
     """A killed run that wrote an order once for each of the ``ends``; None: killed before it was answered. The
-    first ``restored`` were restored.
+    first ``reverted`` were reverted.
     """
     at = datetime.now(UTC) - timedelta(seconds=seconds_ago)
     run = JournalRun("unanswered", ("ktriage", "apply"), "ada", "here", 1, "", "1")
@@ -182,8 +182,8 @@ def written(seconds_ago: float, *ends: Mapping[str, object] | None, restored: in
             entry = journal.before("reorder", {"rows": rows})
             if end is not None:
                 journal.after(entry, end)
-            if number < restored:
-                journal.after(journal.before("restore", {"rows": rows}), {"applied": [tp(0)]})
+            if number < reverted:
+                journal.after(journal.before("revert", {"rows": rows}), {"applied": [tp(0)]})
 
 
 UNANSWERED: Mapping[str, object] = {"unknown": {tp(0): "no answer"}}
@@ -195,7 +195,7 @@ def test_the_next_command_says_until_when_a_request_without_an_answer_may_be_car
 ) -> None:
     backend = cluster_of(1)
     sent_at = datetime.now(UTC)
-    written(0.0, UNANSWERED, restored=1)
+    written(0.0, UNANSWERED, reverted=1)
     held = call.on(backend)(
         "kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery"
     )
@@ -228,7 +228,7 @@ def test_killed_before_the_answer_to_the_order_resume_waits_for_the_write(call: 
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert "1 partition (orders-0): a request of the earlier run may still be carried out" in ended.err
     assert ended.status == 0, ended
-    assert backend.restored == [reordered(0)], "its own order was not written meanwhile"
+    assert backend.reverted == [reordered(0)], "its own order was not written meanwhile"
     assert backend.states[tp(0)].replicas == (1, 2, 3)
     assert unfinished(CLUSTER_ID).nothing
 
@@ -255,7 +255,7 @@ def test_a_clock_that_was_set_back_since_the_run_does_not_make_the_wait_longer(
         backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
         left_in_doubt(-3600)
     else:
-        written(-3600, UNANSWERED, restored=1)
+        written(-3600, UNANSWERED, reverted=1)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0, ended
     assert "waiting for it" in ended.err
@@ -298,7 +298,7 @@ def test_killed_before_the_answer_resume_does_not_wait_where_the_written_order_s
 def test_the_order_that_stands_may_be_another_write_than_the_unanswered_one(
     call: Caller, last: Mapping[str, object] | None
 ) -> None:
-    """Killed in the second attempt; the first attempt's write comes once resume has restored the second's."""
+    """Killed in the second attempt; the first attempt's write comes once resume has reverted the second's."""
 
     class FirstComesLate(MemoryBackend):
         readings = 0
@@ -310,7 +310,7 @@ def test_the_order_that_stands_may_be_another_write_than_the_unanswered_one(
             return await super().partitions(topics)
 
     backend = FirstComesLate({tp(0): offline("orders", 0, (2, 1, 3))})
-    written(0.0, UNANSWERED, last, restored=1)
+    written(0.0, UNANSWERED, last, reverted=1)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0, ended
     assert "waiting for it" in ended.err
@@ -324,7 +324,7 @@ def test_a_wait_that_ends_with_a_leader_does_not_end_that_for_an_unanswered_writ
 ) -> None:
     """The election in doubt keeps the second order first; the first attempt's write is in doubt too."""
     backend = LeaderLater({tp(0): offline("orders", 0, (2, 1, 3))})
-    written(0.0, UNANSWERED, restored=1)
+    written(0.0, UNANSWERED, reverted=1)
     left_in_doubt(0.0)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0, ended
@@ -334,7 +334,7 @@ def test_a_wait_that_ends_with_a_leader_does_not_end_that_for_an_unanswered_writ
 
 @pytest.mark.usefixtures("no_pauses", "short_doubt")
 def test_what_somebody_else_does_meanwhile_is_not_closed_before_the_write_is_dead(call: Caller) -> None:
-    """The late write would end their reassignment; then the order is still the run's to restore."""
+    """The late write would end their reassignment; then the order is still the run's to revert."""
 
     class EndsTheirs(MemoryBackend):
         readings = 0
@@ -347,7 +347,7 @@ def test_what_somebody_else_does_meanwhile_is_not_closed_before_the_write_is_dea
             return await super().partitions(topics)
 
     backend = EndsTheirs(cluster_of(1).states, moving=(Reassignment(tp(0), (1, 2, 3), (), (3,)),))
-    written(0.0, UNANSWERED, restored=1)
+    written(0.0, UNANSWERED, reverted=1)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 0, ended
     assert backend.states[tp(0)].replicas == (1, 2, 3)
@@ -358,10 +358,10 @@ def test_an_unanswered_write_is_forgotten_once_it_is_certainly_dead(
     call: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call.on(cluster_of(1))
-    written(30, UNANSWERED, restored=1)
+    written(30, UNANSWERED, reverted=1)
     assert [order.written.tp for order in unfinished(CLUSTER_ID).orders] == [tp(0)]
     monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
-    assert unfinished(CLUSTER_ID).nothing, "the order was restored when no write could come any more"
+    assert unfinished(CLUSTER_ID).nothing, "the order was reverted when no write could come any more"
 
 
 def test_once_it_leads_the_order_is_put_back(call: Caller) -> None:

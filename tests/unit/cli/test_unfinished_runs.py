@@ -33,7 +33,7 @@ def interrupted(
     keeps: Sequence[dict[str, object]] = (),
     directories: Sequence[str] = (),
 ) -> None:
-    """What a run that was killed between reorder and restore leaves in the journal."""
+    """What a run that was killed between reorder and revert leaves in the journal."""
     run = JournalRun(name, ("ktriage", "apply"), "ada", "here", 1, "", "1", directories)
     with Journal.open(CLUSTER_ID, run, lambda: datetime(2026, 1, 1, tzinfo=UTC)) as journal:
         if keeps:
@@ -65,13 +65,13 @@ def test_an_unfinished_run_holds_the_next_one_back_until_it_is_finished(call: Ca
     assert finished.status == 1, "somebody else's change and a deleted topic are told"
     told = {row["partition"]: row["order"] for row in json.loads(finished.out)["assignments"]}
     assert told == {
-        0: "restored",
+        0: "reverted",
         1: "changed by somebody else",
         2: "changed by somebody else",
         3: "in its own order already",
     }
     # What the killed run had asked for may come after the look: the fourth is written too, and nobody else's.
-    assert {row.tp for row in backend.restored} == {tp(0), tp(3)}
+    assert {row.tp for row in backend.reverted} == {tp(0), tp(3)}
     assert backend.states[tp(0)].replicas == (1, 2, 3)
 
     assert unfinished(CLUSTER_ID).nothing
@@ -110,7 +110,7 @@ def test_the_rest_of_a_killed_apply_keeps_the_logs_that_it_was_to_keep(
     assert f"next: ktriage apply {call.home / plan}{words} --bootstrap-server" in ended.err, ended
 
 
-def test_the_journal_tells_why_an_order_was_restored(call: Caller) -> None:
+def test_the_journal_tells_why_an_order_was_reverted(call: Caller) -> None:
     backend = cluster_of(1)
     interrupted((reordered(0),))
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
@@ -148,43 +148,43 @@ def test_on_a_terminal_it_offers_to_finish_the_earlier_run_first(
     assert unfinished(CLUSTER_ID).nothing == (answer == "yes")
 
 
-def test_an_order_is_not_restored_where_it_is_not_known_whether_replicas_are_moving(call: Caller) -> None:
+def test_an_order_is_not_reverted_where_it_is_not_known_whether_replicas_are_moving(call: Caller) -> None:
     backend = cluster_of(1)
     interrupted((reordered(0),))
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
     backend.moving = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on Cluster:kafka-cluster")
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 1
-    assert "not restored: orders-0" in ended.err
-    assert backend.restored == []
+    assert "not reverted: orders-0" in ended.err
+    assert backend.reverted == []
     assert not unfinished(CLUSTER_ID).nothing, "the next run is told again"
 
 
-def test_an_order_in_a_topic_that_was_made_again_is_not_ours_to_restore(call: Caller) -> None:
+def test_an_order_in_a_topic_that_was_made_again_is_not_ours_to_revert(call: Caller) -> None:
     backend = cluster_of(2)
     interrupted((reordered(0), reordered(1)._replace(topic_id="a topic that is still there")))
     backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))._replace(topic_id="another")
     backend.states[tp(1)] = offline("orders", 1, (2, 1, 3))._replace(topic_id="a topic that is still there")
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 1 and "deleted and created again" in ended.err
-    assert [row.tp for row in backend.restored] == [tp(1)] and unfinished(CLUSTER_ID).nothing
+    assert [row.tp for row in backend.reverted] == [tp(1)] and unfinished(CLUSTER_ID).nothing
 
 
-class RestoresFew(MemoryBackend):
-    """It restores so many orders, and then no more."""
+class RevertsFew(MemoryBackend):
+    """It reverts so many orders, and then no more."""
 
-    restorable = 2
+    revertible = 2
 
-    async def restore_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
-        if len(self.restored) < self.restorable:
-            return await super().restore_orders(rows, recorder)
-        return tuple(Election(row.tp, Outcome.FAILED, -1, -1, "no answer", restored=False) for row in rows)
+    async def revert_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:
+        if len(self.reverted) < self.revertible:
+            return await super().revert_orders(rows, recorder)
+        return tuple(Election(row.tp, Outcome.FAILED, -1, -1, "no answer", reverted=False) for row in rows)
 
 
-def reordered_twice(restorable: int = 2) -> RestoresFew:
+def reordered_twice(revertible: int = 2) -> RevertsFew:
     """The second run took the first one's order for the original."""
-    backend = RestoresFew(cluster_of(1).states)
-    backend.restorable = restorable
+    backend = RevertsFew(cluster_of(1).states)
+    backend.revertible = revertible
     for name, before, order in (("first", (1, 2, 3), (2, 1, 3)), ("second", (2, 1, 3), (3, 2, 1))):
         interrupted((WrittenOrder(tp(0), "orders-id", before, order),), name=name)
     backend.states[tp(0)] = offline("orders", 0, (3, 2, 1))
@@ -198,17 +198,17 @@ def test_of_two_runs_that_reordered_one_partition_the_newer_is_undone_first(call
     assert unfinished(CLUSTER_ID).nothing
 
 
-def test_of_two_orders_one_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
+def test_of_two_orders_one_that_is_not_reverted_leaves_the_partition_open(call: Caller) -> None:
     """The newer is undone, the older not: nothing may be closed."""
-    backend = reordered_twice(restorable=1)
+    backend = reordered_twice(revertible=1)
     assert call.on(backend)("ktriage", "resume", *ANY).status == 1
     assert backend.states[tp(0)].replicas == (2, 1, 3)
     assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first"]
 
 
-def test_of_two_orders_the_newer_that_is_not_restored_leaves_the_partition_open(call: Caller) -> None:
+def test_of_two_orders_the_newer_that_is_not_reverted_leaves_the_partition_open(call: Caller) -> None:
     """By the older one the assignment seems to be somebody else's, which is nothing to wait for."""
-    backend = reordered_twice(restorable=0)
+    backend = reordered_twice(revertible=0)
     assert call.on(backend)("ktriage", "resume", *ANY).status == 1
     assert [order.run_id for order in unfinished(CLUSTER_ID).orders] == ["first", "second"]
 
@@ -221,9 +221,9 @@ def test_somebody_elses_reassignment_is_left_alone_and_stops_no_other_recovery(c
     backend.moving = (Reassignment(tp(0), (2, 1, 3), (), (3,)),)
     ended = call.on(backend)("ktriage", "resume", *ANY)
     assert ended.status == 1
-    assert "not restored: orders-0: a reassignment is in progress" in ended.err
+    assert "not reverted: orders-0: a reassignment is in progress" in ended.err
     assert "--cancel" in ended.err and "it was [1, 2, 3]" in ended.err
-    assert backend.restored == []
+    assert backend.reverted == []
     recover = ("kafka-unclean-recovery", *ANY, "--all-offline-partitions", "--automated-recovery")
     assert call(*recover).status == 0
 

@@ -18,7 +18,7 @@ from tests.unit.cli.planned_orders import ANY, planned, tp
 
 
 def row(
-    number: int, leading: Leading, *, gap: int = 0, lost: int | None = None, order: Order = Order.RESTORED
+    number: int, leading: Leading, *, gap: int = 0, lost: int | None = None, order: Order = Order.REVERTED
 ) -> RowState:
     return RowState(tp(number), 2, leading, True, False, order, gap, (), lost)
 
@@ -41,7 +41,7 @@ def test_the_worst_is_counted_first() -> None:
         (row(1, Leading.RIGHT, gap=300), "1 LOST OFFSETS of the planned log, 2 under the right leader"),
         (row(1, Leading.OTHER, lost=300), "1 LOST OFFSETS of the planned log, 1 under the right leader"),
         (
-            row(1, Leading.RIGHT, order=Order.NOT_RESTORED),
+            row(1, Leading.RIGHT, order=Order.NOT_REVERTED),
             "1 not in the original assignment order, 2 under the right leader",
         ),
     ],

@@ -65,7 +65,7 @@ def test_an_intention_is_on_disk_before_its_call_returns_and_an_end_with_the_nex
     assert calls == ["write", "fsync"]
     written.after(entry, {})
     assert calls == ["write", "fsync", "write"]
-    written.before("restore", {})
+    written.before("revert", {})
     assert calls == ["write", "fsync", "write", "write", "fsync"]
     monkeypatch.undo()
     written.close()
@@ -161,9 +161,9 @@ def test_on_a_full_disk_nothing_may_be_sent_and_the_file_stays_whole(tmp_path: P
         disk_full(written.path, room),
         pytest.raises(JournalError, match="cannot be written: File too large"),
     ):
-        written.before("restore", {"rows": (row(),)})
+        written.before("revert", {"rows": (row(),)})
     assert [type(event) for event in read_run(written.path).events] == [EntryBegun]
-    again = written.before("restore", {"rows": (row(),)})
+    again = written.before("revert", {"rows": (row(),)})
     assert again != entry
     written.close(0)
     assert [type(event) for event in read_run(written.path).events] == [EntryBegun, EntryBegun]
@@ -179,7 +179,7 @@ def test_an_end_that_finds_the_disk_full_is_written_as_soon_as_there_is_room(
         written.after(entry, {"applied": [row().tp]})
         written.settle("gone", entries=["old/1"])
         assert [type(event) for event in read_run(written.path).events] == [EntryBegun]
-    written.before("restore", {"rows": (row(),)})
+    written.before("revert", {"rows": (row(),)})
     assert [type(event) for event in read_run(written.path).events] == [
         EntryBegun,
         EntryEnded,

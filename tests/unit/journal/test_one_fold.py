@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.live.elections.sent_elections import SentElections
-from recovery.requests_in_doubt import ELECT, REORDER, RESTORE, SentRequest
+from recovery.requests_in_doubt import ELECT, REORDER, REVERT, SentRequest
 from tests.unit.journal.runs import journal, row
 from tests.unit.journal.test_unfinished import found
 
 ROWS = (row(0), row(1), row(2))
 ENDS = st.sampled_from(["applied", "refused", "unknown", "not named", "never"])
 REQUESTS = st.lists(
-    st.tuples(st.sampled_from([REORDER, ELECT, RESTORE]), st.lists(ENDS, min_size=3, max_size=3)), max_size=8
+    st.tuples(st.sampled_from([REORDER, ELECT, REVERT]), st.lists(ENDS, min_size=3, max_size=3)), max_size=8
 )
 
 

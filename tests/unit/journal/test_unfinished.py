@@ -35,8 +35,8 @@ def reorder(to: Journal, rows: tuple[WrittenOrder, ...] = ROWS) -> None:
     to.after(to.before("reorder", {"rows": rows}), {"applied": [r.tp for r in rows]})
 
 
-def restore(to: Journal, rows: tuple[WrittenOrder, ...] = ROWS) -> None:
-    to.after(to.before("restore", {"rows": rows}), {"applied": [r.tp for r in rows]})
+def revert(to: Journal, rows: tuple[WrittenOrder, ...] = ROWS) -> None:
+    to.after(to.before("revert", {"rows": rows}), {"applied": [r.tp for r in rows]})
 
 
 def open_rows(root: Path) -> list[WrittenOrder]:
@@ -51,7 +51,7 @@ def test_a_run_that_put_everything_back_left_nothing_open(tmp_path: Path) -> Non
     with journal(tmp_path) as run:
         reorder(run)
         run.after(run.before("elect", {"rows": ROWS}), {"applied": TPS})
-        restore(run)
+        revert(run)
     assert found(tmp_path).nothing
 
 
@@ -64,6 +64,15 @@ def test_an_order_is_open_from_the_moment_it_may_have_been_sent(tmp_path: Path) 
             (ROWS[0], True),
             (ROWS[1], None),
         ]
+
+
+def test_in_a_journal_of_an_earlier_version_orders_are_restored(tmp_path: Path) -> None:
+    with journal(tmp_path) as run:
+        reorder(run)
+        run.after(run.before("restore", {"rows": ROWS[:1]}), {"applied": [TPS[0]]})
+    assert open_rows(tmp_path) == [ROWS[1]]
+    (record,) = read_runs(CLUSTER, tmp_path)
+    assert [event.action for event in record.events if isinstance(event, EntryBegun)] == ["reorder", "revert"]
 
 
 def test_a_row_that_was_certainly_not_written_is_not_open(tmp_path: Path) -> None:
@@ -82,11 +91,11 @@ def test_a_row_that_the_end_does_not_name_is_open(tmp_path: Path) -> None:
 def test_a_restore_that_failed_or_whose_end_is_not_known_closes_nothing(tmp_path: Path) -> None:
     with journal(tmp_path) as run:
         reorder(run)
-        entry = run.before("restore", {"rows": ROWS})
+        entry = run.before("revert", {"rows": ROWS})
         assert open_rows(tmp_path) == list(ROWS)
         run.after(entry, {"applied": [TPS[0]], "refused": {TPS[1]: "left alone"}})
         assert open_rows(tmp_path) == [ROWS[1]]
-        run.after(run.before("restore", {"rows": ROWS[1:]}), {"unknown": {TPS[1]: "timed out"}})
+        run.after(run.before("revert", {"rows": ROWS[1:]}), {"unknown": {TPS[1]: "timed out"}})
         assert open_rows(tmp_path) == [ROWS[1]]
 
 
@@ -94,7 +103,7 @@ def test_another_run_finishes_what_an_earlier_one_left(tmp_path: Path) -> None:
     with journal(tmp_path, "one") as run:
         reorder(run)
     with journal(tmp_path, "two") as run:
-        restore(run, ROWS[:1])
+        revert(run, ROWS[:1])
     (left,) = found(tmp_path).orders
     assert (left.run_id, left.entry, left.written) == ("one", "one/1", ROWS[1])
     with journal(tmp_path, "three") as run:
@@ -106,10 +115,10 @@ def test_a_restore_does_not_close_an_order_whose_write_has_no_end(tmp_path: Path
     """Killed or cancelled before the answer: the write may come after the restore."""
     with journal(tmp_path) as run:
         entry = run.before("reorder", {"rows": ROWS})
-        restore(run)
+        revert(run)
         assert open_rows(tmp_path) == list(ROWS)
         run.after(entry, {"applied": [TPS[0]]})
-        restore(run)
+        revert(run)
     assert open_rows(tmp_path) == [ROWS[1]]
 
 
@@ -136,7 +145,7 @@ def test_a_run_that_took_our_order_for_the_original_does_not_undo_it(tmp_path: P
     with journal(tmp_path, "two") as run:
         reorder(run, (later,))
         assert open_rows(tmp_path) == [ROWS[0], later]
-        restore(run, (later,))
+        revert(run, (later,))
     assert open_rows(tmp_path) == [ROWS[0]]
 
 
@@ -199,16 +208,16 @@ class Cluster:
         for action, partitions in self.sent():
             if action == "reorder":
                 standing.update(partitions)
-            elif action == "restore":
+            elif action == "revert":
                 standing.difference_update(partitions)
         return standing
 
 
 def recover(root: Path, cluster: Cluster) -> None:
-    """Two batches: reorder, elect, restore, each recorded before and after."""
+    """Two batches: reorder, elect, revert, each recorded before and after."""
     with journal(root) as run:
         for batch in ((row(0), row(1)), (row(2),)):
-            for action in ("reorder", "elect", "restore"):
+            for action in ("reorder", "elect", "revert"):
                 entry = run.before(action, {"rows": batch})
                 cluster.send(action, batch)
                 run.after(entry, {"applied": [r.tp for r in batch]})
@@ -239,7 +248,7 @@ def test_killed_at_any_step_the_next_run_knows_everything_that_was_sent(tmp_path
         seen.add(len(open_partitions))
         with journal(root, "resume") as run:
             orders = tuple(order.written for order in left.orders)
-            restore(run, orders)
+            revert(run, orders)
             run.settle("looked at", [entry.entry for entry in left.entries], [row.tp for row in orders])
         assert found(root).nothing
     assert seen == {0, 1, 2}
@@ -259,7 +268,7 @@ def test_a_run_that_was_killed_holds_nobody_up(tmp_path: Path) -> None:
 def test_runs_that_are_known_to_have_left_nothing_are_not_read_again(tmp_path: Path) -> None:
     with journal(tmp_path, "first") as run:
         reorder(run)
-        restore(run)
+        revert(run)
     with journal(tmp_path, "second") as run:
         assert found(tmp_path).nothing
         remember_settled(run.path)
@@ -353,7 +362,7 @@ def test_a_restore_that_was_sent_while_the_write_could_still_come_does_not_close
     )  # each line is a second after the one before
     with journal(tmp_path) as run:
         run.after(run.before("reorder", {"rows": ROWS[:1]}), {"unknown": {TPS[0]: "timed out"}})
-        restore(run, ROWS[:1])
+        revert(run, ROWS[:1])
     assert open_rows(tmp_path) == [ROWS[0]]
 
 

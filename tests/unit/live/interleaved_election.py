@@ -1,6 +1,6 @@
 """One history of a designated election: what happens to the cluster at each step, and what must hold then.
 
-The product's own code judges the row, reorders, elects, reads back and restores; time is virtual.
+The product's own code judges the row, reorders, elects, reads back and reverts; time is virtual.
 """
 
 # ruff: noqa: ARG002  # the signatures are the protocol's
@@ -95,7 +95,7 @@ class Interleaved:
         return None
 
     def _name(self, order: tuple[int, ...]) -> str:
-        return "reorder" if order == self.row.order else "restore"
+        return "reorder" if order == self.row.order else "revert"
 
     def _fault(self, action: Action) -> Action | None:
         self._answered(action)
@@ -291,12 +291,12 @@ class Interleaved:
         elif not ours and state.pending and state.leader == NO_LEADER and state.writer == "ours":
             later = state.elected().leader
             if row.leader in state.live and later != row.leader and state.topic_id == row.topic_id:
-                self.wrong.append(f"the order was restored, and the election on its way elects {later}")
+                self.wrong.append(f"the order was reverted, and the election on its way elects {later}")
         if election is None:
             return
-        if ours and election.restored:
+        if ours and election.reverted:
             self.wrong.append(f"the order is left as {state.replicas}, and nobody is told")
-        if late and election.restored:
+        if late and election.reverted:
             self.wrong.append(f"the order {state.late_order} may still be written, and nobody is told")
         if election.leader != NO_LEADER and election.leader not in self.read_leaders:
             self.wrong.append(f"{election.leader} is told to lead, and was never read as the leader")
@@ -329,7 +329,7 @@ class Interleaved:
         for kind, action, detail in self.journal:
             if action == "reorder":
                 known = kind == "before" or TP not in detail.get("refused", ())
-            elif action == "restore" and kind == "after":
+            elif action == "revert" and kind == "after":
                 known = known and TP not in detail.get("applied", ())
         if open_order and not known and not self._in_doubt():
             self.wrong.append("an order of ours is left, and the journal does not know it")

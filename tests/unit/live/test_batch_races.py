@@ -81,18 +81,18 @@ def test_an_order_whose_answer_leaves_the_partition_out_is_put_back_and_told_as_
     cluster.at["write_orders", 1] = lambda: LEFT_OUT
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal)
     assert journal.ended[0] == ("reorder", {"applied": [], "refused": {}, "unknown": {TP: str(LEFT_OUT)}})
-    assert journal.ended[1] == ("restore", {"applied": [TP], "refused": {}})
+    assert journal.ended[1] == ("revert", {"applied": [TP], "refused": {}})
     assert (election.outcome, election.leader, cluster.replicas) == (Outcome.ELECTED, 2, (1, 2, 3))
 
 
 def test_an_order_that_another_run_puts_back_is_not_elected_by() -> None:
     cluster = three((1, 2, 3), (2, 3, 1))
 
-    def another_run_restores() -> None:
+    def another_run_reverts() -> None:
         cluster.replicas = cluster.own
 
     for look in range(2, 30):
-        cluster.at["states", look] = another_run_restores
+        cluster.at["states", look] = another_run_reverts
     election = elect(cluster, planned(cluster, (2, 3, 1)))
     assert (election.outcome, cluster.leader) == (Outcome.FAILED, -1)
     assert "another run put it back" in election.detail
@@ -161,7 +161,7 @@ def test_an_order_that_is_changed_while_the_journals_line_is_written_is_not_elec
     journal = Journal({"elect": somebody_reassigns})
     election = elect(cluster, planned(cluster, (2, 1, 3)), journal)
     assert (election.outcome, election.reason) == (Outcome.STALE, Reason.ASSIGNMENT)
-    assert (cluster.leader, cluster.replicas, election.restored) == (-1, (3, 1, 2), False)
+    assert (cluster.leader, cluster.replicas, election.reverted) == (-1, (3, 1, 2), False)
     assert "elect" not in cluster.calls
     assert journal.ended[1][0] == "elect" and "applied" not in journal.ended[1][1]
 
@@ -226,7 +226,7 @@ def test_an_order_without_an_answer_may_stand_and_is_put_back() -> None:
     cluster.at["write_orders", 1] = lost
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
     assert (election.outcome, cluster.replicas) == (Outcome.FAILED, (1, 2, 3))
-    assert [action for action, _ in journal.ended] == ["reorder", "restore"]
+    assert [action for action, _ in journal.ended] == ["reorder", "revert"]
 
 
 class Behind(Cluster):
@@ -324,7 +324,7 @@ def test_where_the_connection_to_the_chosen_one_is_another_its_log_is_asked_agai
     cluster.at["write_orders", 1] = restarts
     election = elect(cluster, planned(cluster, (2, 1, 3)))
     assert (election.outcome, election.reason) == (Outcome.STALE, Reason.CANDIDATE_LOG)
-    assert (cluster.leader, cluster.replicas, election.restored) == (-1, (1, 2, 3), True)
+    assert (cluster.leader, cluster.replicas, election.reverted) == (-1, (1, 2, 3), True)
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -339,8 +339,8 @@ def test_the_chosen_one_that_somebody_else_elected_before_anything_was_sent_is_n
     assert "elect" not in cluster.calls
 
 
-def test_a_row_whose_order_could_not_be_restored_is_not_tried_again() -> None:
-    """The next attempt would take our own order for somebody else's, and say nothing of the restore."""
+def test_a_row_whose_order_could_not_be_reverted_is_not_tried_again() -> None:
+    """The next attempt would take our own order for somebody else's, and say nothing of the revert."""
     cluster = Cluster((1, 2, 3), (1, 2), {2: NEWEST, 3: BEHIND, 1: STALE})
     cluster.at["elect", 1] = lambda: PartitionRefusal(41, "NOT_CONTROLLER", "", retryable=True)
     cluster.elects = lambda _leader=None: None  # type: ignore[assignment, method-assign]  # nobody is elected
@@ -356,5 +356,5 @@ def test_a_row_whose_order_could_not_be_restored_is_not_tried_again() -> None:
     row = planned(cluster, (2, 3, 1))
     cluster.write_orders = refused  # type: ignore[method-assign]
     election = elect(cluster, row)
-    assert not election.restored and "INVALID_REPLICA_ASSIGNMENT" in election.detail
+    assert not election.reverted and "INVALID_REPLICA_ASSIGNMENT" in election.detail
     assert cluster.calls.count("elect") == 1

@@ -29,7 +29,7 @@ def test_an_election_that_a_dead_last_known_leader_blocks_is_refused_and_nothing
     older.blocks_on_dead_last_known_leader.return_value = True
     batch = ElectionBatch(older, [ROW], Ranking.LAST_RECORD, SentElections(recorder))
     election = asyncio.run(batch.run())[ROW.tp]
-    assert (election.outcome, election.restored) == (Outcome.FAILED, True)
+    assert (election.outcome, election.reverted) == (Outcome.FAILED, True)
     assert election.reason is Reason.LAST_KNOWN_LEADER
     assert "KAFKA-19522" in election.detail and "bring 3 back" in election.detail
     assert batch.retryable == set()

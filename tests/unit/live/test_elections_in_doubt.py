@@ -63,7 +63,7 @@ def test_while_it_may_be_carried_out_the_chosen_one_stays_first() -> None:
     """Carried out when our run is over: it elects 2 all the same, and not whoever stood first before."""
     cluster, journal = Slow(), Journal()
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
-    assert (election.outcome, election.restored) == (Outcome.FAILED, False)
+    assert (election.outcome, election.reverted) == (Outcome.FAILED, False)
     assert "may still be carried out for up to 150 s: broker 2 stays first" in election.detail
     assert [action for action, _ in journal.ended] == ["reorder", "elect"]
     assert journal.ended[1][1]["unknown"] == {TP: "no answer within 30 s"}
@@ -75,7 +75,7 @@ def test_where_the_chosen_one_stood_first_already_the_row_says_that_it_may_be_ca
     cluster, journal = Slow(), Journal()
     cluster.replicas = cluster.own = (2, 3, 1)
     election = elect(cluster, planned(cluster, (2, 3, 1)), journal, attempts=0)
-    assert (election.outcome, election.restored, election.in_doubt) == (Outcome.FAILED, True, True)
+    assert (election.outcome, election.reverted, election.in_doubt) == (Outcome.FAILED, True, True)
     assert "may still be carried out for up to 150 s" in election.detail
     assert [action for action, _ in journal.ended] == ["elect"]
 
@@ -92,7 +92,7 @@ def test_carried_out_before_the_next_attempt_it_is_our_success_and_the_order_is_
     for look in range(4, 40):
         cluster.at["states", look] = late
     election = elect(cluster, row, attempts=1)
-    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
+    assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, True)
     assert cluster.replicas == (1, 2, 3)
 
 
@@ -101,7 +101,7 @@ def test_the_next_attempt_goes_on_with_the_order_that_stands() -> None:
     election = elect(cluster, planned(cluster, (2, 3, 1)), attempts=2)
     assert cluster.calls.count("elect") == 3
     assert cluster.calls.count("write_orders") == 1
-    assert (election.outcome, election.restored, cluster.replicas) == (Outcome.FAILED, False, (2, 3, 1))
+    assert (election.outcome, election.reverted, cluster.replicas) == (Outcome.FAILED, False, (2, 3, 1))
 
 
 class SlowOnce(Slow):
@@ -140,7 +140,7 @@ def test_once_it_is_certainly_dead_the_order_is_put_back(monkeypatch: pytest.Mon
     monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
     cluster = Slow()
     election = elect(cluster, planned(cluster, (2, 3, 1)), attempts=0)
-    assert (election.outcome, election.restored, cluster.replicas) == (Outcome.FAILED, True, (1, 2, 3))
+    assert (election.outcome, election.reverted, cluster.replicas) == (Outcome.FAILED, True, (1, 2, 3))
 
 
 async def cancelled(cluster: Slow) -> None:

@@ -1,4 +1,4 @@
-"""A write of an order without an answer: it may be carried out after the original order was restored."""
+"""A write of an order without an answer: it may be carried out after the original order was reverted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_unanswered_write_that_never_came_leaves_the_order_open_although_the_
     cluster, journal = LateWrite(), Journal()
     election = elect(cluster, planned(cluster, WRITTEN), journal)
     assert (election.outcome, election.leader, cluster.replicas) == (Outcome.ELECTED, 2, ORIGINAL)
-    assert not election.restored
+    assert not election.reverted
     assert "that write may still be carried out for up to 150 s" in election.detail
     assert journal.ended[0] == ("reorder", {"applied": [], "unknown": {TP: "no answer within 10 s"}})
 
@@ -68,17 +68,17 @@ def test_carried_out_before_the_next_attempt_it_is_our_order_and_is_put_back() -
     """Not somebody else's change: the election goes on with it, and no second write is needed."""
     cluster, journal = LateWrite(), Journal()
 
-    def after_the_restore() -> None:
+    def after_the_revert() -> None:
         if cluster.calls.count("write_orders") == 2 and cluster.leader < 0:
             cluster.late()
 
     for call in range(1, 20):
-        cluster.at["states", call] = after_the_restore
+        cluster.at["states", call] = after_the_revert
     election = elect(cluster, planned(cluster, WRITTEN), journal)
-    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, True)
+    assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, True)
     assert cluster.replicas == ORIGINAL
     assert ("reorder", {"applied": [TP]}) in journal.ended, "nothing is left for resume to wait for"
-    assert cluster.calls.count("write_orders") == 3, "unanswered, restored, restored after the election"
+    assert cluster.calls.count("write_orders") == 3, "unanswered, reverted, reverted after the election"
 
 
 def test_a_broker_that_is_a_moment_behind_shows_the_order_at_the_next_reading(
@@ -94,7 +94,7 @@ def test_a_broker_that_is_a_moment_behind_shows_the_order_at_the_next_reading(
     for call in range(1, 20):
         cluster.at["states", call] = second_reading_after_the_write
     election = elect(cluster, planned(cluster, WRITTEN), journal)
-    assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
+    assert (election.outcome, election.reverted, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
     assert journal.ended[0] == ("reorder", {"applied": [TP], "unknown": {}})
 
 
@@ -102,7 +102,7 @@ def test_carried_out_at_once_only_its_answer_was_lost() -> None:
     cluster, journal = LateWrite(), Journal()
     cluster.at["write_orders", 1] = cluster.late
     election = elect(cluster, planned(cluster, WRITTEN), journal)
-    assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
+    assert (election.outcome, election.reverted, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
     assert journal.ended[0] == ("reorder", {"applied": [TP], "unknown": {}})
 
 
@@ -110,7 +110,7 @@ def test_once_it_is_certainly_dead_nothing_is_open(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(requests_in_doubt, "ELECTION_ALIVE_FOR", 0.0)
     cluster = LateWrite()
     election = elect(cluster, planned(cluster, WRITTEN))
-    assert (election.outcome, election.restored, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
+    assert (election.outcome, election.reverted, cluster.replicas) == (Outcome.ELECTED, True, ORIGINAL)
 
 
 def test_of_two_unanswered_writes_one_that_came_leaves_the_other_in_doubt() -> None:
@@ -125,13 +125,13 @@ def test_of_two_unanswered_writes_one_that_came_leaves_the_other_in_doubt() -> N
         cluster.at["states", call] = before_the_third_attempt
     election = elect(cluster, planned(cluster, WRITTEN), journal, attempts=2)
     assert (election.outcome, cluster.replicas) == (Outcome.ELECTED, ORIGINAL)
-    assert not election.restored
+    assert not election.reverted
     ends = [told for entry, told in journal.ended if entry == "reorder"]
     assert ends[-1] == {"applied": [TP]} and len(ends) == 3
 
 
 class TwoLateWrites(LateWrite):
-    """It does not answer the second write of the order either (the third write; the restore is answered)."""
+    """It does not answer the second write of the order either (the third write; the revert is answered)."""
 
     async def write_orders(
         self, orders: Mapping[TopicPartition, tuple[int, ...]]
@@ -162,7 +162,7 @@ def test_an_answered_order_that_stands_does_not_show_that_the_unanswered_one_was
     cluster, journal = ElectsLate(), Journal()
     election = elect(cluster, planned(cluster, WRITTEN), journal, attempts=2)
     assert (election.outcome, cluster.replicas) == (Outcome.ELECTED, ORIGINAL)
-    assert not election.restored
+    assert not election.reverted
     assert ("reorder", {"applied": [TP]}) not in journal.ended
 
 
@@ -181,9 +181,9 @@ def test_the_next_write_is_refused_and_the_unanswered_one_is_still_in_doubt() ->
 
     cluster = Refuses()
     election = elect(cluster, planned(cluster, WRITTEN), journal)
-    assert (election.outcome, election.restored) == (Outcome.FAILED, False)
+    assert (election.outcome, election.reverted) == (Outcome.FAILED, False)
     assert "that write may still be carried out" in election.detail
-    assert cluster.calls.count("write_orders") == 4, "restored once more: it may have come meanwhile"
+    assert cluster.calls.count("write_orders") == 4, "reverted once more: it may have come meanwhile"
 
 
 def test_the_next_attempt_needs_no_order_and_does_not_wait_for_the_one_in_doubt() -> None:
@@ -195,7 +195,7 @@ def test_the_next_attempt_needs_no_order_and_does_not_wait_for_the_one_in_doubt(
 
     cluster.at["write_orders", 1] = offers
     election = elect(cluster, planned(cluster, WRITTEN))
-    assert (election.outcome, election.leader, election.restored) == (Outcome.ELECTED, 2, False)
+    assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 2, False)
 
 
 async def test_cancelled_before_the_answer_the_order_is_in_doubt() -> None:
@@ -228,5 +228,5 @@ async def test_cancelled_before_the_answer_the_order_is_in_doubt() -> None:
         await job
     assert journal.ended == [
         ("reorder", {"applied": [], "unknown": {TP: "stopped before its answer"}}),
-        ("restore", {"applied": [TP], "refused": {}}),
+        ("revert", {"applied": [TP], "refused": {}}),
     ]

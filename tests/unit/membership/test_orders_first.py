@@ -75,6 +75,6 @@ def test_what_could_not_be_put_back_keeps_the_status(call: Caller, cluster_id: s
     """The replacement itself is done to its end."""
     ended = call("ktriage", "resume", "--yes", "--reason", "a test", *DISK)
     assert "the replacement is done" in ended.out
-    assert "not restored: " in ended.err
+    assert "not reverted: " in ended.err
     assert ended.status == 1
     assert unfinished(cluster_id).nothing

@@ -174,7 +174,7 @@ def test_orders_that_stand_are_told_through_controllers_who_do_not_put_them_back
     backend.simulation.advance_to(backend.simulation.now + 10 * SECOND)
     ended = call("ktriage", "resume", *YES, *BC)
     assert "the replacement is done" in ended.out
-    assert "not restored: orders-0: restoring it needs the brokers" in ended.err
+    assert "not reverted: orders-0: reverting it needs the brokers" in ended.err
     assert ended.status == 1
     assert unfinished(backend.cluster_id).orders
 

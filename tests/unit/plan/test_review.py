@@ -222,8 +222,8 @@ def test_an_edited_leader_shows_its_own_loss() -> None:
 
 
 def test_on_todays_clusters_a_batch_is_reordered_elected_and_put_back() -> None:
-    reorder, elect, restore = requests(story(), native=False)
-    assert [r.name for r in (reorder, elect, restore)] == [
+    reorder, elect, revert = requests(story(), native=False)
+    assert [r.name for r in (reorder, elect, revert)] == [
         "AlterPartitionReassignments",
         "ElectLeaders",
         "AlterPartitionReassignments",
@@ -231,7 +231,7 @@ def test_on_todays_clusters_a_batch_is_reordered_elected_and_put_back() -> None:
     assert reorder.body["topics"] == [
         {"name": "orders", "partitions": [{"partitionIndex": 0, "replicas": [2, 3, 1, 4]}]}
     ]
-    assert restore.body["topics"] == [
+    assert revert.body["topics"] == [
         {"name": "orders", "partitions": [{"partitionIndex": 0, "replicas": [1, 2, 3, 4]}]}
     ]
     assert reorder.body["allowReplicationFactorChange"] is False
@@ -251,8 +251,8 @@ def test_the_chosen_one_is_put_before_a_fenced_replica_that_may_be_back_by_then(
     told = survey({1: LONG_TAIL, 2: RIGHT, 3: RIGHT}, standings={1: Standing.FENCED})
     plan = plan_of(told)
     assert plan.rows[0].order == (2, 3, 1)
-    reorder, elect, restore = requests(plan, native=False)
-    assert [r.name for r in (reorder, elect, restore)] == [
+    reorder, elect, revert = requests(plan, native=False)
+    assert [r.name for r in (reorder, elect, revert)] == [
         "AlterPartitionReassignments",
         "ElectLeaders",
         "AlterPartitionReassignments",

@@ -38,7 +38,7 @@ def look(now: Survey) -> RowState:
 
 def test_everything_as_planned_is_good_and_complete_and_nothing_is_missing() -> None:
     row = look(after())
-    assert row == RowState(ROW.tp, 2, Leading.RIGHT, True, True, Order.RESTORED, 0, ())
+    assert row == RowState(ROW.tp, 2, Leading.RIGHT, True, True, Order.REVERTED, 0, ())
     assert row.good
     assert row.complete
 
@@ -158,8 +158,8 @@ def test_a_member_of_the_elr_that_came_back_short_is_another_leader_with_what_it
 
 def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> None:
     ours = look(after(replicas=ROW.order))
-    assert (ours.order, ours.good) == (Order.NOT_RESTORED, False)
-    assert ours.missing == ("assignment order is [2, 3, 1, 4], not yet restored to [1, 2, 3, 4]",)
+    assert (ours.order, ours.good) == (Order.NOT_REVERTED, False)
+    assert ours.missing == ("assignment order is [2, 3, 1, 4], not yet reverted to [1, 2, 3, 4]",)
     theirs = look(after(replicas=(3, 4, 1, 2)))
     assert (theirs.order, theirs.good) == (Order.CHANGED, False)
     assert "somebody made it [3, 4, 1, 2]" in theirs.missing[0]

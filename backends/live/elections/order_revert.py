@@ -1,4 +1,4 @@
-"""Restores assignments to their original order, and makes sure that they are."""
+"""Reverts assignments to their original order, and makes sure that they are."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from backends.live.elections.journal_entries import answered, failed, may_pass, 
 from backends.live.elections.sent_elections import ORDER_VISIBLE_WITHIN, UnansweredWrite
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition, Unknown
-from recovery.requests_in_doubt import RESTORE
+from recovery.requests_in_doubt import REVERT
 
-RESTORE_FOR = 15.0
-"""Seconds of retries before the restore is left to ``resume``."""
+REVERT_FOR = 15.0
+"""Seconds of retries before the revert is left to ``resume``."""
 
 
-async def restore_assignments(
+async def revert_assignments(
     api: ElectionApi, rows: Sequence[WrittenOrder], recorder: Recorder
 ) -> Mapping[TopicPartition, str]:
     """Writes each row's own order where nobody else changed it; why not, for each row in which it is not back.
 
     Tries again while it fails with a retryable error. Raises nothing but cancellation.
     """
-    return await _Restoring(api, recorder).run(rows)
+    return await _Reverting(api, recorder).run(rows)
 
 
-class _Restoring:
+class _Reverting:
     def __init__(self, api: ElectionApi, recorder: Recorder) -> None:
         self._api = api
         self._recorder = recorder
@@ -39,7 +39,7 @@ class _Restoring:
 
     async def run(self, rows: Sequence[WrittenOrder]) -> Mapping[TopicPartition, str]:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + RESTORE_FOR
+        deadline = loop.time() + REVERT_FOR
         pause = 0.1
         try:
             while True:
@@ -104,7 +104,7 @@ class _Restoring:
         return last - first >= ORDER_VISIBLE_WITHIN
 
     async def _write(self, rows: Sequence[WrittenOrder]) -> Mapping[TopicPartition, str]:
-        entry = record(self._recorder, RESTORE, rows)
+        entry = record(self._recorder, REVERT, rows)
         try:
             answers = await self._api.write_orders({row.tp: row.replicas for row in rows})
         except BackendError as error:

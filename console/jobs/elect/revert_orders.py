@@ -17,7 +17,7 @@ from console.change.change import Change, ChangeRun, Conclusion, Operator
 from console.change.unfinished_orders import (
     OrderOutcome,
     SettledOrders,
-    restore,
+    revert,
     settle,
     unfinished_here,
 )
@@ -53,8 +53,8 @@ signal ends each of them.
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
-    """Restores the assignment orders that the journal says may still stand as an election needed them, and those of
+class RevertOrders(Change[Backend, Unfinished, SettledOrders]):
+    """Reverts the assignment orders that the journal says may still stand as an election needed them, and those of
     a ``plan`` that was applied on another host, which ``file`` holds.
 
     ``before_replacement``: only if a controller replacement is half done too, or ``file`` is the plan of one;
@@ -93,7 +93,7 @@ class RestoreOrders(Change[Backend, Unfinished, SettledOrders]):
             settled = await settle(cluster, found, run.journal, clock.now())
             known = {row.tp for row in settled.rows}
             planned = [SentRequest("", row) for row in self._planned if row.tp not in known]
-            others = await restore(cluster, planned, run.journal, clock.now())
+            others = await revert(cluster, planned, run.journal, clock.now())
             done = await _wait_for_requests(cluster, found, settled.then(others), run, clock)
         restores = _still_possible(prepared.of(RESTORE_RECORDS), run)
         file = str(self.file) if self.file is not None else _if_there(prepared.plan_file)
@@ -220,7 +220,7 @@ async def _wait_for_requests(
     run: ChangeRun[Unfinished],
     clock: _SteadyClock,
 ) -> SettledOrders:
-    """The orders that stay for an election which may still be carried out are restored as soon as somebody leads,
+    """The orders that stay for an election which may still be carried out are reverted as soon as somebody leads,
     or no election can come any more; those that an unanswered write may still change, once it cannot. A signal ends
     the waiting; what is left then stays open.
     """
@@ -246,7 +246,7 @@ def _waiting_lines(settled: SettledOrders, ordered: Set[TopicPartition], resume:
     until = max(waiting.values())
     orders = (
         " Where nobody leads, the chosen replica stays first in the assignment until then, or until somebody leads."
-        " Then the order is restored."
+        " Then the order is reverted."
     )
     return (
         f"{counted(len(waiting), 'partition')} ({some_of(sorted(waiting))}): a request of the earlier run may"

@@ -1,4 +1,4 @@
-"""Restoring an assignment order: never over what somebody else wrote, and to the end where no answer comes."""
+"""Reverting an assignment order: never over what somebody else wrote, and to the end where no answer comes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from backends.base.errors import BackendError
 from backends.live.calls.partition_errors import PartitionRefusal
-from backends.live.elections import order_restore as module
-from backends.live.elections.order_restore import restore_assignments
+from backends.live.elections import order_revert as module
+from backends.live.elections.order_revert import revert_assignments
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition
 from tests.unit.live.one_partition import TP, Cluster, Journal
@@ -21,7 +21,7 @@ OURS = WrittenOrder(TP, "id", (1, 2, 3), (2, 3, 1))
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 0.05)
-    monkeypatch.setattr(module, "RESTORE_FOR", 0.6)
+    monkeypatch.setattr(module, "REVERT_FOR", 0.6)
 
 
 def standing_in(order: tuple[int, ...]) -> Cluster:
@@ -30,35 +30,35 @@ def standing_in(order: tuple[int, ...]) -> Cluster:
     return cluster
 
 
-def restore(cluster: Cluster, row: WrittenOrder = OURS) -> tuple[Mapping[TopicPartition, str], Journal]:
+def revert(cluster: Cluster, row: WrittenOrder = OURS) -> tuple[Mapping[TopicPartition, str], Journal]:
     journal = Journal()
-    return asyncio.run(restore_assignments(cluster, [row], journal)), journal
+    return asyncio.run(revert_assignments(cluster, [row], journal)), journal
 
 
 def test_our_order_is_put_back() -> None:
     cluster = standing_in((2, 3, 1))
-    problems, journal = restore(cluster)
+    problems, journal = revert(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
-    assert journal.ended == [("restore", {"applied": [TP], "refused": {}})]
+    assert journal.ended == [("revert", {"applied": [TP], "refused": {}})]
 
 
 def test_an_order_that_somebody_else_wrote_is_left_alone() -> None:
     cluster = standing_in((3, 2, 1))
-    problems, _ = restore(cluster)
+    problems, _ = revert(cluster)
     assert "not what was written; left alone" in problems[TP]
     assert cluster.replicas == (3, 2, 1) and "write_orders" not in cluster.calls
 
 
 def test_a_topic_that_was_made_again_is_left_alone_and_is_no_problem() -> None:
     cluster = standing_in((2, 3, 1))
-    problems, _ = restore(cluster, OURS._replace(topic_id="the one before"))
+    problems, _ = revert(cluster, OURS._replace(topic_id="the one before"))
     assert problems == {} and "write_orders" not in cluster.calls
 
 
 def test_a_reassignment_in_progress_is_left_alone() -> None:
     cluster = standing_in((2, 3, 1))
     cluster.busy = frozenset({TP})
-    problems, _ = restore(cluster)
+    problems, _ = revert(cluster)
     assert problems == {TP: "a reassignment is in progress; left alone"}
     assert "write_orders" not in cluster.calls
 
@@ -71,9 +71,9 @@ def test_a_write_whose_answers_never_come_counts_as_done_once_its_order_is_seen_
 
     cluster = Mute((1, 2, 3), (1, 2, 3))
     cluster.replicas = (2, 3, 1)
-    problems, journal = restore(cluster)
+    problems, journal = revert(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
-    assert journal.ended[-1] == ("restore", {"applied": [TP], "unknown": {}})
+    assert journal.ended[-1] == ("revert", {"applied": [TP], "unknown": {}})
 
 
 class Mute(Cluster):
@@ -106,15 +106,15 @@ def test_our_order_that_comes_late_after_its_own_was_seen_is_put_back_again(
     monkeypatch: pytest.MonkeyPatch, readings: Sequence[int], writes: Sequence[int]
 ) -> None:
     """One look at its own order is not enough, and what was seen before our order came again does not count."""
-    monkeypatch.setattr(module, "RESTORE_FOR", 5.0)
+    monkeypatch.setattr(module, "REVERT_FOR", 5.0)
     monkeypatch.setattr(module, "ORDER_VISIBLE_WITHIN", 0.2)
     cluster = Mute(readings, writes)
-    problems, journal = restore(cluster)
+    problems, journal = revert(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
-    assert journal.ended[-1] == ("restore", {"applied": [TP], "unknown": {}})
+    assert journal.ended[-1] == ("revert", {"applied": [TP], "unknown": {}})
 
 
-def test_a_restore_that_the_controller_refuses_for_a_moment_is_tried_again() -> None:
+def test_a_revert_that_the_controller_refuses_for_a_moment_is_tried_again() -> None:
     cluster = standing_in((2, 3, 1))
     busy = PartitionRefusal(41, "NOT_CONTROLLER", "", retryable=True)
 
@@ -124,7 +124,7 @@ def test_a_restore_that_the_controller_refuses_for_a_moment_is_tried_again() -> 
         return {TP: busy}
 
     cluster.write_orders = refused  # type: ignore[method-assign]
-    problems, journal = restore(cluster)
+    problems, journal = revert(cluster)
     assert (problems, cluster.replicas) == ({}, (1, 2, 3))
     assert [set(told) for _, told in journal.ended] == [{"applied", "refused"}] * 2
     assert journal.ended[0][1]["refused"] == {TP: "NOT_CONTROLLER"}
@@ -139,18 +139,18 @@ def test_a_replica_set_that_changes_after_our_look_is_refused_by_the_broker_and_
         return {TP: PartitionRefusal(38, "INVALID_REPLICATION_FACTOR", message, retryable=False)}
 
     cluster.write_orders = refused  # type: ignore[method-assign]
-    problems, _ = restore(cluster)
+    problems, _ = revert(cluster)
     assert problems[TP].startswith("somebody else changed the number of replicas (INVALID_REPLICATION_FACTOR")
     assert problems[TP].endswith("left alone")
     assert cluster.replicas == (2, 3, 1)
 
 
-def test_a_restore_that_timed_out_at_the_controller_is_not_written_down_as_refused() -> None:
+def test_a_revert_that_timed_out_at_the_controller_is_not_written_down_as_refused() -> None:
     cluster = standing_in((2, 3, 1))
     late = PartitionRefusal(7, "REQUEST_TIMED_OUT", "", retryable=True)
     cluster.at["write_orders", 1] = lambda: late
-    _, journal = restore(cluster)
+    _, journal = revert(cluster)
     assert journal.ended[0] == (
-        "restore",
+        "revert",
         {"applied": [], "refused": {}, "unknown": {TP: "REQUEST_TIMED_OUT"}},
     )

@@ -47,10 +47,10 @@ async def test_an_order_that_is_seen_to_be_back_is_told_to_be(change: Change) ->
             ended = await on.backend.designate(
                 rows, Ranking.LAST_RECORD, notes, attempts=0, stop=response_faults.NeverStopped()
             )
-        assert {(row.outcome, row.leader, row.restored) for row in ended} == {(Outcome.ELECTED, 2, True)}
+        assert {(row.outcome, row.leader, row.reverted) for row in ended} == {(Outcome.ELECTED, 2, True)}
         for state in states:
             assert on.served.world.image.partitions[state.tp].replicas == state.replicas
-        ends = [told for name, told in notes.entries if name == "restore" and "rows" not in told]
+        ends = [told for name, told in notes.entries if name == "revert" and "rows" not in told]
         assert len(ends) > 1
         assert all(not end["applied"] and end["unknown"] for end in ends[:-1])
         assert ends[-1]["applied"] and not ends[-1]["unknown"], "the journal has what was seen"
