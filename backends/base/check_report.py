@@ -8,24 +8,25 @@ from typing import NamedTuple
 from backends.base.answers import Capabilities, ClusterInfo
 from recovery.model import Unknown
 
+CLUSTER_RESOURCE = "Cluster:kafka-cluster"
 TOPICS = "Topic:*"
 
 CLUSTER_RIGHTS = {
     "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
-    "ALTER": "elections, assignments, voters, transaction markers, unregistering brokers",
+    "ALTER": "",
     "DESCRIBE_CONFIGS": "making sure which broker answers at an address, throttles",
-    "ALTER_CONFIGS": "throttles of moved replicas",
+    "ALTER_CONFIGS": "",
     "CLUSTER_ACTION": "the native calls (GetReplicaLogInfo, ElectLeaders v3)",
 }
-"""Operations on the cluster, and what needs them."""
+"""Operations on the cluster, and what is read with them; each kind of change says what it needs them for."""
 
 TOPIC_RIGHTS = {
     "DESCRIBE": "partitions and log end offsets",
     "READ": "the epoch of the last record, lineage, log start, open transactions",
     "DESCRIBE_CONFIGS": "min.insync.replicas, the kind of topic",
-    "ALTER_CONFIGS": "throttles of moved replicas",
+    "ALTER_CONFIGS": "",
 }
-"""Operations on topics, and what needs them."""
+"""The same on topics."""
 
 
 class Reachability(NamedTuple):
@@ -45,7 +46,9 @@ class Reachability(NamedTuple):
 
 
 class PermissionCheck(NamedTuple):
-    """Whether the caller has a permission. ``missing`` are topics without it, of ``looked_at`` (0: cluster)."""
+    """Whether the caller has a permission; ``used_for``: what is read with it. ``missing`` are topics without it,
+    of ``looked_at`` (0: cluster).
+    """
 
     operation: str
     resource: str

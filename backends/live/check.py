@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from backends.base.answers import RIGHTS_UNKNOWN, Partitions
 from backends.base.check_report import (
+    CLUSTER_RESOURCE,
     CLUSTER_RIGHTS,
     TOPIC_RIGHTS,
     TOPICS,
@@ -27,7 +28,7 @@ from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.client.addresses import Address
 from backends.live.codec.offered_versions import capabilities, serves_log_info, without_cluster_action
 from backends.live.connections.connection import BrokerConnection, place
-from backends.live.errors import CLUSTER_RESOURCE, as_unknown
+from backends.live.errors import as_unknown
 from backends.live.nodes.broker_addresses import SEED
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.quorum_cache import up_to_date_brokers

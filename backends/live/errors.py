@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from backends.base.check_report import CLUSTER_RESOURCE
 from backends.base.errors import BackendError, NotAllowed, NotOffered, Unreachable
 from recovery.model import Unknown, Why
 
@@ -97,9 +98,6 @@ class Permission(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.operation} on {self.resource}"
-
-
-CLUSTER_RESOURCE = "Cluster:kafka-cluster"
 
 
 def on_cluster(operation: str) -> Permission:

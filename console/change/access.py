@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from backends.base.protocol import Backend
 
 C = TypeVar("C")
-NO_ALTER = "ALTER on the cluster is missing: Kafka would refuse every change"
+NO_ALTER = "ALTER on the cluster is missing: Kafka would refuse every change but records written back"
 DESCRIBED_WITHIN = 1.0
 """Seconds for a description of the quorum: where no controller leads, nobody answers."""
 

@@ -45,7 +45,8 @@ class Action(NamedTuple):
 
     ``key`` as Textual names it, ``shown`` as a person types it, with a word (``label``) and a sentence (``what``).
     ``panes`` are those where it means something, ``group`` its heading in the help. ``foot`` orders the footer, 0
-    is not in it. ``changes``: it can send what changes a cluster. ``command`` is the module of its command,
+    is not in it. ``sends``: the kinds of change that it can send, by their action in the journal
+    (:mod:`console.journal.change_kinds`). ``command`` is the module of its command,
     imported when that is called: a command pays for its own imports only; ``summary`` is the command's help.
     """
 
@@ -58,9 +59,14 @@ class Action(NamedTuple):
     group: str = ""
     foot: int = 0
     needs: tuple[Need, ...] = ()
-    changes: bool = False
+    sends: tuple[str, ...] = ()
     command: str = ""
     summary: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether it can send what changes a cluster."""
+        return bool(self.sends)
 
     @property
     def title(self) -> str:
@@ -73,13 +79,18 @@ class Action(NamedTuple):
         return self._replace(command=_module(job, self.name), summary=summary)
 
 
-def _command(job: str, name: str, summary: str, *, changes: bool = False) -> Action:
+def _command(job: str, name: str, summary: str, *, sends: tuple[str, ...] = ()) -> Action:
     """An action that is only a command, in the job's room."""
-    return Action(name, changes=changes, command=_module(job, name), summary=summary)
+    return Action(name, sends=sends, command=_module(job, name), summary=summary)
 
 
 def _module(job: str, name: str) -> str:
     return f"console.jobs.{job}.{name.replace('-', '_')}_command"
+
+
+_MOVES = ("reassign", "cancel-reassignment")
+_RECOVERY = ("planned-elections", "reorder", "elect", "revert", "keep-log", *_MOVES)
+_VOTERS = ("replace-controller", "add-voter", "remove-voter", "upgrade-feature")
 
 
 ACTIONS = (
@@ -100,7 +111,7 @@ ACTIONS = (
         "Plan",
         1,
         needs=(Need.IDLE, Need.PLAN, Need.CLUSTER, Need.ARMED),
-        changes=True,
+        sends=_RECOVERY,
     ).with_command("elect", "Elect the leaders of a plan, after every row is compared again."),
     Action(
         "choose",
@@ -175,13 +186,13 @@ ACTIONS = (
         "consumers",
         "groups",
         "Show which consumer groups an election affects, and put their offsets right.",
-        changes=True,
+        sends=("commit-offsets",),
     ),
     _command(
         "consumers",
         "transactions",
         "Show transactions that an election left hanging, and end them.",
-        changes=True,
+        sends=("write-markers",),
     ),
     Action(
         "heal",
@@ -193,7 +204,7 @@ ACTIONS = (
         "Plan",
         2,
         needs=(Need.IDLE, Need.CLUSTER, Need.ROW, Need.ARMED),
-        changes=True,
+        sends=("heal", "elect", "unregister-broker", *_MOVES),
     ).with_command("heal", "Give partitions new replicas after a broker that does not come back."),
     _command("rescue", "rescue", "Read what an election would cut off, before the election."),
     Action(
@@ -206,15 +217,20 @@ ACTIONS = (
         "Plan",
         9,
         needs=(Need.IDLE, Need.CLUSTER, Need.ARMED),
-        changes=True,
+        sends=("restore-records",),
     ).with_command("rescue", "Write rescued records back: to their source, or to a topic of their own."),
     _command(
-        "elect", "recover", "Recover offline partitions in one go (kafka-unclean-recovery).", changes=True
+        "elect", "recover", "Recover offline partitions in one go (kafka-unclean-recovery).", sends=_RECOVERY
     ),
     _command(
-        "elect", "elect", "Preferred, unclean and designated elections (kafka-elect-leaders).", changes=True
+        "elect",
+        "elect",
+        "Preferred, unclean and designated elections (kafka-elect-leaders).",
+        sends=_RECOVERY,
     ),
-    _command("incident", "resume", "Finish what an earlier run left half done.", changes=True),
+    _command(
+        "incident", "resume", "Finish what an earlier run left half done.", sends=(*_RECOVERY, *_VOTERS)
+    ),
     _command(
         "disks",
         "log-dirs",
@@ -222,7 +238,10 @@ ACTIONS = (
     ),
     _command("disks", "disk", "A dead broker's log dirs, read from its disk."),
     _command(
-        "quorum", "quorum", "Show the metadata quorum, change its voters, replace a controller.", changes=True
+        "quorum",
+        "quorum",
+        "Show the metadata quorum, change its voters, replace a controller.",
+        sends=_VOTERS,
     ),
     _command("simulate", "simulate", "Rehearse incidents on a simulated cluster."),
     _command("pipeline", "snapshot", "Write a cluster's state into Delta tables, once or periodically."),
@@ -274,7 +293,7 @@ ACTIONS = (
         "Quorum",
         2,
         needs=(Need.FILES, Need.IDLE, Need.CLUSTER, Need.QUORUM_LEADER, Need.ROW),
-        changes=True,
+        sends=(*_VOTERS, *_MOVES),
     ),
     Action(
         "evidence",

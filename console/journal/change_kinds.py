@@ -6,12 +6,14 @@ kind of change is a new :class:`ChangeKind` in :data:`KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from backends.base.check_report import CLUSTER_RESOURCE, TOPICS
 from console.journal.planned_elections import PLANNED
 from console.journal.run_records import EntryBegun, EntryEnded
 from console.journal.unread_disks import DISK_READ, DISK_WAIVED, disk_partitions
@@ -64,6 +66,18 @@ def _no_rows(_: EntryBegun, __: EntryEnded | None) -> Iterator[Row]:
     return iter(())
 
 
+class Right(NamedTuple):
+    """A permission that a change needs: an operation on a resource, and what for."""
+
+    operation: str
+    resource: str
+    use: str
+
+    @classmethod
+    def alter(cls, use: str) -> Right:
+        return cls("ALTER", CLUSTER_RESOURCE, use)
+
+
 class OpenChange(NamedTuple):
     """A change that is not finished, as the journal tells: what one entry, begun ``at`` that time, left open.
 
@@ -85,6 +99,11 @@ class OpenChange(NamedTuple):
     @property
     def action(self) -> str:
         return self.kind.action
+
+    @property
+    def file(self) -> Path:
+        """The plan of a controller replacement."""
+        return Path(str(self.detail.get("file", "")))
 
     @property
     def end_unknown(self) -> bool:
@@ -109,7 +128,8 @@ class ChangeKind:
     ``about`` follows the action in the journal's line. ``sentence`` takes the place of both: of notes, which send
     nothing and have no result. ``unfinished``: the lines that say what the open changes of this kind are, as it
     stands at a time. ``rows`` are what it changed and with which result, under ``columns`` in a report, by
-    ``row_line`` in the journal. ``rescue``: its detail names a directory of rescued records.
+    ``row_line`` in the journal. ``rescue``: its detail names a directory of rescued records. ``rights``: what
+    the cluster must permit for it.
     """
 
     action: str
@@ -121,6 +141,7 @@ class ChangeKind:
     row_line: str = ""
     rows: Callable[[EntryBegun, EntryEnded | None], Iterator[Row]] = _no_rows
     rescue: bool = False
+    rights: tuple[Right, ...] = ()
 
     @property
     def opens(self) -> bool:
@@ -365,23 +386,37 @@ def _voter(begun: EntryBegun) -> str:
 
 def _replacement_left(run: RunName, changes: Sequence[OpenChange], _now: datetime) -> Iterator[str]:
     newest = changes[-1]
-    file = printable(str(newest.detail.get("file")))
-    yield f"a controller replacement of {run(newest.run_id, newest.at)} is not done: {file}"
+    name = run(newest.run_id, newest.at)
+    yield f"a controller replacement of {name} is not done: {printable(str(newest.file))}"
 
 
 def _steps(begun: EntryBegun) -> str:
     return f" {', '.join(map(str, begun.detail['steps']))}" if "steps" in begun.detail else ""
 
 
+_THROTTLES = (
+    Right.alter("assignments"),
+    Right("ALTER_CONFIGS", CLUSTER_RESOURCE, "throttles of moved replicas"),
+    Right("ALTER_CONFIGS", TOPICS, "throttles of moved replicas"),
+)
+
 KINDS: Mapping[str, ChangeKind] = {
     kind.action: kind
     for kind in (
-        ChangeKind(PLANNED, about=_planned),
-        ChangeKind(REORDER, Left.ORDERS, unfinished=_orders_left),
+        ChangeKind(PLANNED, about=_planned, rights=(Right.alter("elections"),)),
+        ChangeKind(REORDER, Left.ORDERS, unfinished=_orders_left, rights=(Right.alter("assignments"),)),
         ChangeKind(FOUND_ORDER, Left.ORDERS, sentence=_found_order, unfinished=_orders_left),
-        ChangeKind(ELECT, Left.ELECTIONS, _election, unfinished=_elections_left),
-        ChangeKind(REVERT, Left.ORDERS),
-        ChangeKind(REPLACE, Left.WORK, _planned, unfinished=_replacement_left),
+        ChangeKind(
+            ELECT,
+            Left.ELECTIONS,
+            _election,
+            unfinished=_elections_left,
+            rights=(Right.alter("elections"),),
+        ),
+        ChangeKind(REVERT, Left.ORDERS, rights=(Right.alter("assignments"),)),
+        ChangeKind(
+            REPLACE, Left.WORK, _planned, unfinished=_replacement_left, rights=(Right.alter("voters"),)
+        ),
         ChangeKind(CONFIRM, about=_steps),
         ChangeKind(
             COMMIT_OFFSETS,
@@ -389,6 +424,7 @@ KINDS: Mapping[str, ChangeKind] = {
             rows=_offset_rows,
             columns=("group", "partition", "offset before", "offset after", "result"),
             row_line="{0}, {1}: offset {2} -> {3} ({4})",
+            rights=(Right("READ", "Group:*", "offsets of groups"),),
         ),
         ChangeKind(
             WRITE_MARKERS,
@@ -396,6 +432,7 @@ KINDS: Mapping[str, ChangeKind] = {
             rows=_marker_rows,
             columns=("producer", "partition", "ended by", "result"),
             row_line="{0}, {1}: {2} ({3})",
+            rights=(Right.alter("transaction markers"),),
         ),
         ChangeKind(
             HEAL,
@@ -405,28 +442,50 @@ KINDS: Mapping[str, ChangeKind] = {
             rows=_move_rows,
             columns=("partition", "replicas before", "replicas after", "result"),
             row_line="{0}: replicas {1} -> {2} ({3})",
+            rights=_THROTTLES,
         ),
-        ChangeKind(REASSIGN, about=_moves),
-        ChangeKind(CANCEL_REASSIGNMENT, about=_moves),
+        ChangeKind(REASSIGN, about=_moves, rights=(Right.alter("assignments"),)),
+        ChangeKind(CANCEL_REASSIGNMENT, about=_moves, rights=(Right.alter("assignments"),)),
         ChangeKind(
             UNREGISTER,
             about=_moves,
             rows=_unregistered,
             columns=("broker that was unregistered", "result"),
             row_line="broker {0}: {1}",
+            rights=(Right.alter("unregistering brokers"),),
         ),
-        ChangeKind(KEEP_LOG, Left.WORK, _preserved, unfinished=_keep_left),
+        ChangeKind(
+            KEEP_LOG, Left.WORK, _preserved, unfinished=_keep_left, rights=(Right.alter("assignments"),)
+        ),
         ChangeKind(RESCUE, about=_into, rescue=True),
         ChangeKind(NO_RESCUE, sentence=_no_rescue),
         ChangeKind(DISK_READ, sentence=_disk("was read into {}"), rescue=True),
         ChangeKind(DISK_WAIVED, sentence=_disk("is not to be read any more")),
-        ChangeKind(RESTORE_RECORDS, Left.RECORDS, _records, unfinished=_records_left, rescue=True),
-        ChangeKind(ADD_VOTER, Left.REQUEST, _voter),
-        ChangeKind(REMOVE_VOTER, Left.REQUEST, _voter),
-        ChangeKind(UPGRADE_FEATURE, Left.REQUEST, _voter),
+        ChangeKind(
+            RESTORE_RECORDS,
+            Left.RECORDS,
+            _records,
+            unfinished=_records_left,
+            rescue=True,
+            rights=(Right("WRITE", TOPICS, "records that are written back"),),
+        ),
+        ChangeKind(ADD_VOTER, Left.REQUEST, _voter, rights=(Right.alter("voters"),)),
+        ChangeKind(REMOVE_VOTER, Left.REQUEST, _voter, rights=(Right.alter("voters"),)),
+        ChangeKind(UPGRADE_FEATURE, Left.REQUEST, _voter, rights=(Right.alter("voters"),)),
     )
 }
 """By action, in the order in which what is unfinished is said, and shown in a report."""
+
+
+def rights_of(actions: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """The operations, each with its resource, that the cluster must permit for changes of these kinds."""
+    return frozenset((right.operation, right.resource) for name in actions for right in kind_of(name).rights)
+
+
+def used_for(operation: str, resource: str) -> tuple[str, ...]:
+    """What changes need that permission for."""
+    rights = (right for kind in KINDS.values() for right in kind.rights)
+    return tuple(dict.fromkeys(right.use for right in rights if right[:2] == (operation, resource)))
 
 
 def unfinished_change_lines(changes: Sequence[OpenChange], run: RunName, now: datetime) -> Iterator[str]:

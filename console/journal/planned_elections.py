@@ -103,8 +103,7 @@ def planned_elections(begun: EntryBegun, ended: EntryEnded | None) -> tuple[Plan
 
 def planned_entries(run: RunRecord) -> frozenset[str]:
     """The ids of those entries in a run."""
-    begun = (event for event in run.events if isinstance(event, EntryBegun))
-    return frozenset(event.entry for event in begun if event.action == PLANNED)
+    return frozenset(begun.entry for begun, _ in run.entries(PLANNED))
 
 
 def led_afterwards(result: Mapping[str, Any]) -> frozenset[TopicPartition]:

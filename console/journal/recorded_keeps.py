@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from console.journal.change_kinds import KEEP_LOG, keep_moves
-from console.journal.run_records import EntryBegun, RunRecord, read_runs
+from console.journal.run_records import RunRecord, read_runs
 from recovery.heal_plan import ReplicaMove
 from recovery.model import TopicPartition
 
@@ -21,7 +21,6 @@ def keeps_of(runs: Iterable[RunRecord]) -> Mapping[TopicPartition, ReplicaMove]:
     return {
         keep.move.tp: keep.move
         for run in runs
-        for event in run.events
-        if isinstance(event, EntryBegun) and event.action == KEEP_LOG
-        for keep in keep_moves(event.detail)
+        for begun, _ in run.entries(KEEP_LOG)
+        for keep in keep_moves(begun.detail)
     }

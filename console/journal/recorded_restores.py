@@ -65,11 +65,9 @@ def recorded_restores(runs: Iterable[RunRecord]) -> tuple[RecordedRestore, ...]:
     """Every restore that those runs, oldest first, recorded; one that was not sent or wrote nothing is left out."""
     found: dict[tuple[str, ...], RecordedRestore] = {}
     for run in runs:
-        ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
-        for event in run.events:
-            if isinstance(event, EntryBegun) and event.action == RESTORE_RECORDS:
-                restore = _restore(event, ends.get(event.entry))
-                found[(restore.directory, *restore.words)] = restore
+        for begun, ended in run.entries(RESTORE_RECORDS):
+            restore = _restore(begun, ended)
+            found[(restore.directory, *restore.words)] = restore
     return tuple(one for one in found.values() if one.records != 0)
 
 

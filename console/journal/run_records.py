@@ -103,6 +103,13 @@ class RunRecord:
     def run_id(self) -> str:
         return str(self.header.get("run", ""))
 
+    def entries(self, *actions: str) -> Iterator[tuple[EntryBegun, EntryEnded | None]]:
+        """The run's entries of these actions, each with its last recorded end."""
+        ends = {event.entry: event for event in self.events if isinstance(event, EntryEnded)}
+        for event in self.events:
+            if isinstance(event, EntryBegun) and event.action in actions:
+                yield event, ends.get(event.entry)
+
     @property
     def operator(self) -> str:
         """Who ran it, and where: ``user@host``."""

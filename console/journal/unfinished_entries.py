@@ -90,6 +90,15 @@ class Unfinished:
         """Requests without a recorded end, which are closed by who looked at the cluster."""
         return tuple(change for change in self.changes if change.end_unknown)
 
+    @property
+    def replacement(self) -> OpenChange | None:
+        """The newest controller replacement that was begun."""
+        return next(reversed(self.of(REPLACE)), None)
+
+    def confirmed_steps(self, plan_id: str) -> frozenset[int]:
+        """The steps of a replacement's plan that an operator said are done."""
+        return self.confirmed.get(plan_id, frozenset())
+
     def without(self, *left: Left) -> Unfinished:
         """The same without what leaves that; of elections, only the requests without a recorded end."""
         changes = []

@@ -70,6 +70,10 @@ def test_a_key_that_does_nothing_says_why(change: dict[str, object], says: str) 
     assert says in why_not(BY_NAME["apply"], standing(**change))
 
 
+def test_records_can_be_written_back_without_a_permission_that_they_do_not_need() -> None:
+    assert why_not(BY_NAME["restore"], standing(cluster=CLUSTER_OF_OTHERS)) == ""
+
+
 @pytest.mark.parametrize("told", [RIGHTS_UNKNOWN, None])
 def test_what_the_cluster_does_not_tell_of_alter_is_no_reason_against(told: Unknown | None) -> None:
     assert why_not(BY_NAME["apply"], standing(cluster=replace(CLUSTER, may_alter=told))) == ""

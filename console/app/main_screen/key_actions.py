@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from backends.base.answers import Capabilities, ClusterInfo
+from backends.base.check_report import CLUSTER_RESOURCE
 from console.app.base.screen_calls import Handlers, Say
 from console.app.session.draft import Draft
 from console.app.session.safety import NO_FILES, SERVED, Safety
@@ -138,12 +139,18 @@ def _changing(action: Action, now: ActionContext) -> Disabled | None:
         return Disabled(Obstacle.NO_ELECTIONS, f"designated elections are {now.elections}")
     if now.link is Link.LOST:
         return Disabled(Obstacle.CLUSTER_LOST, "the cluster is lost: nothing can be sent")
-    if now.cluster is not None and now.cluster.may_alter is False:
+    if now.cluster is not None and now.cluster.may_alter is False and _needs_alter(action):
         return Disabled(Obstacle.NO_ALTER, NO_ALTER)
     if not now.safety.armed:
         text = f"the console is read-only: press A to arm it before you {action.label}"
         return Disabled(Obstacle.NOT_ARMED, text)
     return None
+
+
+def _needs_alter(action: Action) -> bool:
+    from console.journal.change_kinds import rights_of  # noqa: PLC0415  # not for the first frame
+
+    return ("ALTER", CLUSTER_RESOURCE) in rights_of(action.sends)
 
 
 def _for_good(why: str) -> Disabled:

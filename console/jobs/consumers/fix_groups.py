@@ -24,7 +24,7 @@ from console.jobs.consumers.group_offsets import (
     refuse_unknown,
 )
 from console.journal.change_kinds import COMMIT_OFFSETS
-from console.journal.run_records import EntryBegun, read_runs
+from console.journal.run_records import read_runs
 from console.new_files import write_new
 from console.plan_file_checks import refuse_other_cluster
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup
@@ -302,7 +302,7 @@ def _newest_fix(cluster_id: str, only: tuple[str, ...]) -> list[Mapping[str, Any
     """
     fixes = []
     for run in reversed(read_runs(cluster_id)):
-        entries = [e for e in run.events if isinstance(e, EntryBegun) and e.action == COMMIT_OFFSETS]
+        entries = [begun for begun, _ in run.entries(COMMIT_OFFSETS)]
         if entries and not entries[0].detail["undo"]:
             fixes.append([line for entry in entries for line in entry.detail["offsets"]])
     if not fixes:

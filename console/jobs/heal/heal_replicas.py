@@ -42,7 +42,7 @@ from console.jobs.heal.move_batches import (
 )
 from console.journal.change_kinds import HEAL, OpenChange
 from console.journal.recorded_keeps import recorded_keeps
-from console.journal.run_records import EntryBegun, read_runs
+from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import unfinished
 from console.journal.unread_disks import DISK_WAIVED, DiskPartition, waived_detail
 from recovery.heal_plan import NotHealed, ReplicaMove, in_batches
@@ -523,10 +523,8 @@ async def _assigned_again(
 def _newest_heal(cluster_id: str) -> Mapping[str, Any]:
     """Raises InputError where there is none, JournalError."""
     for run in reversed(read_runs(cluster_id)):
-        for event in run.events:
-            if not isinstance(event, EntryBegun) or event.action != HEAL:
-                continue
+        for begun, _ in run.entries(HEAL):
             # What began empty has nothing to go back to.
-            if not (event.detail["undo"] or event.detail.get("again") or event.detail.get("empty")):
-                return event.detail
+            if not (begun.detail["undo"] or begun.detail.get("again") or begun.detail.get("empty")):
+                return begun.detail
     raise InputError("the journal of this host has no heal of this cluster; nothing was sent")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from backends.base.answers import Outcome
 from console.jobs.incident.incident import Incident, PlanFile
 from console.journal.change_kinds import COMMIT_OFFSETS
-from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
+from console.journal.run_records import RunRecord
 from recovery.model import TopicPartition
 from recovery.plan.values import AffectedGroup
 
@@ -48,15 +48,13 @@ def groups_unread(incident: Incident) -> tuple[str, ...]:
 def _committed(runs: Iterable[RunRecord]) -> Iterator[tuple[tuple[str, TopicPartition], int]]:
     """The offsets that were committed for groups and partitions, the oldest first."""
     for run in runs:
-        ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
-        for event in run.events:
-            end = ends.get(event.entry) if isinstance(event, EntryBegun) else None
-            if end is None or not isinstance(event, EntryBegun) or event.action != COMMIT_OFFSETS:
+        for begun, end in run.entries(COMMIT_OFFSETS):
+            if end is None:
                 continue
             failed = {
                 (str(one.get("group")), one.get("partition")) for one in end.result.get("notCommitted", ())
             }
-            for row in event.detail.get("offsets", ()):
+            for row in begun.detail.get("offsets", ()):
                 tp = TopicPartition(str(row.get("topic")), row.get("partition", -1))
                 at = row.get("after", {}).get("offset")
                 if isinstance(at, int) and (str(row.get("group")), str(tp)) not in failed:

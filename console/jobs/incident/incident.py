@@ -11,7 +11,7 @@ from typing import NamedTuple
 from console.errors import InputError
 from console.jobs.consumers.hanging_transactions import PartitionsTransactions
 from console.jobs.timeline.timeline import TimelineSource
-from console.journal.change_kinds import kind_of
+from console.journal.change_kinds import KINDS
 from console.journal.cluster_lock import LockHolder
 from console.journal.errors import JournalError
 from console.journal.journal import cluster_directory, running
@@ -20,7 +20,6 @@ from console.journal.recorded_keeps import keeps_of
 from console.journal.recorded_restores import RecordedRestore, recorded_restores
 from console.journal.run_records import (
     EntryBegun,
-    EntryEnded,
     RunRecord,
     of_other_clusters,
     other_runs_lines,
@@ -292,28 +291,16 @@ def _plan_file(path: Path, *, must: bool = False) -> PlanFile:
 
 def _rounds(runs: Iterable[RunRecord], files: _PlanFiles) -> Iterator[ElectionRound]:
     for run in runs:
-        ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
-        for event in run.events:
-            if isinstance(event, EntryBegun) and event.action == PLANNED:
-                elections = planned_elections(event, ends.get(event.entry))
-                yield ElectionRound(run, event, elections, files.of(event))
+        for begun, ended in run.entries(PLANNED):
+            yield ElectionRound(run, begun, planned_elections(begun, ended), files.of(begun))
 
 
 def _rescue_directories(runs: Sequence[RunRecord], named: Iterable[Path]) -> list[Path]:
-    not_begun = {
-        event.entry
-        for run in runs
-        for event in run.events
-        if isinstance(event, EntryEnded) and "notBegun" in event.result
-    }
     found = [
-        Path(str(event.detail["directory"]))
+        Path(str(begun.detail["directory"]))
         for run in runs
-        for event in run.events
-        if isinstance(event, EntryBegun)
-        and kind_of(event.action).rescue
-        and "directory" in event.detail
-        and event.entry not in not_begun
+        for begun, ended in run.entries(*(kind.action for kind in KINDS.values() if kind.rescue))
+        if "directory" in begun.detail and not (ended is not None and "notBegun" in ended.result)
     ]
     return list({path.absolute(): path for path in (*found, *named)}.values())
 

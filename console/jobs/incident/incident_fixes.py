@@ -13,7 +13,7 @@ from console.jobs.incident.journal_report import journal_time
 from console.journal.change_kinds import KINDS, ChangeKind, Row
 from console.journal.planned_elections import PlannedElection
 from console.journal.recorded_restores import RestorePlace, shared
-from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
+from console.journal.run_records import RunRecord
 from console.output.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText
 from recovery.groups.group_values import CommittedOffset
 from recovery.loss import count, union, union_by
@@ -74,11 +74,9 @@ def _table(columns: tuple[str, ...], rows: list[Row]) -> Iterator[ReportBlock]:
 
 
 def _rows(run: RunRecord, kind: ChangeKind) -> Iterator[Row]:
-    ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
-    for event in run.events:
-        if isinstance(event, EntryBegun) and event.action == kind.action:
-            for row in kind.rows(event, ends.get(event.entry)):
-                yield *row, journal_time(event.at), run.operator
+    for begun, ended in run.entries(kind.action):
+        for row in kind.rows(begun, ended):
+            yield *row, journal_time(begun.at), run.operator
 
 
 class RepeatedOffsets(NamedTuple):

@@ -15,7 +15,6 @@ from console.jobs.incident.affected_groups import affected_groups
 from console.jobs.incident.incident import Incident
 from console.jobs.status.overview_report import offline_lines
 from console.journal.change_kinds import HEAL, RESTORE_RECORDS, Left
-from console.journal.run_records import EntryBegun
 from console.paths import unused
 from console.reading.cluster_reading import ClusterReading
 from recovery.cluster_health import QuorumState, short_of_replicas
@@ -387,7 +386,7 @@ def _healed_brokers(incident: Incident) -> Iterator[tuple[int, bool]]:
     """
     now = incident.sources.now
     virtual = incident.sources.virtual
-    heals = [e for run in incident.runs for e in run.events if isinstance(e, EntryBegun) and e.action == HEAL]
+    heals = [begun for run in incident.runs for begun, _ in run.entries(HEAL)]
     unseen = now is not None and now.partitions.may_hide_topics
     if now is None or unseen or not heals or heals[-1].detail.get("undo") or incident.unfinished.of(HEAL):
         return

@@ -37,7 +37,7 @@ from console.jobs.incident.journal_report import (
 )
 from console.jobs.timeline.timeline import VIRTUAL
 from console.journal.planned_elections import PlannedElection, planned_entries
-from console.journal.run_records import EntryBegun, RunRecord
+from console.journal.run_records import RunRecord
 from console.journal.unread_disks import DISK_READ, DISK_WAIVED
 from console.output.report_blocks import (
     ReportBlock,
@@ -348,13 +348,10 @@ def _rescued(incident: Incident) -> Iterator[ReportBlock]:
 def _disk_lines(incident: Incident) -> Iterator[str]:
     """What was done about disks that an election left unread."""
     for run in incident.runs:
-        for event in run.events:
-            if isinstance(event, EntryBegun) and event.action in (DISK_READ, DISK_WAIVED):
-                reason = str(run.header.get("reason") or "")
-                why = f": {reason}" if event.action == DISK_WAIVED and reason else ""
-                yield sentence(
-                    printable(f"{event_text(event)}, {run.operator}, {journal_time(event.at)}{why}")
-                )
+        for begun, _ in run.entries(DISK_READ, DISK_WAIVED):
+            reason = str(run.header.get("reason") or "")
+            why = f": {reason}" if begun.action == DISK_WAIVED and reason else ""
+            yield sentence(printable(f"{event_text(begun)}, {run.operator}, {journal_time(begun.at)}{why}"))
 
 
 def _sources(incident: Incident) -> Iterator[str]:

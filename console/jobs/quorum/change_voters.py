@@ -16,7 +16,6 @@ from console.jobs.quorum.kraft_upgrade import UpgradeCheck, check_upgrade, upgra
 from console.jobs.quorum.prepared_change import PreparedChange, RequestedVoter, VoterChange
 from console.jobs.quorum.unfinished_voter_changes import check_entries
 from console.jobs.quorum.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
-from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.reading.remembered_voters import remember_new_voters
 
@@ -168,6 +167,6 @@ class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
 
 async def tell_half_done_replacement(membership: Membership, run: ChangeRun[P]) -> None:
     """Says that an unfinished controller replacement can be continued from the current voter set."""
-    half_done = open_replacement(await unfinished_quorum(membership, run.cluster_id))
+    half_done = (await unfinished_quorum(membership, run.cluster_id)).replacement
     if half_done is not None:
         run.operator.says(f"a controller replacement is half done: {half_done.file}")

@@ -27,7 +27,6 @@ from console.jobs.quorum.replacement_run import (
 )
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, Watcher, standing
 from console.journal.change_kinds import REPLACE
-from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.signals import StopRequest
 from recovery.membership.quorum import Quorum
@@ -74,7 +73,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
             refuse_unconfirmable(self.source, self.confirmed)
 
     async def settle(self, access: Access[Membership], run: ChangeRun[ReplacementStanding]) -> None:
-        half_done = open_replacement(await unfinished_quorum(access.reading, run.cluster_id))
+        half_done = (await unfinished_quorum(access.reading, run.cluster_id)).replacement
         made = isinstance(self.source, ReplacementPlan)
         mine = self.file.resolve() if made and self.file is not None else None
         if half_done is not None and half_done.file != mine:
@@ -174,14 +173,14 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
     brokers: bool = True
 
     def without_lock(self, cluster_id: str) -> ResumedReplacement | None:
-        none = self.file is None and open_replacement(unfinished(cluster_id)) is None
+        none = self.file is None and unfinished(cluster_id).replacement is None
         return ResumedReplacement() if none else None
 
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[HalfDoneReplacement]
     ) -> HalfDoneReplacement:
         found = await unfinished_quorum(cluster, cluster_id)
-        half_done = open_replacement(found)
+        half_done = found.replacement
         path = self.file or (half_done.file if half_done is not None else None)
         if path is None or self.forget:
             return HalfDoneReplacement(found, None)
@@ -268,7 +267,7 @@ async def replacement_standing(membership: Membership, planned: LoadedReplacemen
     """
     plan = planned.plan
     found = await unfinished_quorum(membership, planned.cluster_id)
-    confirmed = found.confirmed.get(plan.header.plan_id, frozenset())
+    confirmed = found.confirmed_steps(plan.header.plan_id)
     picture, step = await standing(membership, plan, planned.confirmed | confirmed)
     return ReplacementStanding(planned, picture.quorum, step)
 

@@ -150,7 +150,7 @@ async def run_replacement(
     plan = planned.plan
     found = await unfinished_quorum(membership, planned.cluster_id)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
-    confirmed = found.confirmed.get(plan.header.plan_id, frozenset())
+    confirmed = found.confirmed_steps(plan.header.plan_id)
     keeping = ConfirmedStepRecorder(watcher, plan.header.plan_id, journal, confirmed)
     with stop.in_flight():
         result = await go_through(

@@ -14,7 +14,7 @@ from console.jobs.rescue.rescue_outlook import RescueChoice, rescue_outlook
 from console.jobs.rescue.rescue_read import Rescued, rescue_plan
 from console.journal.change_kinds import NO_RESCUE, RESCUE
 from console.journal.journal import Journal
-from console.journal.run_records import EntryBegun, read_runs
+from console.journal.run_records import read_runs
 from console.reading.plan_comparison import PreparedPlan, still_holding
 from console.rescue_files.manifest import INDEX, read_index
 from recovery.model import TopicPartition
@@ -63,13 +63,9 @@ def recorded_rescue(cluster_id: str, plan_id: str) -> Path | None:
     """
     found = None
     for run in read_runs(cluster_id):
-        for event in run.events:
-            if (
-                isinstance(event, EntryBegun)
-                and event.action == RESCUE
-                and event.detail.get("planId") == plan_id
-            ):
-                directory = Path(str(event.detail.get("directory", "")))
+        for begun, _ in run.entries(RESCUE):
+            if begun.detail.get("planId") == plan_id:
+                directory = Path(str(begun.detail.get("directory", "")))
                 found = directory if (directory / INDEX).is_file() else found
     return found
 

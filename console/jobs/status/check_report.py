@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from backends.base.check_report import CheckReport, PermissionCheck, Reachability
+from console.journal.change_kinds import used_for
 from console.output.json_document import document
 from console.reading.evidence_sources import FurtherSource
 from console.reading.survey_json import cluster_json, health_json, unknown_json
@@ -54,7 +55,7 @@ def problems(checked: CheckReport) -> list[str]:
     lines = [_reach_problem(reach, reach.problem) for reach in checked.reach if reach.problem is not None]
     for right in checked.rights:
         if right.granted is False:
-            lines.append(f"missing: {right.operation} on {_resource(right)}, used for {right.used_for}")
+            lines.append(f"missing: {right.operation} on {_resource(right)}, used for {_used_for(right)}")
     if isinstance(checked.hidden, Unknown):
         lines.append(f"hidden topics: not known ({printable(checked.hidden.detail)})")
     elif checked.hidden:
@@ -100,7 +101,7 @@ def _right_table(rights: tuple[PermissionCheck, ...]) -> Iterator[str]:
         TextColumn("GRANTED"),
         TextColumn("USED FOR", below=True),
     )
-    return table(columns, [(r.operation, _resource(r), _granted(r), r.used_for) for r in rights])
+    return table(columns, [(r.operation, _resource(r), _granted(r), _used_for(r)) for r in rights])
 
 
 def _source_table(sources: Sequence[FurtherSource]) -> Iterator[str]:
@@ -143,6 +144,10 @@ def _granted(right: PermissionCheck) -> str:
             return f"granted on what is seen; hidden topics: not known ({printable(right.granted.detail)})"
         return printable(str(right.granted))
     return "yes" if right.granted else "NO"
+
+
+def _used_for(right: PermissionCheck) -> str:
+    return ", ".join(filter(None, (right.used_for, *used_for(right.operation, right.resource))))
 
 
 def _resource(right: PermissionCheck) -> str:
@@ -217,7 +222,7 @@ def _right_json(right: PermissionCheck) -> dict[str, object]:
     return {
         "operation": right.operation,
         "resource": right.resource,
-        "usedFor": right.used_for,
+        "usedFor": _used_for(right),
         "granted": unknown_json(granted) if isinstance(granted, Unknown) else granted,
         "missing": list(right.missing),
         "lookedAt": right.looked_at,

@@ -13,6 +13,7 @@ from console import quorum_backend
 from console.change.registry import ACTIONS, COMMANDS, Need
 from console.cli.base.quorum_run import read_quorum
 from console.cli.base.run import Run
+from console.journal.change_kinds import KINDS
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import Supervisor
@@ -115,6 +116,12 @@ def test_no_command_sends_a_change_to_a_read_only_cluster(
 
 def test_every_command_of_the_registry_is_tried() -> None:
     assert set(LINES) == set(COMMANDS)
+
+
+def test_every_kind_of_change_is_sent_by_an_action_of_the_registry() -> None:
+    """So read-only and the keys know of it."""
+    sent = {name for action in ACTIONS for name in action.sends}
+    assert sent == {kind.action for kind in KINDS.values() if kind.rights}
 
 
 def test_what_is_armed_for_changes_the_cluster() -> None:

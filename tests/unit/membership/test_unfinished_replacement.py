@@ -15,7 +15,6 @@ from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replace
 from console.jobs.quorum.replacement_run import LoadedReplacement, run_replacement, save_replacement
 from console.journal.change_kinds import REPLACE
 from console.journal.journal import Journal
-from console.journal.open_replacement import open_replacement
 from console.journal.unfinished_entries import unfinished
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
@@ -78,9 +77,7 @@ def backend(call: Caller, monkeypatch: pytest.MonkeyPatch) -> SimulatorBackend: 
 
 def test_what_was_confirmed_is_not_asked_again(call: Caller, backend: SimulatorBackend) -> None:
     number = half_done(backend)
-    found = open_replacement(unfinished(backend.cluster_id))
-    assert found is not None
-    assert found.confirmed == {number}
+    assert set(unfinished(backend.cluster_id).confirmed.values()) == {frozenset({number})}
     ended = call("ktriage", "resume", *YES, *BC)
     assert "remove voter 100" in ended.out
     assert "bootstrap.servers everywhere" not in ended.out
@@ -183,9 +180,9 @@ def test_a_plan_that_is_gone_names_what_forgets_the_replacement(
     call: Caller, backend: SimulatorBackend
 ) -> None:
     half_done(backend)
-    found = open_replacement(unfinished(backend.cluster_id))
-    assert found is not None
-    found.file.unlink()
+    begun = unfinished(backend.cluster_id).replacement
+    assert begun is not None
+    begun.file.unlink()
     ended = call("ktriage", "resume", *BC)
     assert ended.status == 2
     assert "resume --give-up" in ended.err

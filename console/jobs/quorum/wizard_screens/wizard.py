@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.errors import BackendError
@@ -28,7 +27,6 @@ from console.jobs.quorum.replacement_run import (
 )
 from console.jobs.quorum.replacement_steps import ReplacementResult, standing
 from console.jobs.quorum.voter_change import VoterChangeResult
-from console.journal.open_replacement import open_replacement
 from console.journal.run_records import ClusterMarks
 from console.journal.unfinished_entries import unfinished
 from console.program import Program
@@ -175,12 +173,13 @@ async def stands(backend: Backend, wanted: LoadedReplacement) -> ReplacementProg
 
 def half_done(cluster_id: str, marks: ClusterMarks) -> LoadedReplacement | None:
     """The replacement that an earlier run left half done. Raises InputError and JournalError."""
-    found = open_replacement(unfinished(cluster_id, marks=marks))
-    if found is None:
+    found = unfinished(cluster_id, marks=marks)
+    if found.replacement is None:
         return None
-    plan = read_replacement(found.file)
+    plan = read_replacement(found.replacement.file)
     refuse_replacement_of_other_cluster(plan, cluster_id)
-    return LoadedReplacement.of(plan, Path(found.file), found.confirmed)
+    confirmed = found.confirmed_steps(plan.header.plan_id)
+    return LoadedReplacement.of(plan, found.replacement.file, confirmed)
 
 
 async def run(
