@@ -60,6 +60,7 @@ NOT_TO_START = re.compile(r"[Dd]o not start (?:broker|brokers) ([\d, and or]+)")
 STEPS = re.compile(r"(?=Do first|Only then[ :(]|Then[ :(])")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda name: Path(name).stem)
 def test_no_broker_is_to_be_started_and_not_to_be_started(incident: str, call: Caller) -> None:
     """Unless the one stands expressly after the other."""

@@ -103,6 +103,7 @@ def test_checksums_are_checked_from_the_given_offset_on() -> None:
     assert len(read(bytes(damaged), check_from=None)[0]) == 3
 
 
+@pytest.mark.long
 def test_a_hostile_length_allocates_nothing(tmp_path: Path) -> None:
     """A sparse file of 1 GiB that begins with a batch as long as the file."""
     path = tmp_path / "00000000000000000000.log"

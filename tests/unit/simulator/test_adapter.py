@@ -223,6 +223,7 @@ async def test_a_stop_leaves_the_rest_unattempted() -> None:
     assert election.outcome is Outcome.NOT_ATTEMPTED
 
 
+@pytest.mark.long
 async def test_two_thousand_elections_go_out_in_batches_of_a_thousand() -> None:
     cluster = backend("offline-2000")
     await cluster.open()

@@ -16,6 +16,7 @@ from tests.unit.simulator.operators import backend, chosen, elect, survey
 SMALL = [name for name in names() if name != "partitions-200000"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SMALL)
 def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_never_stopped(name: str, tmp_path: Path) -> None:
     scenario = read(name)

@@ -54,6 +54,7 @@ def _caught_in(promise: QuorumPromise, scenario: Callable[[World], None], seeds:
     raise AssertionError(f"{seeds} seeds did not meet: {promise}")
 
 
+@pytest.mark.long
 def test_a_vote_that_is_forgotten_makes_two_leaders_of_one_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(elector: Elector, request: VoteRequest) -> Vote:
         outcome = vote(elector._replace(voted=None, leader_known=False), request)
@@ -63,6 +64,7 @@ def test_a_vote_that_is_forgotten_makes_two_leaders_of_one_epoch(monkeypatch: py
     _caught(QuorumPromise.ONE_LEADER_AN_EPOCH)
 
 
+@pytest.mark.long
 def test_a_vote_for_a_shorter_log_loses_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     def generous(elector: Elector, request: VoteRequest) -> Vote:
         outcome = vote(elector._replace(log_end=RaftLogEnd(0, 0)), request)
