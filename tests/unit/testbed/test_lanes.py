@@ -79,7 +79,7 @@ def test_what_one_of_the_two_leaves_out_the_other_one_runs() -> None:
 def test_what_the_lane_of_all_other_tests_passes_over_has_a_lane() -> None:
     rooms = {
         name: re.findall(rf"^{name} := (.+)$", MAKEFILE, re.MULTILINE)
-        for name in ("UNIT_TESTS", "LIVE_TESTS", "SPARK_TESTS", "SCREENS")
+        for name in ("UNIT_TESTS", "LIVE_TESTS", "SPARK_TESTS", "SECOND_UNIT")
     }
     assert all(len(values) == 1 for values in rooms.values())
     assert rooms["UNIT_TESTS"][0].split() == [
@@ -89,8 +89,8 @@ def test_what_the_lane_of_all_other_tests_passes_over_has_a_lane() -> None:
         "--ignore",
         *rooms["SPARK_TESTS"],
     ]
-    assert 'UNIT_TESTS="$(UNIT_TESTS) $(SCREENS:%=--ignore %)"' in MAKEFILE
-    assert 'UNIT_TESTS="$(SCREENS)"' in MAKEFILE
+    assert 'UNIT_TESTS="$(UNIT_TESTS) $(SECOND_UNIT:%=--ignore %)"' in MAKEFILE
+    assert 'UNIT_TESTS="$(SECOND_UNIT)"' in MAKEFILE
 
 
 def test_the_tests_that_notice_a_broken_rule_are_in_make_test() -> None:
