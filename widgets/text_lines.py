@@ -150,10 +150,14 @@ class Lines(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if self._content is None or width <= 0 or not screen_is_open(self):
             return
+        lines = tuple(self._content(width))
+        whole = self.content_region.width
+        if whole > width and len(unscrolled := tuple(self._content(whole))) <= self.content_region.height:
+            # The scroll bar takes the column without which they do not fit: after a resize it would stay for ever.
+            width, lines = whole, unscrolled
         if width != self._made_for:
             self.refresh()  # also the line that says that more follows
-        old, self._made_for = self._lines, width
-        self._lines = tuple(self._content(width))
+        old, self._made_for, self._lines = self._lines, width, lines
         self.virtual_size = Size(self.size.width, len(self._lines))
         if len(old) != len(self._lines):
             self.refresh(layout=True)

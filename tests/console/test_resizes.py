@@ -1,0 +1,40 @@
+"""After every change of the terminal's size the screen is the one of that size, whatever the size was before."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from itertools import permutations
+
+from tests.console.robot import Robot, console
+
+SIZES = [(80, 24), (100, 30), (119, 30), (120, 30), (121, 40), (200, 50)]
+
+
+def _without_age(screen: str) -> str:
+    """Blanks are left out too: a column is as wide as the longest time in it."""
+    ages = r"picture \d+ \w+ old|asking …|every 10 s|<?\d+ (s|min|h)\b|[▁▂▃▄▅▆▇█ ]"
+    return re.sub(ages, "", screen)
+
+
+def _shows(robot: Robot, screen: str) -> bool:
+    return _without_age(robot.screen) == screen
+
+
+async def test_the_red_line_stands_after_every_pair_of_sizes() -> None:
+    """It vanished when a terminal was made wider, and stayed away: its scroll bar had taken the width that its text
+    needed to need none.
+    """
+    drawn: dict[tuple[int, int], str] = {}
+    async with console("zone-power-loss", size=SIZES[0]) as robot:
+        await robot.sees("if 1: unknown")
+        for before, after in permutations(SIZES, 2):
+            await robot.pilot.resize_terminal(*before)
+            await robot.sees("broker 2 down · 8 offline")
+            await robot.pilot.resize_terminal(*after)
+            await robot.sees("broker 2 down · 8 offline")
+            await robot.sees("8 offline, 0 more under min ISR")
+            first = drawn.setdefault(after, _without_age(robot.screen))
+            await robot.until(
+                partial(_shows, robot, first), f"{after} after {before} as it was first\n{first}"
+            )
