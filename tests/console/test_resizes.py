@@ -6,6 +6,8 @@ import re
 from functools import partial
 from itertools import permutations
 
+import pytest
+
 from tests.console.robot import Robot, console
 
 SIZES = [(80, 24), (100, 30), (119, 30), (120, 30), (121, 40), (200, 50)]
@@ -21,6 +23,7 @@ def _shows(robot: Robot, screen: str) -> bool:
     return _without_age(robot.screen) == screen
 
 
+@pytest.mark.long
 async def test_the_red_line_stands_after_every_pair_of_sizes() -> None:
     """It vanished when a terminal was made wider, and stayed away: its scroll bar had taken the width that its text
     needed to need none.
