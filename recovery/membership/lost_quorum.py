@@ -188,8 +188,9 @@ def old_voters_left(voters: VoterSet, dead: Iterable[int]) -> tuple[int, ...]:
 
 
 def voter_path(old: VoterSet, new: VoterSet) -> tuple[VoterSet, ...]:
-    """The voter sets that lead from ``old`` to ``new``, each with one voter more or fewer than the one before:
-    a node that reads a set without a majority in common with the one before it ends (VoterSetHistory.addAt).
+    """The voter sets that lead from ``old`` to ``new``, each with one voter more or fewer than the one before, as
+    KIP-853 has it. Kafka 3.9.1 and 4.3.1 only log a set without a majority in common with the one before
+    (VoterSetHistory.addAt); other builds end there.
 
     Voters that stay but have another endpoint are in the last set as they are in ``new``.
     """

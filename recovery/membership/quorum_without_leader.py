@@ -191,5 +191,6 @@ ADVICE = (
     "start them with the disks that they have: a voter that is formatted anew has lost its vote and its log",
     "whoever holds the highest offset loses nothing; a majority without it can lose the newest metadata",
     "nothing can be added or removed until a leader is elected, whatever tool is used",
+    "where a majority of the disks is gone for good: ktriage quorum evidence, with the log dirs that are left",
 )
 """What an operator should know before touching a disk."""

@@ -356,8 +356,8 @@ def rebuild(
         typer.Option(
             "--data",
             metavar="DIR",
-            help="A log dir of a broker, to see whether it knows of leader epochs that the copy lacks. May"
-            " be repeated.",
+            help="A log dir of a broker, to see whether it knows of leader epochs that the copy lacks. Its"
+            " copy of the metadata log is compared too. May be repeated.",
         ),
     ] = None,
     unscanned: Annotated[

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
 from backends.disk_scan.log_dir_scan import scan_log_dirs
-from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth
+from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth, ScannedDir
 from backends.log_segments.segment_source import reason_of
 from backends.metadata_log.batch_writer import voters_batch
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files
@@ -122,7 +122,9 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
     """The plan; nothing is written. Raises InputError: the directory cannot be read; NotDone with every reason
     why there must be no rebuild (RebuildRefused).
     """
-    evidence = gather_evidence(request.compare, chosen=request.source)
+    # A broker's log dir holds a copy of the metadata log too.
+    beside = [path for path in request.data if (path / DIRECTORY).is_dir()]
+    evidence = gather_evidence((*request.compare, *beside), chosen=request.source)
     copy = evidence.chosen
     try:
         history = history_of(copy)
@@ -135,6 +137,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         *refusals(copy, target, request.voters, request.dead, brokers),
         *(printable_unread(path, why) for path, why in evidence.unread),
         *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
+        *(f"{copy.path}: {refused}: no controller starts with it" for refused in history.refused.values()),
         *disk_refusals(request, copy, history, brokers),
     ]
     if not found:
@@ -250,17 +253,27 @@ def disk_refusals(
         for one in scan.dirs
         if one.problem is None and one.cluster_id != copy.cluster_id
     ]
-    given = {one.directory_id for one in scan.dirs if one.problem is None}
+    given = [one for one in scan.dirs if one.problem is None]
     left_out = [
         broker
         for broker in brokers
-        if broker not in request.unscanned and not set(online_directories(history, broker)) <= given
+        if broker not in request.unscanned
+        and not _scanned(given, broker, online_directories(history, broker))
     ]
     known = known_epochs(history)
     disks = replica_epochs(scan)
     if request.accept_strays:
         disks = [disk for disk in disks if (disk.topic_id, disk.partition) in known]
     return [*found, *epoch_refusals(known, disks, left_out)]
+
+
+def _scanned(dirs: Sequence[ScannedDir], broker: int, directories: Sequence[str]) -> bool:
+    """Whether all log dirs of the broker were scanned. Before metadata.version 3.7 no ids are registered: then one
+    dir of it must do.
+    """
+    if not directories:
+        return any(one.node_id == broker for one in dirs)
+    return {one.directory_id for one in dirs}.issuperset(directories)
 
 
 def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]:

@@ -222,7 +222,7 @@ def _voters(*keys: str) -> VoterSet:
 def test_each_voter_set_shares_a_majority_with_the_one_before(
     old: tuple[str, ...], new: tuple[str, ...]
 ) -> None:
-    """Kafka 3.9 ends where it reads two sets that differ by more than one voter (VoterSetHistory.addAt)."""
+    """KIP-853: one voter at a time, so that any two majorities of neighbouring sets have a voter in common."""
     steps = voter_path(_voters(*old), _voters(*new))
     assert steps[-1] == _voters(*new)
     for before, after in zip((_voters(*old), *steps), steps, strict=False):

@@ -32,7 +32,12 @@ from console.jobs.quorum.quorum_rebuild import (
 )
 from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, parsed_voter
 from recovery.metadata_log.record_codec import encode
-from recovery.metadata_log.records import RegisterBrokerRecord, RegisterControllerRecord, TopicRecord
+from recovery.metadata_log.records import (
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+)
 from tests.unit.cli.command_process import invoke
 
 LOGS = Path(__file__).parent / "lost_quorum"
@@ -85,7 +90,7 @@ def test_the_survivor_becomes_the_only_voter_in_an_epoch_that_nobody_can_have_be
     copy = read_quorum_copy(disks / "node-100")
     assert [voter.key for voter in copy.voters.voters] == [plan.key]
     assert (copy.end, copy.epoch) == (53, 1_001)
-    # One voter fewer in each record: 3.9 ends where two leave at once.
+    # One voter fewer in each record, as KIP-853 has it.
     assert [[key.id for key in voters.keys] for voters in plan.steps] == [[100, 102], [100]]
     after = contents(disks / "node-100" / METADATA)
     assert after[SEGMENT].startswith(before[SEGMENT])
@@ -223,6 +228,20 @@ def test_brokers_disks_are_scanned_or_named(disks: Path) -> None:
     assert "the disks of broker 2 were not scanned" in reasons(disks, data=(disks / "node-1",))
     plan = made(disks, data=(disks / "node-1",), unscanned=(2,))
     assert any("broker 2" in line for line in plan.unchecked)
+
+
+def test_the_copy_in_a_brokers_log_dir_is_compared_unasked(disks: Path) -> None:
+    with (disks / "node-1" / METADATA / SEGMENT).open("ab") as log:
+        log.write(data_batch(52, 1, 5, [encode(TopicRecord("kept", "AAAAAAAAAAAAAAAAAAAA7w"))]))
+    assert "node 1 has offsets 51 to 52 that the chosen copy lacks" in reasons(disks)
+
+
+def test_a_record_that_kafka_itself_refuses_is_no_ground(disks: Path) -> None:
+    """Broker 1 is registered with another broker epoch."""
+    unknown = BrokerRegistrationChangeRecord(1, 7, True)
+    with (disks / "node-100" / METADATA / SEGMENT).open("ab") as log:
+        log.write(data_batch(51, 1, 5, [encode(unknown)]))
+    assert "no controller starts with it" in reasons(disks)
 
 
 def partition_folder(disks: Path, topic_id: str, epoch: int) -> None:
