@@ -66,29 +66,31 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
 
 def host_lines(plan: RebuildPlan) -> Iterator[str]:
     """What is done on the hosts, once the plan is applied."""
+    steps = _host_steps(plan)
+    yield from (f"{number}. {step}" for number, step in enumerate(steps, start=1))
+
+
+def _host_steps(plan: RebuildPlan) -> Iterator[str]:
     voter = plan.voter
-    server = _server(plan)
     brokers = f"brokers {ids(plan.brokers)}" if plan.brokers else "no broker is registered"
     yield (
-        f"1. On every node ({brokers}, controller {voter.key.id}, and each controller that is added later)"
-        f" controller.quorum.bootstrap.servers must name {server}. What the nodes have is not known here. A"
-        " broker that"
-        " names only dead nodes never finds the quorum; a change takes a restart"
+        f"On every node ({brokers}, controller {voter.key.id}, and each controller that is added later)"
+        f" controller.quorum.bootstrap.servers must name {_server(plan)}. What the nodes have is not known here. A"
+        " broker that names only dead nodes never finds the quorum; a change takes a restart"
     )
-    yield f"2. Start controller {voter.key.id}, and wait until it leads: {_status(plan)}"
+    if plan.losses or plan.unchecked:
+        yield (
+            "Stop the brokers that run: one that has applied more of the metadata than the quorum now has"
+            " ends itself when it finds the quorum (seen on Kafka 4.3.1). Start them again once the controller"
+            " leads; their metadata then follows the quorum's"
+        )
+    yield f"Start controller {voter.key.id}, and wait until it leads: {_status(plan)}"
     yield (
-        "3. Restart the brokers that ran meanwhile if the plan loses something: one that has applied more"
-        " than the"
-        " quorum now has cannot go back while it runs"
-    )
-    yield (
-        "4. When the brokers are registered: ktriage status, then verdicts of what is offline (ktriage"
-        " replicas,"
+        "When the brokers are registered: ktriage status, then verdicts of what is offline (ktriage replicas,"
         " ktriage plan)"
     )
     yield (
-        "5. Format further controllers with kafka-storage format --no-initial-controllers, start them, and"
-        " add each"
+        "Format further controllers with kafka-storage format --no-initial-controllers, start them, and add each"
         " (ktriage quorum add): one voter tolerates no failure"
     )
 
