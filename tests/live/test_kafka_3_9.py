@@ -174,13 +174,13 @@ async def test_the_chosen_leads_and_the_order_is_reverted(
     recorder = MemoryRecorder()
     [election] = await elect(backend, recorder, row)
     assert (election.outcome, election.leader, election.reverted) == (Outcome.ELECTED, 3, True), election
-    assert recorder.actions == ["reorder", "elect", "restore"]
+    assert recorder.actions == ["reorder", "elect", "revert"]
     wait_leader_and_order(cluster, TP, 3, (1, 2, 3))
     cluster.metadata.wait_isr(*TP, (1, 3))
     assert [record.value for record in cluster.client.consume(*TP)] == list(incident)
     [again] = await elect(backend, recorder, row)
     assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 3)
-    assert recorder.actions == ["reorder", "elect", "restore"]
+    assert recorder.actions == ["reorder", "elect", "revert"]
 
 
 FIRST, EARLY, LATE = 20, 60, 540

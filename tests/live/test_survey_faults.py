@@ -228,7 +228,7 @@ async def test_an_order_is_reverted_by_way_of_a_broker_that_has_not_seen_it_yet(
     assert (election.outcome, election.reverted) == (Outcome.FAILED, True)
     assert election.detail.startswith("the order that was written is not seen to stand: a broker is behind")
     # The intention is recorded before the last look at the state; nobody is elected by an order that nobody shows.
-    assert recorder.actions == ["reorder", "elect", "restore"]
+    assert recorder.actions == ["reorder", "elect", "revert"]
     assert set(recorder.ends["2"]["refused"]) == {row.tp}  # type: ignore[call-overload]
     state = cluster.metadata.wait_partition(STALE, 0, lambda state: state.replicas == (1, 3, 2), "reverted")
     assert state.leader == -1
