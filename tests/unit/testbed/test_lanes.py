@@ -17,6 +17,7 @@ from tests.live.claims import Claims, DifferentTests
 ROOT = Path(__file__).parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text()
 PAGE = (ROOT / "docs/tests.md").read_text()
+LONG = "mark.long"
 CONFTEST = "from tests.live.conftest import *\n"
 MODULE = """
 import os, pathlib, time
@@ -97,23 +98,37 @@ def test_the_tests_that_notice_a_broken_rule_are_in_make_test() -> None:
     named = {ROOT / test for mutant in mutants(CHANGES.read_text()) for test in mutant.tests}
     files = {file for path in named for file in (path.rglob("test_*.py") if path.is_dir() else [path])}
     assert len(files) > 30
-    assert {str(file.relative_to(ROOT)) for file in files if "mark.long" in file.read_text()} == set()
+    assert {str(file.relative_to(ROOT)) for file in files if LONG in file.read_text()} == set()
 
 
-@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/\w+/test_\w+\.py(?:::\w+)?)`", PAGE))))
+NAMED = set(re.findall(r"`(tests/live/test_\w+\.py(?:::\w+)?)`", PAGE))
+
+
+@pytest.mark.parametrize("test", sorted(NAMED))
 def test_what_the_page_says_of_real_kafka_in_make_test_is_there(test: str) -> None:
     file, _, name = test.partition("::")
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    marks = [
-        node.value for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node)
-    ]
-    assert not any("mark.long" in ast.unparse(mark) for mark in marks)
-    tests = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(name or "test_")
-    ]
-    short = [
-        test for test in tests if not any("mark.long" in ast.unparse(mark) for mark in test.decorator_list)
-    ]
-    assert short, f"nothing of {test} is in make test"
+    unmarked = _unmarked(ROOT / file)
+    assert name in unmarked if name else unmarked, f"nothing of {test} is in make test"
+
+
+def test_the_page_names_every_module_that_make_test_runs_on_real_kafka() -> None:
+    """Whoever adds one decides to: each new cluster costs make test 20 seconds of CPU time."""
+    there = {f"tests/live/{path.name}" for path in (ROOT / "tests/live").glob("test_*.py") if _unmarked(path)}
+    assert there == {test.partition("::")[0] for test in NAMED}
+
+
+def _unmarked(path: Path) -> set[str]:
+    """The names of the module's tests, and of its classes of tests, that are not marked long."""
+    nodes = ast.parse(path.read_text(encoding="utf-8")).body
+    if any(
+        isinstance(node, ast.Assign) and "pytestmark = " in (text := ast.unparse(node)) and LONG in text
+        for node in nodes
+    ):
+        return set()
+    return {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and node.name.startswith(("test_", "Test"))
+        and not any(LONG in ast.unparse(mark) for mark in node.decorator_list)
+    }
