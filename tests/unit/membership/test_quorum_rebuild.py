@@ -38,7 +38,7 @@ from recovery.metadata_log.records import (
     RegisterControllerRecord,
     TopicRecord,
 )
-from tests.unit.cli.command_process import invoke
+from tests.unit.cli.command_process import command_line, invoke, typing
 
 LOGS = Path(__file__).parent / "lost_quorum"
 SEGMENT = "00000000000000000000.log"
@@ -482,6 +482,19 @@ def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path,
     assert "sha256" in applied.out
     undone = command("plan.json", "--undo", "--yes", "--reason", "a test", "--output", "json")
     assert undone.status == 0, undone
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "end"), [("101", 1, 51), ("yes", 1, 51), ("", 1, 51), ("101, 102", 0, 53)]
+)
+def test_at_a_terminal_each_dead_voter_is_typed(
+    disks: Path, tmp_path: Path, answer: str, status: int, end: int
+) -> None:
+    save_rebuild(made(disks, voters=(GivenVoter(100, "", "127.0.0.1", 1),)), tmp_path / "plan.json")
+    ended = typing(tmp_path, command_line("ktriage", "quorum", "rebuild", "plan.json"), answer)
+    assert ended.status == status, ended
+    assert "never start again with the disks that they had" in ended.err
+    assert read_quorum_copy(disks / "node-100").end == end
 
 
 def test_made_plans_are_values(disks: Path) -> None:
