@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from recovery.model import TopicPartition
 from widgets.text import Tone
 from widgets.text_table import TextColumn, table
 
@@ -70,11 +71,74 @@ def on_screen(fields: Iterable[Field[Row]]) -> tuple[Field[Row], ...]:
     )
 
 
-def text_rows(fields: Iterable[Field[Row]], rows: Sequence[Row], indent: str = "") -> Iterator[str]:
-    """The heading and the rows, as :func:`widgets.text_table.table` prints them."""
+def data_field(name: str, value: Callable[[Row], Any]) -> Field[Row]:
+    """For programs alone."""
+    return Field(name, name, value, screen=False, printed=False)
+
+
+def text_field(
+    title: str, text: Callable[[Row], str], *, right: bool = False, below: bool = False
+) -> Field[Row]:
+    """For people alone: in JSON the same stands in other members."""
+    return Field(title, title, text, screen=False, json=False, right=right, below=below)
+
+
+def id_field(
+    name: str, title: str, value: Callable[[Row], int | None], unknown: str = "?", *, json: bool = True
+) -> Field[Row]:
+    """A number that is no amount (a broker, an epoch): without commas; ``unknown``: the cell of None and of -1."""
+
+    def text(row: Row) -> str:
+        number = value(row)
+        return unknown if number is None or number < 0 else str(number)
+
+    return Field(name, title, value, text, right=True, screen=False, json=json)
+
+
+def partition_fields(tp: Callable[[Row], TopicPartition], title: str = "PARTITION") -> tuple[Field[Row], ...]:
+    """The partition that a row is about: one column of text, two members of JSON."""
+    return (
+        text_field(title, lambda row: str(tp(row))),
+        data_field("topic", lambda row: tp(row).topic),
+        data_field("partition", lambda row: tp(row).partition),
+    )
+
+
+ALL_SHOWN = " (--rows 0, or --output json, shows all)"
+"""Where the rows are that a command does not show; said where the command can be run again."""
+
+
+def text_rows(
+    fields: Iterable[Field[Row]],
+    rows: Sequence[Row],
+    indent: str = "",
+    *,
+    limit: int = 0,
+    rest: str = ALL_SHOWN,
+) -> Iterator[str]:
+    """The heading and ``limit`` rows (0: all), as :func:`widgets.text_table.table` prints them, and how many more
+    there are; ``rest``: where those are shown. Nothing without rows.
+    """
+    if not rows:
+        return
     used = [field for field in fields if field.printed]
-    cells = [tuple(field.cell(row) for field in used) for row in rows]
-    return table([TextColumn(field.title, field.right, field.below) for field in used], cells, indent)
+    cells = [tuple(field.cell(row) for field in used) for row in rows[: limit or None]]
+    yield from table([TextColumn(field.title, field.right, field.below) for field in used], cells, indent)
+    yield from more(len(rows) - len(cells), rest, indent)
+
+
+def first_lines(
+    lines: Sequence[str], limit: int, indent: str = "", *, rest: str = ALL_SHOWN
+) -> Iterator[str]:
+    """``limit`` lines (0: all), and how many more there are, as under a table."""
+    yield from (indent + line for line in lines[: limit or None])
+    yield from more(len(lines) - limit if limit else 0, rest, indent)
+
+
+def more(left: int, rest: str = ALL_SHOWN, indent: str = "") -> Iterator[str]:
+    """How many rows are left out; nothing where none is."""
+    if left > 0:
+        yield f"{indent}… and {left:,} more{rest}"
 
 
 def json_of(fields: Iterable[Field[Row]]) -> Callable[[Row], dict[str, object]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from console.jobs.consumers.fix_groups import FixedGroups, NotFixed, OffsetFix, PreparedGroupFix
 from console.jobs.consumers.group_offsets import GroupOffset, GroupOffsets, StayingLog
@@ -13,25 +13,86 @@ from recovery.groups.offset_judgement import OffsetJudgement
 from recovery.model import Unknown
 from recovery.wording.group_text import PENDING, committed_text, judgement_text
 from recovery.wording.quantity_text import counted, printable, some_of
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, json_of, partition_fields, text_field, text_rows
 
-_COLUMNS = (
-    TextColumn("GROUP"),
-    TextColumn("PARTITION"),
-    TextColumn("COMMITTED", right=True),
-    TextColumn("LOG END", right=True),
-    TextColumn("LAG", right=True),
-    TextColumn("LAST READ"),
-    TextColumn("WHAT IT MEANS", below=True),
+
+def offset_fields(offsets: GroupOffsets) -> tuple[Field[GroupOffset], ...]:
+    """A *group offset* of docs/output.md, and its line; what is judged of it stands in :func:`offsets_json`."""
+
+    def group(row: GroupOffset) -> str:
+        use = offsets.uses.get(row.group.name)
+        return printable(row.group.name) + (f" ({use}?)" if use else "")
+
+    def elected(row: GroupOffset) -> int | None:
+        log = offsets.logs[row.tp]
+        return log.elected if isinstance(log, StayingLog) else None
+
+    return (
+        Field("group", "GROUP", lambda r: r.group.name, group),
+        *partition_fields(lambda r: r.tp),
+        Field(
+            "offset",
+            "COMMITTED",
+            lambda r: r.committed.offset,
+            lambda r: committed_text(r.committed),
+            right=True,
+        ),
+        data_field("epoch", lambda r: _known(r.committed.epoch)),
+        Field(
+            "logEnd",
+            "LOG END",
+            lambda r: _known(r.log_end),
+            lambda r: "?" if r.log_end < 0 else f"{r.log_end:,}",
+            right=True,
+        ),
+        Field("lag", "LAG", lambda r: r.lag, lambda r: "-" if r.lag is None else f"{r.lag:,}", right=True),
+        data_field("pending", lambda r: r.committed.pending),
+        data_field("elected", elected),
+        text_field(
+            "LAST READ", lambda r: "?" if isinstance(r.judgement, Unknown) else str(r.judgement.place)
+        ),
+        text_field("WHAT IT MEANS", _meaning, below=True),
+    )
+
+
+def _meaning(row: GroupOffset) -> str:
+    return PENDING if row.committed.pending else printable(judgement_text(row.judgement, row.committed.epoch))
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+def _why(fix: OffsetFix) -> str:
+    if fix.judgement is None:
+        return "as it was before the fix"
+    return judgement_text(fix.judgement, fix.before.epoch)
+
+
+def _committed_json(committed: CommittedOffset) -> dict[str, object]:
+    return {"offset": committed.offset, "epoch": _known(committed.epoch)}
+
+
+FIX: tuple[Field[OffsetFix], ...] = (
+    Field("group", "GROUP", lambda f: f.group.name, lambda f: printable(f.group.name)),
+    *partition_fields(lambda f: f.tp),
+    Field(
+        "before",
+        "COMMITTED",
+        lambda f: _committed_json(f.before),
+        lambda f: committed_text(f.before),
+        right=True,
+    ),
+    Field(
+        "after", "WILL BE", lambda f: _committed_json(f.after), lambda f: committed_text(f.after), right=True
+    ),
+    text_field("WHY", _why, below=True),
 )
-_FIX_COLUMNS = (
-    TextColumn("GROUP"),
-    TextColumn("PARTITION"),
-    TextColumn("COMMITTED", right=True),
-    TextColumn("WILL BE", right=True),
-    TextColumn("WHY", below=True),
+NOT_FIXED: tuple[Field[NotFixed], ...] = (
+    Field("group", "GROUP", lambda n: n.group, lambda n: printable(n.group)),
+    *partition_fields(lambda n: n.tp),
+    Field("reason", "NOT CHANGED", lambda n: n.why, lambda n: printable(n.why), below=True),
 )
-_LEFT_COLUMNS = (TextColumn("GROUP"), TextColumn("PARTITION"), TextColumn("NOT CHANGED", below=True))
 
 
 def group_lines(offsets: GroupOffsets, limit: int, *, every: bool) -> Iterator[str]:
@@ -44,16 +105,8 @@ def group_lines(offsets: GroupOffsets, limit: int, *, every: bool) -> Iterator[s
     if not rows:
         return
     yield ""
-    yield from group_table(rows, offsets, limit)
+    yield from text_rows(offset_fields(offsets), rows, limit=limit)
     yield from _members(offsets, {row.group.name for row in rows[: limit or None]})
-
-
-def group_table(rows: Sequence[GroupOffset], offsets: GroupOffsets, limit: int) -> Iterator[str]:
-    """A line for each offset, as many as ``limit`` says (0: all)."""
-    shown = rows[: limit or None]
-    yield from table(_COLUMNS, [_row(row, offsets) for row in shown])
-    if len(shown) < len(rows):
-        yield f"… and {len(rows) - len(shown):,} more (--rows 0, or --output json, shows all)"
 
 
 def _order(row: GroupOffset) -> tuple[bool, int]:
@@ -84,20 +137,6 @@ def _summary(offsets: GroupOffsets) -> Iterator[str]:
         yield f"… and those of {len(offsets.unread) - 5:,} more groups"
 
 
-def _row(row: GroupOffset, offsets: GroupOffsets) -> tuple[str, ...]:
-    use = offsets.uses.get(row.group.name)
-    place = "?" if isinstance(row.judgement, Unknown) else str(row.judgement.place)
-    return (
-        printable(row.group.name) + (f" ({use}?)" if use else ""),
-        str(row.tp),
-        committed_text(row.committed),
-        "?" if row.log_end < 0 else f"{row.log_end:,}",
-        "-" if row.lag is None else f"{row.lag:,}",
-        place,
-        PENDING if row.committed.pending else printable(judgement_text(row.judgement, row.committed.epoch)),
-    )
-
-
 def _members(offsets: GroupOffsets, shown: set[str]) -> Iterator[str]:
     for name, members in offsets.members.items():
         if name not in shown:
@@ -115,46 +154,18 @@ def prepared_fix_lines(prepared: PreparedGroupFix, limit: int) -> Iterator[str]:
         yield from _summary(prepared.offsets)
         yield ""
     yield f"{counted(len(prepared.fixes), 'offset')} of {counted(prepared.groups, 'group')} to be committed"
-    yield from _fix_table(prepared.fixes, limit)
+    yield from text_rows(FIX, prepared.fixes, limit=limit, rest="")
     if prepared.undone:
         yield f"{counted(prepared.undone, 'offset')} already undone: as before the fix"
     if prepared.after_stopping:
         yield ""
         yield "of groups that have members: Kafka refuses these until the members are stopped"
-        yield from _fix_table(prepared.after_stopping, limit)
+        yield from text_rows(FIX, prepared.after_stopping, limit=limit, rest="")
         if prepared.offsets is not None:
             yield from _members(prepared.offsets, {fix.group.name for fix in prepared.after_stopping})
-    yield from _left_lines(prepared.left, limit)
-
-
-def _fix_table(fixes: Sequence[OffsetFix], limit: int) -> Iterator[str]:
-    shown = fixes[: limit or None]
-    rows = [
-        (
-            printable(fix.group.name),
-            str(fix.tp),
-            committed_text(fix.before),
-            committed_text(fix.after),
-            "as it was before the fix"
-            if fix.judgement is None
-            else judgement_text(fix.judgement, fix.before.epoch),
-        )
-        for fix in shown
-    ]
-    if rows:
-        yield from table(_FIX_COLUMNS, rows)
-    if len(shown) < len(fixes):
-        yield f"… and {len(fixes) - len(shown):,} more"
-
-
-def _left_lines(left: Sequence[NotFixed], limit: int) -> Iterator[str]:
-    if not left:
-        return
-    yield ""
-    shown = left[: limit or None]
-    yield from table(_LEFT_COLUMNS, [(printable(n.group), str(n.tp), printable(n.why)) for n in shown])
-    if len(shown) < len(left):
-        yield f"… and {len(left) - len(shown):,} more"
+    if prepared.left:
+        yield ""
+        yield from text_rows(NOT_FIXED, prepared.left, limit=limit, rest="")
 
 
 def fixed_lines(fixed: FixedGroups) -> Iterator[str]:
@@ -187,7 +198,7 @@ def groups_document(offsets: GroupOffsets) -> Iterator[str]:
                 }
                 for group in offsets.listing.groups
             ],
-            "offsets": (offset_json(row, offsets) for row in offsets.rows),
+            "offsets": offsets_json(offsets.rows, offsets),
         },
     )
 
@@ -198,24 +209,10 @@ def _members_json(members: GroupMembers | Unknown | None) -> object:
     return None if members is None else str(members)
 
 
-def offset_json(row: GroupOffset, offsets: GroupOffsets) -> dict[str, object]:
-    """A *group offset* of docs/output.md."""
-    log = offsets.logs[row.tp]
-    return {
-        "group": row.group.name,
-        "topic": row.tp.topic,
-        "partition": row.tp.partition,
-        **_committed_json(row.committed),
-        "logEnd": None if row.log_end < 0 else row.log_end,
-        "lag": row.lag,
-        "pending": row.committed.pending,
-        "elected": log.elected if isinstance(log, StayingLog) else None,
-        **_judgement_json(row.judgement),
-    }
-
-
-def _committed_json(committed: CommittedOffset) -> dict[str, object]:
-    return {"offset": committed.offset, "epoch": None if committed.epoch < 0 else committed.epoch}
+def offsets_json(rows: Iterable[GroupOffset], offsets: GroupOffsets) -> Iterator[dict[str, object]]:
+    """Each with what is judged of it."""
+    known = json_of(offset_fields(offsets))
+    return ({**known(row), **_judgement_json(row.judgement)} for row in rows)
 
 
 def _judgement_json(judgement: OffsetJudgement | Unknown) -> dict[str, object]:
@@ -234,29 +231,16 @@ def _judgement_json(judgement: OffsetJudgement | Unknown) -> dict[str, object]:
 
 def fixed_document(fixed: FixedGroups) -> Iterator[str]:
     """``ktriage.groups-fix/1``."""
-    prepared = fixed.prepared
+    prepared, fix_json = fixed.prepared, json_of(FIX)
     failed = {(failure.group, failure.tp): failure.why for failure in fixed.failures}
     return document(
         "groups-fix",
         {
             "sent": fixed.sent,
             "offsets": [
-                {**_fix_json(fix), "problem": failed.get((fix.group.name, fix.tp))} for fix in prepared.fixes
+                {**fix_json(fix), "problem": failed.get((fix.group.name, fix.tp))} for fix in prepared.fixes
             ],
-            "afterStopping": [_fix_json(fix) for fix in prepared.after_stopping],
-            "notChanged": [
-                {"group": n.group, "topic": n.tp.topic, "partition": n.tp.partition, "reason": n.why}
-                for n in prepared.left
-            ],
+            "afterStopping": list(map(fix_json, prepared.after_stopping)),
+            "notChanged": list(map(json_of(NOT_FIXED), prepared.left)),
         },
     )
-
-
-def _fix_json(fix: OffsetFix) -> dict[str, object]:
-    return {
-        "group": fix.group.name,
-        "topic": fix.tp.topic,
-        "partition": fix.tp.partition,
-        "before": _committed_json(fix.before),
-        "after": _committed_json(fix.after),
-    }

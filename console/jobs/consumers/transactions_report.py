@@ -5,33 +5,80 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from console.jobs.consumers.fix_transactions import MissingMarker, PreparedMarkers, WrittenMarkers
+from console.jobs.consumers.fix_transactions import MissingMarker, NotEnded, PreparedMarkers, WrittenMarkers
 from console.jobs.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from console.output.json_document import document
 from recovery.model import Unknown
+from recovery.transactions.transaction_values import PartitionTransactions
 from recovery.wording.quantity_text import counted, printable, some_of
 from recovery.wording.transaction_text import transaction_text
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, id_field, json_of, partition_fields, text_field, text_rows
 
-_COLUMNS = (
-    TextColumn("PARTITION"),
-    TextColumn("TRANSACTIONAL ID"),
-    TextColumn("PRODUCER", right=True),
-    TextColumn("EPOCH", right=True),
-    TextColumn("FROM OFFSET", right=True),
-    TextColumn("BEHIND IT", right=True),
-    TextColumn("WHAT BECAME OF IT", below=True),
+
+def transaction_fields(found: PartitionsTransactions) -> tuple[Field[JudgedTransaction], ...]:
+    """A *transaction* of docs/output.md, and its line."""
+
+    def partition(row: JudgedTransaction) -> PartitionTransactions:
+        return found.partitions[row.transaction.tp]
+
+    return (
+        *partition_fields(lambda r: r.transaction.tp),
+        data_field("leader", lambda r: partition(r).leader),
+        Field(
+            "transactionalId",
+            "TRANSACTIONAL ID",
+            lambda r: None if r.coordinated is None else r.coordinated.transactional_id,
+            _id_of,
+        ),
+        data_field("coordinatorState", lambda r: None if r.coordinated is None else str(r.coordinated.state)),
+        id_field("producerId", "PRODUCER", lambda r: r.transaction.producer_id),
+        id_field("producerEpoch", "EPOCH", lambda r: r.transaction.epoch),
+        Field("startOffset", "FROM OFFSET", lambda r: r.transaction.start_offset, right=True),
+        text_field(
+            "BEHIND IT", lambda r: f"{partition(r).high_watermark - partition(r).last_stable:,}", right=True
+        ),
+        data_field("lastStableOffset", lambda r: partition(r).last_stable),
+        data_field("highWatermark", lambda r: partition(r).high_watermark),
+        data_field(
+            "ending",
+            lambda r: None if isinstance(r.judgement, Unknown) else r.judgement.ending.name.lower(),
+        ),
+        data_field(
+            "evidence",
+            lambda r: (
+                str(r.judgement) if isinstance(r.judgement, Unknown) else r.judgement.evidence.name.lower()
+            ),
+        ),
+        data_field("certain", lambda r: not isinstance(r.judgement, Unknown) and r.judgement.certain),
+        data_field("waitingGroups", lambda r: list(found.waiting.get(r.transaction.tp, ()))),
+        text_field("WHAT BECAME OF IT", lambda r: printable(transaction_text(r.judgement)), below=True),
+    )
+
+
+def _id_of(row: JudgedTransaction) -> str:
+    return "?" if row.coordinated is None else printable(row.coordinated.transactional_id)
+
+
+def _why(marker: MissingMarker) -> str:
+    why = transaction_text(marker.row.judgement)
+    return f"named by the operator; {why}" if marker.named else printable(why)
+
+
+MARKER: tuple[Field[MissingMarker], ...] = (
+    *partition_fields(lambda m: m.marker.tp),
+    id_field("leader", "LEADER", lambda m: m.leader),
+    text_field("TRANSACTIONAL ID", lambda m: _id_of(m.row)),
+    id_field("producerId", "PRODUCER", lambda m: m.marker.producer_id),
+    id_field("producerEpoch", "EPOCH", lambda m: m.marker.epoch),
+    Field("result", "MARKER", lambda m: "COMMIT" if m.marker.commit else "ABORT"),
+    data_field("namedByOperator", lambda m: m.named),
+    text_field("WHY", _why, below=True),
 )
-_MARKER_COLUMNS = (
-    TextColumn("PARTITION"),
-    TextColumn("LEADER", right=True),
-    TextColumn("TRANSACTIONAL ID"),
-    TextColumn("PRODUCER", right=True),
-    TextColumn("EPOCH", right=True),
-    TextColumn("MARKER"),
-    TextColumn("WHY", below=True),
+NOT_ENDED: tuple[Field[NotEnded], ...] = (
+    *partition_fields(lambda n: n.tp),
+    id_field("producerId", "PRODUCER", lambda n: n.producer_id),
+    Field("reason", "LEFT", lambda n: n.why, lambda n: printable(n.why), below=True),
 )
-_LEFT_COLUMNS = (TextColumn("PARTITION"), TextColumn("PRODUCER", right=True), TextColumn("LEFT", below=True))
 
 
 def transaction_lines(found: PartitionsTransactions, limit: int) -> Iterator[str]:
@@ -40,22 +87,12 @@ def transaction_lines(found: PartitionsTransactions, limit: int) -> Iterator[str
     rows = sorted(found.rows, key=lambda row: (not row.hanging, row.transaction.tp))
     if rows:
         yield ""
-        yield from transaction_table(rows, found, limit)
+        yield from text_rows(transaction_fields(found), rows, limit=limit)
     for tp, groups in found.waiting.items():
         yield (
             f"{tp}: {printable(some_of(groups))} committed the last stable offset"
             f" ({found.partitions[tp].last_stable:,}): a group that reads committed records stops there"
         )
-
-
-def transaction_table(
-    rows: Sequence[JudgedTransaction], found: PartitionsTransactions, limit: int
-) -> Iterator[str]:
-    """A line for each transaction, as many as ``limit`` says (0: all)."""
-    shown = rows[: limit or None]
-    yield from table(_COLUMNS, [_row(row, found) for row in shown])
-    if len(shown) < len(rows):
-        yield f"… and {len(rows) - len(shown):,} more (--rows 0, or --output json, shows all)"
 
 
 def endings_text(rows: Sequence[JudgedTransaction]) -> str:
@@ -82,54 +119,15 @@ def _summary(found: PartitionsTransactions) -> Iterator[str]:
         yield f"there may be other groups: {printable(str(reason))}"
 
 
-def _row(row: JudgedTransaction, found: PartitionsTransactions) -> tuple[str, ...]:
-    transaction = row.transaction
-    partition = found.partitions[transaction.tp]
-    return (
-        str(transaction.tp),
-        _id_of(row),
-        str(transaction.producer_id),
-        str(transaction.epoch),
-        f"{transaction.start_offset:,}",
-        f"{partition.high_watermark - partition.last_stable:,}",
-        printable(transaction_text(row.judgement)),
-    )
-
-
-def _id_of(row: JudgedTransaction) -> str:
-    return "?" if row.coordinated is None else printable(row.coordinated.transactional_id)
-
-
 def prepared_marker_lines(prepared: PreparedMarkers, limit: int) -> Iterator[str]:
     """Which markers are written, and which transactions are left."""
     yield from _summary(prepared.found)
     yield ""
     yield f"{counted(len(prepared.markers), 'marker')} to be written"
-    shown = prepared.markers[: limit or None]
-    if shown:
-        yield from table(_MARKER_COLUMNS, [_marker_row(one) for one in shown])
-    if len(shown) < len(prepared.markers):
-        yield f"… and {len(prepared.markers) - len(shown):,} more"
+    yield from text_rows(MARKER, prepared.markers, limit=limit, rest="")
     if prepared.left:
         yield ""
-        left = prepared.left[: limit or None]
-        rows = [(str(one.tp), str(one.producer_id), printable(one.why)) for one in left]
-        yield from table(_LEFT_COLUMNS, rows)
-        if len(left) < len(prepared.left):
-            yield f"… and {len(prepared.left) - len(left):,} more"
-
-
-def _marker_row(one: MissingMarker) -> tuple[str, ...]:
-    why = transaction_text(one.row.judgement)
-    return (
-        str(one.marker.tp),
-        str(one.leader),
-        _id_of(one.row),
-        str(one.marker.producer_id),
-        str(one.marker.epoch),
-        "COMMIT" if one.marker.commit else "ABORT",
-        f"named by the operator; {why}" if one.named else printable(why),
-    )
+        yield from text_rows(NOT_ENDED, prepared.left, limit=limit, rest="")
 
 
 def written_marker_lines(written: WrittenMarkers) -> Iterator[str]:
@@ -158,61 +156,22 @@ def _found_json(found: PartitionsTransactions) -> dict[str, object]:
             for tp, why in found.unread.items()
         ],
         "groupsNotListed": [str(why) for why in found.groups_not_listed],
-        "transactions": [transaction_json(row, found) for row in found.rows],
-    }
-
-
-def transaction_json(row: JudgedTransaction, found: PartitionsTransactions) -> dict[str, object]:
-    """A *transaction* of docs/output.md."""
-    transaction, judgement = row.transaction, row.judgement
-    partition = found.partitions[transaction.tp]
-    known = not isinstance(judgement, Unknown)
-    return {
-        "topic": transaction.tp.topic,
-        "partition": transaction.tp.partition,
-        "leader": partition.leader,
-        "transactionalId": None if row.coordinated is None else row.coordinated.transactional_id,
-        "coordinatorState": None if row.coordinated is None else str(row.coordinated.state),
-        "producerId": transaction.producer_id,
-        "producerEpoch": transaction.epoch,
-        "startOffset": transaction.start_offset,
-        "lastStableOffset": partition.last_stable,
-        "highWatermark": partition.high_watermark,
-        "ending": judgement.ending.name.lower() if not isinstance(judgement, Unknown) else None,
-        "evidence": judgement.evidence.name.lower() if not isinstance(judgement, Unknown) else str(judgement),
-        "certain": known and not isinstance(judgement, Unknown) and judgement.certain,
-        "waitingGroups": list(found.waiting.get(transaction.tp, ())),
+        "transactions": list(map(json_of(transaction_fields(found)), found.rows)),
     }
 
 
 def written_markers_document(written: WrittenMarkers) -> Iterator[str]:
     """``ktriage.transactions-fix/1``."""
+    marker_json = json_of(MARKER)
     failed = {(one.tp, one.producer_id): one.why for one in written.failures}
     return document(
         "transactions-fix",
         {
             "sent": written.sent,
             "markers": [
-                {
-                    "topic": one.marker.tp.topic,
-                    "partition": one.marker.tp.partition,
-                    "leader": one.leader,
-                    "producerId": one.marker.producer_id,
-                    "producerEpoch": one.marker.epoch,
-                    "result": "COMMIT" if one.marker.commit else "ABORT",
-                    "namedByOperator": one.named,
-                    "problem": failed.get((one.marker.tp, one.marker.producer_id)),
-                }
+                {**marker_json(one), "problem": failed.get((one.marker.tp, one.marker.producer_id))}
                 for one in written.prepared.markers
             ],
-            "left": [
-                {
-                    "topic": n.tp.topic,
-                    "partition": n.tp.partition,
-                    "producerId": n.producer_id,
-                    "reason": n.why,
-                }
-                for n in written.prepared.left
-            ],
+            "left": list(map(json_of(NOT_ENDED), written.prepared.left)),
         },
     )

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from console.jobs.consumers.election_aftermath import ElectionAftermath
 from console.jobs.consumers.group_offsets import GroupOffset
-from console.jobs.consumers.groups_report import group_table, offset_json
-from console.jobs.consumers.transactions_report import endings_text, transaction_json, transaction_table
+from console.jobs.consumers.groups_report import offset_fields, offsets_json
+from console.jobs.consumers.transactions_report import endings_text, transaction_fields
 from console.jobs.elect.apply_plan import Applied
-from console.jobs.elect.plan_json import elected_json, failures_json, plan_head, result_json, summary_json
-from console.jobs.elect.plan_table import elected_lines, plan_lines
+from console.jobs.elect.plan_json import elected_json, failures_json, plan_head, summary_json
+from console.jobs.elect.plan_table import RESULT, elected_lines, plan_lines
 from console.jobs.elect.preserved_logs import preserved_json, preserved_lines
 from console.jobs.rescue.rescue_report import rescue_lines, rescued_fields
 from console.output.json_document import document
@@ -24,7 +24,7 @@ from recovery.plan.plan_review import summarise
 from recovery.wording.producer_text import refused_producer_lines
 from recovery.wording.quantity_text import counted, printable
 from recovery.wording.unread_disk_text import unread_broker_lines
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, json_of, partition_fields, text_rows
 
 
 def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
@@ -37,7 +37,7 @@ def prepared_lines(prepared: PreparedPlan, limit: int) -> Iterator[str]:
     refused = prepared.refused
     if refused:
         yield ""
-        yield from check_table(refused[:limit] if limit else refused)
+        yield from text_rows(CHECK, refused, limit=limit, rest="")
     if prepared.holding.rows:
         yield ""
         yield from plan_lines(prepared.holding, limit, native=prepared.native)
@@ -61,15 +61,15 @@ def others_lines(checks: Iterable[Judgement]) -> Iterator[str]:
         )
 
 
-def check_table(checks: tuple[Judgement, ...]) -> Iterator[str]:
-    """Rows that are not applied, with what moved."""
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("NOW"),
-        TextColumn("REASON"),
-        TextColumn("WHY", below=True),
-    )
-    return table(columns, [(str(c.tp), str(c.decision), str(c.reason), printable(c.detail)) for c in checks])
+CHECK: tuple[Field[Judgement], ...] = (
+    *partition_fields(lambda c: c.tp),
+    Field("now", "NOW", lambda c: c.decision.value, lambda c: str(c.decision)),
+    Field("reason", "REASON", lambda c: c.reason.value, lambda c: str(c.reason)),
+    Field("detail", "WHY", lambda c: c.detail, lambda c: printable(c.detail), below=True),
+    data_field("notes", lambda c: list(c.notes)),
+)
+"""A row of the plan against the cluster, with what moved."""
+check_json = json_of(CHECK)
 
 
 def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
@@ -82,7 +82,7 @@ def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
             left_out = tuple(check for check in applied.prepared.checks if not check.holds)
             yield ""
             yield "compared again after the rescue:"
-            yield from check_table(left_out[: limit or None])
+            yield from text_rows(CHECK, left_out, limit=limit, rest="")
         yield "nothing was sent"
         return
     yield ""
@@ -103,26 +103,15 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
                 "checked": {decision.value: count for decision, count in prepared.counts.items()},
                 **summary_json(summarise(prepared.holding)),
             },
-            "checks": [check_json(check) for check in prepared.checks],
+            "checks": list(map(check_json, prepared.checks)),
             "elected": elected_json(elected) if elected is not None else None,
-            "elections": [result_json(r) for r in elected.results] if elected is not None else [],
+            "elections": list(map(json_of(RESULT), elected.results)) if elected is not None else [],
             "failures": failures_json(applied.failures),
             "rescue": rescued_fields(applied.rescued) if applied.rescued is not None else None,
             "keptLogs": preserved_json(applied.preserved) if applied.preserved is not None else None,
             "unreadDisks": unread_brokers_json(applied.unread),
         },
     )
-
-
-def check_json(check: Judgement) -> dict[str, object]:
-    """One row of the plan against the cluster."""
-    return {
-        **tp_json(check.tp),
-        "now": check.decision.value,
-        "reason": check.reason.value,
-        "detail": check.detail,
-        "notes": list(check.notes),
-    }
 
 
 UNREAD_SHOWN = 5
@@ -137,13 +126,13 @@ def aftermath_lines(aftermath: ElectionAftermath, limit: int, *, loses: bool = F
         affected = aftermath.affected
         yield f"{counted(len(groups.rows), 'committed offset')} of consumer groups: {_affected_text(affected)}"
         if affected:
-            yield from group_table(affected, groups, limit)
+            yield from text_rows(offset_fields(groups), affected, limit=limit)
     yield from _unread(aftermath.groups_unread, "other groups may be affected")
     if not isinstance(transactions, Unknown) and transactions.rows:
         hanging = aftermath.hanging
         yield f"{counted(len(transactions.rows), 'open transaction')}: {endings_text(transactions.rows)}"
         if hanging:
-            yield from transaction_table(hanging, transactions, limit)
+            yield from text_rows(transaction_fields(transactions), hanging, limit=limit)
     yield from _unread(aftermath.transactions_unread, "other transactions may hang")
     if isinstance(aftermath.producers, Unknown):
         if loses:
@@ -174,13 +163,11 @@ def aftermath_json(aftermath: ElectionAftermath) -> dict[str, object]:
     """``groupOffsets`` and ``hangingTransactions`` of ``ktriage.verify/3``, each with what was not read."""
     groups, transactions = aftermath.groups, aftermath.transactions
     return {
-        "groupOffsets": []
-        if isinstance(groups, Unknown)
-        else [offset_json(row, groups) for row in aftermath.affected],
+        "groupOffsets": [] if isinstance(groups, Unknown) else list(offsets_json(aftermath.affected, groups)),
         "groupsUnread": list(aftermath.groups_unread),
         "hangingTransactions": []
         if isinstance(transactions, Unknown)
-        else [transaction_json(row, transactions) for row in aftermath.hanging],
+        else list(map(json_of(transaction_fields(transactions)), aftermath.hanging)),
         "transactionsUnread": list(aftermath.transactions_unread),
         "refusedProducers": []
         if isinstance(aftermath.producers, Unknown)

@@ -1,15 +1,13 @@
-"""Plans, advice, elections and the states read afterwards as JSON (docs/output.md). Keys as in the plan file."""
+"""Plans and elections in counts as JSON (docs/output.md). Keys as in the plan file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from console.jobs.elect.election_batches import Elected, Result, RowFailure
-from console.reading.survey_json import loss_json, tp_json, unknown_json
-from recovery.model import Unknown
+from console.jobs.elect.election_batches import Elected, RowFailure
+from console.reading.survey_json import tp_json
 from recovery.plan.plan_review import Summary
-from recovery.plan.values import NotElected, Plan
-from recovery.plan.verify import RowState
+from recovery.plan.values import Plan
 from recovery.plan.write import digest, utc_text
 
 
@@ -56,37 +54,6 @@ def summary_json(summary: Summary) -> dict[str, object]:
     }
 
 
-def not_elected_json(row: NotElected) -> dict[str, object]:
-    """A partition without an election."""
-    return {
-        **tp_json(row.tp),
-        "verdict": row.verdict.value,
-        "waitsFor": list(row.waits_for),
-        "leader": row.leader,
-        "offlineSinceMs": row.offline_since_ms,
-        "offlineAlreadyMs": row.offline_already_ms,
-        "reason": row.reason,
-    }
-
-
-def result_json(result: Result) -> dict[str, object]:
-    """The result of one election, and the state read afterwards."""
-    election = result.election
-    return {
-        **tp_json(election.tp),
-        "designatedLeader": result.row.leader,
-        "outcome": election.outcome.value,
-        "succeeded": result.succeeded,
-        "leader": election.leader,
-        "leaderEpoch": election.leader_epoch,
-        "orderReverted": election.reverted,
-        "inDoubt": election.in_doubt,
-        "loss": loss_json(result.row.loss),
-        "detail": election.detail,
-        "seen": state_json(result.state) if result.state is not None else None,
-    }
-
-
 def elected_json(elected: Elected) -> dict[str, object]:
     """The elections in counts."""
     return {
@@ -96,28 +63,6 @@ def elected_json(elected: Elected) -> dict[str, object]:
     }
 
 
-def state_json(state: RowState) -> dict[str, object]:
-    """The state of one row (``ktriage verify``)."""
-    return {
-        **tp_json(state.tp),
-        "leader": state.leader,
-        "leading": state.leading.value,
-        "usable": _known(state.usable),
-        "replicated": state.replicated,
-        "order": state.order.value,
-        "gap": _known(state.gap),
-        "lostOfPlan": None if state.lost is None else _known(state.lost),
-        "good": state.good,
-        "complete": state.complete,
-        "oldLeaders": [{"broker": one.broker, "leaderEpoch": one.epoch} for one in state.old_leaders],
-        "missing": list(state.missing),
-    }
-
-
 def failures_json(failures: Iterable[RowFailure]) -> list[dict[str, object]]:
     """What was requested and not done, with the reason."""
     return [{**tp_json(one.tp), "reason": one.reason} for one in failures]
-
-
-def _known(value: bool | int | Unknown) -> object:
-    return unknown_json(value) if isinstance(value, Unknown) else value

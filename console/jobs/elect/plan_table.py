@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from backends.base.answers import Outcome
+from backends.base.answers import Election, Outcome
 from console.jobs.elect.election_batches import Elected, Result
-from console.reading.survey_json import loss_json, tp_json
+from console.reading.survey_json import loss_json, tp_json, unknown_json
 from recovery.loss import Loss
 from recovery.model import Standing, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement, RowDecision
@@ -26,10 +27,19 @@ from recovery.wording.group_text import (
 from recovery.wording.loss_text import harm_text, lost_ranges, short_loss
 from recovery.wording.quantity_text import counted, ids, offset, printable
 from recovery.wording.verdict_text import short_verdict
-from widgets.fields import Field, json_of, text_rows
+from widgets.fields import (
+    Field,
+    Row,
+    data_field,
+    id_field,
+    json_of,
+    more,
+    partition_fields,
+    text_field,
+    text_rows,
+)
 from widgets.loss_tone import loss_order, loss_tone
 from widgets.text import Tone
-from widgets.text_table import TextColumn, table
 
 LED_BY = {
     Leading.RIGHT: "the right leader",
@@ -325,12 +335,11 @@ def plan_lines(plan: Plan, limit: int, *, native: bool | None = None) -> Iterato
     if rows:
         yield ""
         yield from text_rows(PLANNED, [PlannedRow(row, native=bool(native)) for row in rows])
-        yield from _more(len(plan.rows) - len(rows))
+        yield from more(len(plan.rows) - len(rows))
     waiting = [row for row in plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE]
     if waiting:
         yield ""
-        yield from not_elected_table(waiting[:limit] if limit else waiting)
-        yield from _more(len(waiting) - limit if limit else 0)
+        yield from text_rows(not_elected_fields(waiting), waiting, limit=limit)
 
 
 def summary_lines(summary: Summary, plan: Plan, *, native: bool | None = None) -> Iterator[str]:
@@ -377,21 +386,26 @@ def shown_rows(plan: Plan, limit: int) -> Sequence[PlanRow]:
     return (*first, *(row for row in plan.rows if row.tp not in taken))[:limit]
 
 
-def not_elected_table(rows: Iterable[NotElected]) -> Iterator[str]:
-    """The partitions for which the plan elects nobody, each with whom it waits for, and why."""
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("NOT ELECTED"),
-        TextColumn("WAITS FOR"),
-        TextColumn("WHY", below=True),
+def not_elected_fields(rows: Sequence[NotElected] = ()) -> tuple[Field[NotElected], ...]:
+    """A partition for which the plan elects nobody, with whom it waits for, and why; ``rows``: in the order in
+    which they are shown.
+    """
+    repeated = {row.tp for before, row in pairwise(rows) if row.reason == before.reason}
+    return (
+        *partition_fields(lambda r: r.tp),
+        Field("verdict", "NOT ELECTED", lambda r: r.verdict.value, lambda r: str(r.verdict)),
+        Field("waitsFor", "WAITS FOR", lambda r: list(r.waits_for), lambda r: ids(r.waits_for)),
+        data_field("leader", lambda r: r.leader),
+        data_field("offlineSinceMs", lambda r: r.offline_since_ms),
+        data_field("offlineAlreadyMs", lambda r: r.offline_already_ms),
+        Field(
+            "reason",
+            "WHY",
+            lambda r: r.reason,
+            lambda r: AS_ABOVE if r.tp in repeated else printable(r.reason),
+            below=True,
+        ),
     )
-    cells = []
-    before = ""
-    for row in rows:
-        reason = AS_ABOVE if row.reason == before else printable(row.reason)
-        before = row.reason
-        cells.append((str(row.tp), str(row.verdict), ids(row.waits_for), reason))
-    return table(columns, cells)
 
 
 def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
@@ -402,11 +416,9 @@ def elected_lines(elected: Elected, limit: int) -> Iterator[str]:
     else:
         yield from state_counts([r.state for r in elected.results if r.state is not None])
     ordered = sorted(elected.results, key=lambda result: result.succeeded)
-    shown = ordered[:limit] if limit else ordered
-    if shown:
+    if ordered:
         yield ""
-        yield from result_table(shown)
-        yield from _more(len(ordered) - len(shown))
+        yield from text_rows(RESULT, ordered, limit=limit)
 
 
 def outcome_counts(counts: Mapping[Outcome, int]) -> str:
@@ -435,57 +447,13 @@ def state_counts(states: Sequence[RowState]) -> Iterator[str]:
         )
 
 
-def result_table(results: Sequence[Result]) -> Iterator[str]:
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("OUTCOME"),
-        TextColumn("LEADER", right=True),
-        TextColumn("LEADER EPOCH", right=True),
-        TextColumn("OFFSETS LOST"),
-        TextColumn("STILL MISSING", below=True),
-        TextColumn("DETAIL", below=True),
-    )
-    return table(columns, [_result_cells(result) for result in results])
-
-
-def _result_cells(result: Result) -> tuple[str, ...]:
-    election, state = result.election, result.state
-    elected = election.outcome is Outcome.ELECTED
+def election_fields(election: Callable[[Row], Election]) -> tuple[Field[Row], ...]:
+    """How an election ended, who leads now, and since which leader epoch."""
     return (
-        str(election.tp),
-        str(election.outcome),
-        str(election.leader) if election.leader >= 0 else "",
-        str(election.leader_epoch) if election.leader_epoch >= 0 else "",
-        candidate_harm(result.row.chosen) if elected else "",
-        ", ".join(state.missing) if state is not None else "",
-        printable(election.detail),
+        Field("outcome", "OUTCOME", lambda r: election(r).outcome.value, lambda r: str(election(r).outcome)),
+        id_field("leader", "LEADER", lambda r: election(r).leader, ""),
+        id_field("leaderEpoch", "LEADER EPOCH", lambda r: election(r).leader_epoch, ""),
     )
-
-
-def state_table(states: Iterable[RowState]) -> Iterator[str]:
-    """Rows of ``verify``: who leads, and what is still missing."""
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("LEADER", right=True),
-        TextColumn("LED BY"),
-        TextColumn("USABLE"),
-        TextColumn("REPLICATED"),
-        TextColumn("ORDER"),
-        TextColumn("STILL MISSING", below=True),
-    )
-    rows = [
-        (
-            str(state.tp),
-            str(state.leader) if state.leader >= 0 else "none",
-            LED_BY[state.leading],
-            yes_no(state.usable),
-            yes_no(state.replicated),
-            "" if state.order is Order.REVERTED else str(state.order),
-            ", ".join(state.missing),
-        )
-        for state in states
-    ]
-    return table(columns, rows)
 
 
 def yes_no(value: bool | Unknown) -> str:
@@ -494,6 +462,51 @@ def yes_no(value: bool | Unknown) -> str:
     return "yes" if value else "no"
 
 
-def _more(left: int) -> Iterator[str]:
-    if left > 0:
-        yield f"… and {left:,} more (--rows 0, or --output json, shows all)"
+def _known(value: bool | int | Unknown) -> object:
+    return unknown_json(value) if isinstance(value, Unknown) else value
+
+
+STATE: tuple[Field[RowState], ...] = (
+    *partition_fields(lambda s: s.tp),
+    id_field("leader", "LEADER", lambda s: s.leader, "none"),
+    Field("leading", "LED BY", lambda s: s.leading.value, lambda s: LED_BY[s.leading]),
+    Field("usable", "USABLE", lambda s: _known(s.usable), lambda s: yes_no(s.usable)),
+    Field("replicated", "REPLICATED", lambda s: s.replicated, lambda s: yes_no(s.replicated)),
+    Field(
+        "order",
+        "ORDER",
+        lambda s: s.order.value,
+        lambda s: "" if s.order is Order.REVERTED else str(s.order),
+    ),
+    data_field("gap", lambda s: _known(s.gap)),
+    data_field("lostOfPlan", lambda s: None if s.lost is None else _known(s.lost)),
+    data_field("good", lambda s: s.good),
+    data_field("complete", lambda s: s.complete),
+    data_field("oldLeaders", lambda s: [{"broker": o.broker, "leaderEpoch": o.epoch} for o in s.old_leaders]),
+    Field("missing", "STILL MISSING", lambda s: list(s.missing), lambda s: ", ".join(s.missing), below=True),
+)
+"""Who leads a row of the plan, and what is still missing (``ktriage verify``)."""
+state_json = json_of(STATE)
+
+_ELECTION: tuple[Field[Result], ...] = election_fields(lambda r: r.election)
+RESULT: tuple[Field[Result], ...] = (
+    *partition_fields(lambda r: r.election.tp),
+    data_field("designatedLeader", lambda r: r.row.leader),
+    _ELECTION[0],
+    data_field("succeeded", lambda r: r.succeeded),
+    *_ELECTION[1:],
+    data_field("orderReverted", lambda r: r.election.reverted),
+    data_field("inDoubt", lambda r: r.election.in_doubt),
+    Field(
+        "loss",
+        "OFFSETS LOST",
+        lambda r: loss_json(r.row.loss),
+        lambda r: candidate_harm(r.row.chosen) if r.election.outcome is Outcome.ELECTED else "",
+    ),
+    text_field("STILL MISSING", lambda r: ", ".join(r.state.missing) if r.state else "", below=True),
+    Field(
+        "detail", "DETAIL", lambda r: r.election.detail, lambda r: printable(r.election.detail), below=True
+    ),
+    data_field("seen", lambda r: None if r.state is None else state_json(r.state)),
+)
+"""The result of an election, and the state read afterwards."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,12 +20,18 @@ from console.jobs.elect.leader_choice import Choices
 from console.jobs.elect.plan_json import (
     elected_json,
     failures_json,
-    not_elected_json,
     plan_head,
-    result_json,
     summary_json,
 )
-from console.jobs.elect.plan_table import elected_lines, outcome_counts, plan_lines, planned_json
+from console.jobs.elect.plan_table import (
+    RESULT,
+    elected_lines,
+    election_fields,
+    not_elected_fields,
+    outcome_counts,
+    plan_lines,
+    planned_json,
+)
 from console.jobs.elect.preserved_logs import preserved_json, preserved_lines
 from console.jobs.elect.recover_partitions import (
     ChoiceOptions,
@@ -55,14 +61,13 @@ from console.signals import StopRequest
 from recovery.model import TopicPartition
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.plan_review import candidate_harm, summarise
-from recovery.plan.values import PlanRow
 from recovery.plan.write import to_json
 from recovery.strategy import Strategy
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import stale_reason
 from recovery.wording.quantity_text import counted, printable, some_of
 from recovery.wording.unread_disk_text import unread_broker_lines
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, json_of, partition_fields, text_field, text_rows
 
 # ``kafka-unclean-recovery`` and ``kafka-elect-leaders`` as text and as JSON.
 
@@ -75,34 +80,30 @@ def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
     yield outcome_counts(results.counts)
     failed = set(results.failures)
     ordered = sorted(results.elections, key=lambda election: election not in failed)
-    shown = ordered[:limit] if limit else ordered
-    rows = results.expected
-    if shown:
+    if ordered:
         yield ""
-        yield from table(
-            (
-                TextColumn("PARTITION"),
-                TextColumn("OUTCOME"),
-                TextColumn("LEADER", right=True),
-                TextColumn("LEADER EPOCH", right=True),
-                TextColumn("OFFSETS LOST"),
-                TextColumn("DETAIL", below=True),
-            ),
-            [_cells(election, rows.get(election.tp)) for election in shown],
-        )
-    if len(ordered) > len(shown):
-        yield f"… and {len(ordered) - len(shown):,} more (--rows 0, or --output json, shows all)"
+        yield from text_rows(_kafka_election_fields(results), ordered, limit=limit)
     yield from unread_broker_lines(results.unread)
 
 
-def _cells(election: Election, row: PlanRow | None) -> tuple[str, ...]:
+def _kafka_election_fields(results: KafkaElectionResults) -> tuple[Field[Election], ...]:
+    """An election that Kafka made; what it loses where logs were read before it."""
+
+    def lost(election: Election) -> dict[str, object] | None:
+        row = results.expected.get(election.tp)
+        return None if row is None else {"atLeast": row.loss.at_least, "atMost": row.loss.at_most}
+
+    def harm(election: Election) -> str:
+        row = results.expected.get(election.tp)
+        return "" if row is None else candidate_harm(row.chosen)
+
     return (
-        str(election.tp),
-        str(election.outcome),
-        str(election.leader) if election.leader >= 0 else "",
-        str(election.leader_epoch) if election.leader_epoch >= 0 else "",
-        "" if row is None else candidate_harm(row.chosen),
-        printable(election.detail),
+        data_field("loss", lost),
+        *partition_fields(lambda e: e.tp),
+        *election_fields(lambda e: e),
+        data_field("inDoubt", lambda e: e.in_doubt),
+        text_field("OFFSETS LOST", harm),
+        Field("detail", "DETAIL", lambda e: e.detail, lambda e: printable(e.detail), below=True),
     )
 
 
@@ -113,26 +114,12 @@ def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]
         {
             "electionType": kind,
             "counts": {outcome.value: count for outcome, count in results.counts.items()},
-            "elections": [_json(election, results.expected) for election in results.elections],
+            "elections": list(map(json_of(_kafka_election_fields(results)), results.elections)),
             "failures": [{**tp_json(e.tp), "reason": e.detail} for e in results.failures],
             "rescue": None if results.rescued is None else rescued_fields(results.rescued),
             "unreadDisks": unread_brokers_json(results.unread),
         },
     )
-
-
-def _json(election: Election, rows: Mapping[TopicPartition, PlanRow]) -> dict[str, object]:
-    row = rows.get(election.tp)
-    lost = None if row is None else {"atLeast": row.loss.at_least, "atMost": row.loss.at_most}
-    return {
-        "loss": lost,
-        **tp_json(election.tp),
-        "outcome": election.outcome.value,
-        "leader": election.leader,
-        "leaderEpoch": election.leader_epoch,
-        "inDoubt": election.in_doubt,
-        "detail": election.detail,
-    }
 
 
 def chosen_lines(choices: Choices, show: bool, rows: int, importance: Importance = NO_TIERS) -> Iterator[str]:
@@ -185,7 +172,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         "copiedLog": copied_log_json(reading.copied_log),
         "steps": steps_json(choices.steps),
         "partitions": [planned_json(row) for row in plan.rows],
-        "notElected": [not_elected_json(row) for row in plan.not_elected],
+        "notElected": list(map(json_of(not_elected_fields()), plan.not_elected)),
     }
     if show:
         fields["replicas"] = [
@@ -195,7 +182,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         fields["rescue"] = rescued_fields(recovery.rescued)
     if elected is not None:
         fields["elected"] = elected_json(elected)
-        fields["elections"] = [result_json(result) for result in elected.results]
+        fields["elections"] = list(map(json_of(RESULT), elected.results))
         fields["unreadDisks"] = unread_brokers_json(recovery.unread)
     if recovery.preserved is not None:
         fields["keptLogs"] = preserved_json(recovery.preserved)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from console.jobs.elect.apply_report import (
+    CHECK,
     aftermath_json,
     check_counts,
     check_json,
-    check_table,
     others_lines,
 )
-from console.jobs.elect.plan_json import not_elected_json, plan_head, state_json, summary_json
+from console.jobs.elect.plan_json import plan_head, summary_json
 from console.jobs.elect.plan_table import (
     PLANNED,
+    STATE,
     PlannedRow,
+    not_elected_fields,
     plan_lines,
     planned_json,
     shown_rows,
     state_counts,
-    state_table,
+    state_json,
 )
 from console.jobs.elect.verify_plan import Verified
 from console.output.json_document import document
@@ -45,7 +48,7 @@ from recovery.wording.group_text import (
 from recovery.wording.loss_text import lost_ranges
 from recovery.wording.quantity_text import counted, offset, printable
 from recovery.wording.replica_text import disk_text
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, id_field, json_of, text_field, text_rows
 
 # A plan for an incident channel: at most 40 lines.
 
@@ -168,62 +171,92 @@ def review_lines(
     if rows:
         yield ""
         yield "what each candidate would lose:"
-        yield from candidate_table(rows, native=bool(native))
+        yield from text_rows(CANDIDATE, candidate_rows(rows, native=bool(native)))
         yield from mark_lines(rows)
     if prepared is not None and prepared.refused:
         yield ""
-        yield from check_table(prepared.refused)
+        yield from text_rows(CHECK, prepared.refused)
     yield ""
     yield from request_lines(plan, bodies=not limit or len(plan.rows) <= limit, native=native)
     yield ""
     yield f"digest (SHA-256): {digest(plan)}"
 
 
-def candidate_table(rows: Iterable[PlanRow], *, native: bool = False) -> Iterator[str]:
-    """Every replica that answered, best first, with what its election destroys; then those that did not
-    answer.
-    """
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("BROKER", right=True),
-        TextColumn("ROLE"),
-        TextColumn("CONTROLLER SAYS"),
-        TextColumn("LAST EPOCH", right=True),
-        TextColumn("LOG END", right=True),
-        TextColumn("LOG START", right=True, below=True),
-        TextColumn("OFFSETS LOST"),
-        TextColumn("WHICH", below=True),
-    )
-    cells = [
-        *(_candidate_cells(row, candidate, native=native) for row in rows for candidate in row.candidates),
-        *(
-            (str(row.tp), str(broker), "did not answer", "", "", "", "", "not known", "")
-            for row in rows
-            for broker in row.silent
-        ),
+class CandidateRow(NamedTuple):
+    """A replica of a planned row; ``candidate`` None: it did not answer."""
+
+    row: PlanRow
+    broker: int
+    candidate: PlanCandidate | None
+    native: bool = False
+
+
+def candidate_rows(rows: Iterable[PlanRow], *, native: bool = False) -> list[CandidateRow]:
+    """Every replica that answered, best first; then those that did not answer."""
+    return [
+        one
+        for row in rows
+        for one in (
+            *(CandidateRow(row, candidate.broker, candidate, native) for candidate in row.candidates),
+            *(CandidateRow(row, broker, None, native) for broker in row.silent),
+        )
     ]
-    order = {str(row.tp): number for number, row in enumerate(rows)}
-    return table(columns, sorted(cells, key=lambda cell: order[cell[0]]))
 
 
-def _candidate_cells(row: PlanRow, candidate: PlanCandidate, *, native: bool) -> tuple[str, ...]:
-    successor = row.successor
-    role = "chosen" if candidate.broker == row.leader else ""
-    if not native and successor is not None and candidate.broker == successor.broker:
+def _role(one: CandidateRow) -> str:
+    if one.candidate is None:
+        return "did not answer"
+    successor = one.row.successor
+    role = "chosen" if one.broker == one.row.leader else ""
+    if not one.native and successor is not None and one.broker == successor.broker:
         role = "if it drops out"
-    if candidate.disk_read_ms is not None:
-        role = "; ".join(part for part in (role, disk_text(candidate.disk_read_ms)) if part)
-    return (
-        str(row.tp),
-        str(candidate.broker),
-        role,
-        str(candidate.standing),
-        "?" if candidate.last_epoch is None else str(candidate.last_epoch),
-        offset(candidate.log_end),
-        offset(candidate.log_start),
-        candidate_harm(candidate),
-        lost_ranges(candidate.loss),
+    if one.candidate.disk_read_ms is not None:
+        role = "; ".join(part for part in (role, disk_text(one.candidate.disk_read_ms)) if part)
+    return role
+
+
+def _of(
+    name: str,
+    title: str,
+    value: Callable[[PlanCandidate], Any],
+    text: Callable[[PlanCandidate], str],
+    *,
+    silent: str = "",
+    right: bool = False,
+    below: bool = False,
+) -> Field[CandidateRow]:
+    """What a replica answered; ``silent``: the cell of a replica that did not answer."""
+    return Field(
+        name,
+        title,
+        lambda one: None if one.candidate is None else value(one.candidate),
+        lambda one: silent if one.candidate is None else text(one.candidate),
+        right=right,
+        below=below,
     )
+
+
+CANDIDATE: tuple[Field[CandidateRow], ...] = (
+    text_field("PARTITION", lambda one: str(one.row.tp)),
+    id_field("broker", "BROKER", lambda one: one.broker),
+    text_field("ROLE", _role),
+    _of("standing", "CONTROLLER SAYS", lambda c: c.standing.value, lambda c: str(c.standing)),
+    _of(
+        "lastEpoch",
+        "LAST EPOCH",
+        lambda c: c.last_epoch,
+        lambda c: "?" if c.last_epoch is None else str(c.last_epoch),
+        right=True,
+    ),
+    _of("logEnd", "LOG END", lambda c: c.log_end, lambda c: offset(c.log_end), right=True),
+    _of(
+        "logStart", "LOG START", lambda c: c.log_start, lambda c: offset(c.log_start), right=True, below=True
+    ),
+    _of("loss", "OFFSETS LOST", lambda c: loss_json(c.loss), candidate_harm, silent="not known"),
+    text_field("WHICH", lambda one: lost_ranges(one.candidate.loss) if one.candidate else "", below=True),
+    data_field("diskReadAtMs", lambda one: one.candidate and one.candidate.disk_read_ms),
+)
+"""What the election of a replica destroys."""
 
 
 def mark_lines(rows: Iterable[PlanRow]) -> Iterator[str]:
@@ -256,32 +289,25 @@ def review_document(plan: Plan, prepared: PreparedPlan | None, *, native: bool =
             "plan": plan_head(plan),
             "counts": summary_json(summarise(plan)),
             "partitions": [_row(row) for row in plan.rows],
-            "notElected": [not_elected_json(row) for row in plan.not_elected],
-            "checks": [check_json(check) for check in prepared.checks] if prepared is not None else None,
+            "notElected": list(map(json_of(not_elected_fields()), plan.not_elected)),
+            "checks": list(map(check_json, prepared.checks)) if prepared is not None else None,
             "requests": [_request(request) for request in requests(plan, native=native)],
         },
     )
 
 
 def _row(row: PlanRow) -> dict[str, object]:
-    candidates = [
-        {
-            "broker": c.broker,
-            "standing": c.standing.value,
-            "lastEpoch": c.last_epoch,
-            "logEnd": c.log_end,
-            "logStart": c.log_start,
-            "loss": loss_json(c.loss),
-            "diskReadAtMs": c.disk_read_ms,
-        }
-        for c in row.candidates
-    ]
     return {
         **planned_json(row),
         "order": list(row.order),
-        "candidates": candidates,
+        "candidates": [
+            _CANDIDATE_JSON(CandidateRow(row, candidate.broker, candidate)) for candidate in row.candidates
+        ],
         "silent": list(row.silent),
     }
+
+
+_CANDIDATE_JSON = json_of(CANDIDATE)
 
 
 def _request(request: PlannedRequest) -> dict[str, object]:
@@ -319,11 +345,8 @@ def verified_lines(verified: Verified, limit: int) -> Iterator[str]:
         if not verified.stale:
             yield "all of them have the planned leader, are at min ISR and fully replicated"
         return
-    shown = missing[:limit] if limit else missing
     yield ""
-    yield from state_table(shown)
-    if len(missing) > len(shown):
-        yield f"… and {len(missing) - len(shown):,} more (--rows 0, or --output json, shows all)"
+    yield from text_rows(STATE, missing, limit=limit)
 
 
 def verified_document(verified: Verified) -> Iterator[str]:
@@ -339,7 +362,7 @@ def verified_document(verified: Verified) -> Iterator[str]:
                 "replicated": sum(1 for state in states if state.replicated),
                 "complete": sum(1 for state in states if state.complete),
             },
-            "partitions": [state_json(state) for state in states],
+            "partitions": list(map(state_json, states)),
             "stale": verified.stale or None,
             **aftermath_json(verified.aftermath),
             "unreadDisks": unread_disks_json(verified.disks, verified.disks),
