@@ -6,7 +6,10 @@ has a word or a sign in its text.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -30,6 +33,7 @@ def set_cell_size(text: str, width: int) -> str:
     return resized(text, width)
 
 
+_NARROWEST = 40
 _DIRECTORIES = re.compile(r"(?<![^\s(])(?:~|\.{1,2})?/(?:[^\s/]+/)*")
 
 
@@ -87,10 +91,11 @@ def width_of(pieces: Iterable[Piece]) -> int:
     return sum(cell_len(piece.text) for piece in pieces)
 
 
-def fold(pieces: Line, width: int, indent: str = "") -> list[Line]:
+def fold(pieces: Line, width: int, indent: str = "", *, whole_words: bool = False) -> list[Line]:
     """The line broken between words at ``width`` columns; what follows is indented by ``indent``.
 
-    A word that is longer than a line has one of its own and is broken there: nothing is left out.
+    A word that is longer than a line has one of its own and is broken there: nothing is left out. ``whole_words``:
+    it is not broken, so that a command or a path can be copied.
     """
     lines: list[Line] = []
     current: list[Piece] = []
@@ -100,7 +105,7 @@ def fold(pieces: Line, width: int, indent: str = "") -> list[Line]:
         if used + cell_len(word.rstrip()) > width and used > len(indent):
             lines.append(_trimmed(current))
             current, used = ([Piece(indent)] if indent else []), len(indent)
-        while used + cell_len(word.rstrip()) > width > len(indent):
+        while not whole_words and used + cell_len(word.rstrip()) > width > len(indent):
             head, word = _split(word, width - used)  # noqa: PLW2901  # the rest of a word too long for any line
             lines.append((*current, Piece(head, tone)))
             current, used = ([Piece(indent)] if indent else []), len(indent)
@@ -109,6 +114,26 @@ def fold(pieces: Line, width: int, indent: str = "") -> list[Line]:
         used += size
     lines.append(_trimmed(current))
     return lines
+
+
+def fold_text(text: str, width: int, indent: str = "") -> list[str]:
+    """Plain text in lines of at most ``width`` columns, all of them indented; no word is broken."""
+    return [plain(folded) for folded in fold(line(indent + text), width, indent, whole_words=True)]
+
+
+def terminal_width() -> int | None:
+    """The width of the terminal in columns, or KTRIAGE_WIDTH if it is set; None: a pipe or a file, one line
+    per row.
+    """
+    width = os.environ.get("KTRIAGE_WIDTH", "")
+    if width.isdecimal():
+        return max(int(width), _NARROWEST)
+    try:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError, AttributeError):  # a pipe, a file, or no stdout at all
+        return None
+    # A terminal without a size (script, docker -t, CI) reports 0.
+    return max(columns or shutil.get_terminal_size().columns, _NARROWEST)
 
 
 def _words(pieces: Line) -> Iterable[tuple[str, Tone]]:

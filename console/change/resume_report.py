@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
-from console.change.unfinished_orders import OrderOutcome, SettledOrders
+from console.change.unfinished_orders import OrderOutcome, Row, SettledOrders
 from console.errors import InputError
 from console.journal.change_kinds import unfinished_change_lines
 from console.journal.cluster_lock import LockHolder
@@ -14,9 +14,8 @@ from console.journal.errors import JournalError
 from console.journal.run_records import other_runs_lines
 from console.journal.unfinished_entries import Unfinished
 from console.output.json_document import document
-from console.reading.survey_json import tp_json
 from recovery.wording.quantity_text import counted, printable
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, json_of, partition_fields, text_rows
 
 SHOWN_ROWS = 20
 """A killed run may leave thousands of partitions."""
@@ -76,10 +75,14 @@ def settled_lines(settled: SettledOrders, nothing: str = NOTHING) -> Iterator[st
     shown = [*settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN), *explained]
     if shown:
         yield ""
-        columns = (TextColumn("PARTITION"), TextColumn("ORDER"), TextColumn("WHY", below=True))
-        yield from table(columns, [(str(r.tp), str(r.fate), printable(r.why)) for r in shown[:SHOWN_ROWS]])
-    if len(shown) > SHOWN_ROWS:
-        yield f"… and {len(shown) - SHOWN_ROWS:,} more (--output json shows all)"
+        yield from text_rows(ORDER, shown, limit=SHOWN_ROWS, rest=" (--output json shows all)")
+
+
+ORDER: tuple[Field[Row], ...] = (
+    *partition_fields(lambda r: r.tp),
+    Field("order", "ORDER", lambda r: r.fate.value, lambda r: str(r.fate)),
+    Field("reason", "WHY", lambda r: r.why, lambda r: printable(r.why), below=True),
+)
 
 
 def settled_document(settled: SettledOrders) -> Iterator[str]:
@@ -90,9 +93,7 @@ def settled_document(settled: SettledOrders) -> Iterator[str]:
         {
             "counts": {fate.value: counts[fate] for fate in OrderOutcome},
             "requestsClosed": settled.entries,
-            "assignments": [
-                {**tp_json(row.tp), "order": row.fate.value, "reason": row.why} for row in settled.rows
-            ],
+            "assignments": list(map(json_of(ORDER), settled.rows)),
             "restores": [
                 {
                     "directory": one.command[1],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from widgets.text_table import TextColumn, table, width
+from widgets.fields import Field, text_field, text_rows
+from widgets.text import terminal_width
 
 _Row = TypeVar("_Row")
 
@@ -70,7 +72,7 @@ def rendered(title: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterato
     """A table as rich draws it; numbers are right-aligned. A single cluster id moves into the title. Several
     clusters get a table each if their ids do not fit next to the other columns.
     """
-    listed, room = list(rows), width() or 160
+    listed, room = list(rows), terminal_width() or 160
     if room >= WIDE or CLUSTER not in columns:
         yield from _drawn(title, columns, listed, room)
         return
@@ -121,12 +123,15 @@ def by_id(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Iterator[s
     """A table with ids in the first column: in a narrow terminal the last columns move below their rows, so
     that ids are not broken.
     """
-    if (width() or 160) >= WIDE:
+    if (terminal_width() or 160) >= WIDE:
         yield from rendered(title, columns, rows)
         return
     shown = [place for place, head in enumerate(columns) if head]
-    parts = [TextColumn(columns[place], right=place > 0, below=place >= _BESIDE) for place in shown]
-    yield from (title, "", *table(parts, [[row[place] for place in shown] for row in rows]))
+    parts: list[Field[Row]] = [
+        text_field(columns[place], itemgetter(place), right=place > 0, below=place >= _BESIDE)
+        for place in shown
+    ]
+    yield from (title, "", *text_rows(parts, rows))
 
 
 _BESIDE = 5

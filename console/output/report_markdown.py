@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from console.output.log_picture import LEGEND, text_drawing
 from console.output.report_blocks import (
@@ -15,7 +16,7 @@ from console.output.report_blocks import (
     ReportText,
 )
 from recovery.wording.quantity_text import printable
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, text_field, text_rows
 
 
 def markdown_lines(blocks: Iterable[ReportBlock]) -> Iterator[str]:
@@ -55,7 +56,10 @@ def plain_lines(blocks: Iterable[ReportBlock]) -> Iterator[str]:
             case ReportList(items):
                 yield from (f"- {item}" for item in items)
             case ReportTable(columns, rows):
-                yield from table([TextColumn(column.upper()) for column in columns], rows)
+                fields: list[Field[tuple[str, ...]]] = [
+                    text_field(column.upper(), itemgetter(place)) for place, column in enumerate(columns)
+                ]
+                yield from text_rows(fields, rows)
             case ReportCommands(lines):
                 yield from (f"  {line}" for line in lines)
             case ReportDrawing(row):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from recovery.wording.quantity_text import printable
-from widgets.text_table import fold, width
+from widgets.text import fold_text, terminal_width
 
 if TYPE_CHECKING:
     from backends.base.protocol import Progress
@@ -83,7 +83,7 @@ class Screen:
         """Results, to stdout."""
         self.end_progress()
         try:
-            most = width()
+            most = terminal_width()
             for line in lines:
                 self._stdout.write(_fitted(line, most) + "\n")
             self._stdout.flush()
@@ -98,7 +98,7 @@ class Screen:
         self.end_progress()
         try:
             for line in lines:
-                self._stderr.write(_fitted(line, width()) + "\n")
+                self._stderr.write(_fitted(line, terminal_width()) + "\n")
             self._stderr.flush()
         except OSError:
             self._stderr = _nowhere()
@@ -148,7 +148,7 @@ def _fitted(line: str, most: int | None) -> str:
         or line.lstrip().startswith(("next: ", "{", "[", '"'))
     ):
         return line
-    return "\n".join(fold(line, most))
+    return "\n".join(fold_text(line, most))
 
 
 def _nowhere() -> TextIO:

@@ -19,9 +19,17 @@ from recovery.disks.values import LogDirPlace
 from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown, Why
 from recovery.wording.cluster_health_text import not_listed_text
 from recovery.wording.quantity_text import counted, human_bytes, ids, printable
-from widgets.fields import Field, json_row, text_rows
+from widgets.fields import (
+    Field,
+    data_field,
+    first_lines,
+    json_of,
+    json_row,
+    partition_fields,
+    text_field,
+    text_rows,
+)
 from widgets.text import Tone
-from widgets.text_table import TextColumn, table
 
 DirRow = tuple[int, LogDir | Unknown]
 """A broker and one of its log dirs, or why its log dirs are not known."""
@@ -195,15 +203,15 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
     if gone:
         yield ""
         yield f"LOST THEIR LAST COPY: {counted(len(gone), 'partition')}"
-        yield from _some([f"  {_lost_line(lost)}" for lost in gone], limit)
+        yield from first_lines([_lost_line(lost) for lost in gone], limit, "  ")
     for found in failed:
         yield ""
         yield from _failed_lines(found, limit)
     if disks.moved:
         yield ""
         yield f"CAME BACK EMPTY ON ANOTHER DIR: {counted(len(disks.moved), 'replica')}"
-        lines = [f"  {m.tp} on broker {m.broker}: was on {m.was}, is on {m.now}" for m in disks.moved]
-        yield from _some([printable(line) for line in lines], limit)
+        lines = [f"{m.tp} on broker {m.broker}: was on {m.was}, is on {m.now}" for m in disks.moved]
+        yield from first_lines([printable(line) for line in lines], limit, "  ")
     yield ""
     yield from text_rows(LOG_DIR, dir_rows(disks.dirs, disks.failed_before, disks.partitions.states))
 
@@ -227,20 +235,7 @@ def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
     if not found.fates:
         return
     yield ""
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("LEADER", right=True),
-        TextColumn("THEN", right=True),
-        TextColumn("ISR"),
-        TextColumn("ISR THEN"),
-        TextColumn("ELR THEN"),
-        TextColumn("WHAT"),
-    )
-    shown = found.fates[: limit or len(found.fates)]
-    yield from table(columns, [_effect_row(fate) for fate in shown])
-    left = len(found.fates) - len(shown)
-    if left:
-        yield f"… and {left:,} more (--rows 0, or --output json, shows all)"
+    yield from text_rows(EFFECT, found.fates, limit=limit)
 
 
 def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str]) -> Iterator[str]:
@@ -261,8 +256,8 @@ def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str])
     if first:
         yield ""
         yield f"RECOVER FIRST: an empty disk could be elected to lead {counted(len(first), 'partition')}"
-        lines = [f"  {d.tp}: {d.why}; {ids(d.others)} would truncate to it" for d in first]
-        yield from _some(lines, limit)
+        lines = [f"{d.tp}: {d.why}; {ids(d.others)} would truncate to it" for d in first]
+        yield from first_lines(lines, limit, "  ")
     gone = [d for d in found.dangers if not d.others]
     if gone:
         start = "could start" if found.unplaced else "would start"
@@ -271,7 +266,7 @@ def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str])
             f"NO OTHER COPY: {counted(len(gone), 'partition')} {start} empty; keep the old disk, its records"
             " may be readable"
         )
-        yield from _some([f"  {d.tp}: {d.why}" for d in gone], limit)
+        yield from first_lines([f"{d.tp}: {d.why}" for d in gone], limit, "  ")
     yield ""
     for number, step in enumerate(_swap_steps(found, disks, target), 1):
         yield printable(f"{number}. {step}")
@@ -329,21 +324,7 @@ def fails_document(found: FailurePreview) -> Iterator[str]:
                 "underMinIsr": len(found.under),
                 "newLeader": len(found.moved),
             },
-            "partitions": [
-                {
-                    **_tp_json(fate.tp),
-                    "leader": fate.state.leader,
-                    "isr": list(fate.state.isr),
-                    "leaderThen": fate.leader,
-                    "isrThen": list(fate.isr),
-                    "elrThen": list(fate.elr),
-                    "unclean": fate.unclean,
-                    "underMinIsr": fate.under,
-                    "copies": fate.copies,
-                    "what": _what(fate),
-                }
-                for fate in found.fates
-            ],
+            "partitions": list(map(json_of(EFFECT), found.fates)),
         },
     )
 
@@ -373,22 +354,7 @@ def swap_document(found: DiskSwap, disks: Disks, target: Sequence[str]) -> Itera
 
 def _failed_lines(found: FailedDir, limit: int) -> Iterator[str]:
     yield printable(f"FAILED: {found.place} held {counted(len(found.lost), 'replica')} as far as is known")
-    columns = (
-        TextColumn("PARTITION"),
-        TextColumn("THE CONTROLLER"),
-        TextColumn("LEFT TO DO", below=True),
-        TextColumn("KNOWN FROM", below=True),
-    )
-    rows = [_lost_row(lost) for lost in found.lost[: limit or len(found.lost)]]
-    if rows:
-        yield from table(columns, rows, "  ")
-    left = len(found.lost) - len(rows)
-    if left:
-        yield f"  … and {left:,} more (--rows 0, or --output json, shows all)"
-
-
-def _lost_row(lost: LostReplica) -> tuple[str, ...]:
-    return str(lost.tp), lost.done, str(lost.left), str(lost.known)
+    yield from text_rows(LOST_REPLICA, found.lost, "  ", limit=limit)
 
 
 def _lost_line(lost: LostReplica) -> str:
@@ -396,34 +362,39 @@ def _lost_line(lost: LostReplica) -> str:
     return printable(f"{lost.tp}: {lost.left}; it was on {disks} {', '.join(map(str, lost.brokers))}")
 
 
-def _lost_json(lost: LostReplica) -> dict[str, object]:
-    return {
-        **_tp_json(lost.tp),
-        "leader": lost.state.leader,
-        "isr": list(lost.state.isr),
-        "elr": None if lost.state.elr is None else list(lost.state.elr),
-        "failedOn": list(lost.brokers),
-        "left": lost.left.name.lower(),
-        "done": lost.done,
-        "sure": lost.sure,
-    }
-
-
-def _effect_row(fate: FailureEffect) -> tuple[str, ...]:
-    return (
-        str(fate.tp),
-        _leader(fate.state.leader),
-        _leader(fate.leader),
-        ids(fate.state.isr),
-        ids(fate.isr),
-        ids(fate.elr),
-        _what(fate),
-    )
+LOST_REPLICA: tuple[Field[LostReplica], ...] = (
+    *partition_fields(lambda r: r.tp),
+    data_field("leader", lambda r: r.state.leader),
+    data_field("isr", lambda r: list(r.state.isr)),
+    data_field("elr", lambda r: None if r.state.elr is None else list(r.state.elr)),
+    data_field("failedOn", lambda r: list(r.brokers)),
+    data_field("left", lambda r: r.left.name.lower()),
+    Field("done", "THE CONTROLLER", lambda r: r.done),
+    text_field("LEFT TO DO", lambda r: str(r.left), below=True),
+    text_field("KNOWN FROM", lambda r: str(r.known), below=True),
+    data_field("sure", lambda r: r.sure),
+)
+_lost_json = json_of(LOST_REPLICA)
 
 
 def _what(fate: FailureEffect) -> str:
     outcomes = ", ".join(fate.outcomes)
     return f"{outcomes}, by an unclean election" if fate.unclean else outcomes
+
+
+EFFECT: tuple[Field[FailureEffect], ...] = (
+    *partition_fields(lambda f: f.tp),
+    Field("leader", "LEADER", lambda f: f.state.leader, lambda f: _leader(f.state.leader), right=True),
+    text_field("THEN", lambda f: _leader(f.leader), right=True),
+    Field("isr", "ISR", lambda f: list(f.state.isr), lambda f: ids(f.state.isr)),
+    data_field("leaderThen", lambda f: f.leader),
+    Field("isrThen", "ISR THEN", lambda f: list(f.isr), lambda f: ids(f.isr)),
+    Field("elrThen", "ELR THEN", lambda f: list(f.elr), lambda f: ids(f.elr)),
+    data_field("unclean", lambda f: f.unclean),
+    data_field("underMinIsr", lambda f: f.under),
+    data_field("copies", lambda f: f.copies),
+    Field("what", "WHAT", _what),
+)
 
 
 def _dir_json(dir_: LogDir) -> dict[str, object]:
@@ -438,13 +409,6 @@ def _dir_json(dir_: LogDir) -> dict[str, object]:
 def _tp_json(tp: TopicPartition) -> dict[str, object]:
     """The same keys as in plans; the module that writes plans is not imported for two keys."""
     return {"topic": tp.topic, "partition": tp.partition}
-
-
-def _some(lines: Sequence[str], limit: int) -> Iterable[str]:
-    shown = list(lines[: limit or len(lines)])
-    if len(shown) < len(lines):
-        shown.append(f"  … and {len(lines) - len(shown):,} more (--rows 0, or --output json, shows all)")
-    return shown
 
 
 def _leader(leader: int) -> str:

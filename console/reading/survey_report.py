@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from backends.base.answers import Contact
 from console.output.json_document import document
@@ -20,7 +21,7 @@ from console.reading.survey_json import (
     quorum_json,
     unknown_json,
 )
-from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
 from recovery.disk_evidence import DiskReading, EvidenceUse
 from recovery.loss import loss
 from recovery.membership.quorum import Quorum
@@ -34,9 +35,8 @@ from recovery.wording.proof_text import explained_lines, partition_proofs, proof
 from recovery.wording.quantity_text import counted, printable
 from recovery.wording.replica_text import STANDING_WORDS, disk_text, still_writes_text
 from recovery.wording.verdict_text import short_verdict, verdict_text
-from widgets.fields import text_rows
+from widgets.fields import ALL_SHOWN, Field, more, text_field, text_rows
 from widgets.loss_tone import last_epoch
-from widgets.text_table import TextColumn, table
 
 
 def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:
@@ -94,13 +94,6 @@ def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
     }
 
 
-COLUMNS = (
-    TextColumn("PARTITION"),
-    TextColumn("ELECT", right=True),
-    TextColumn("OFFSETS LOST"),
-    TextColumn("LOSES ACKED"),
-    TextColumn("IN FULL", below=True),
-)
 _CANNOT = " (cannot)"
 
 
@@ -112,13 +105,7 @@ def verdict_lines(
     A replica that the controller would not elect is listed too, and marked: its broker may be unfenced later.
     """
     rows = [
-        (
-            str(survey.tp),
-            f"{broker}{_CANNOT if _obstacle(survey, broker) else ''}",
-            short_loss(loss(survey, broker), last_epoch(survey.log(broker))),
-            short_verdict(verdict),
-            f"{_obstacle(survey, broker)}{verdict_text(verdict)}",
-        )
+        JudgedReplica(survey, broker, verdict)
         for survey in surveys
         if (judged := verdicts.get(survey.tp)) is not None
         for broker, verdict in judged.candidates.items()
@@ -129,15 +116,34 @@ def verdict_lines(
             "What electing each replica loses; acked: told to a producer with acks=all as written;"
             " committed: consumers could read it"
         )
-        yield from table(COLUMNS, rows)
+        yield from text_rows(JUDGED_REPLICA, rows)
 
 
-def _obstacle(survey: Survey, broker: int) -> str:
-    """Why the controller would not elect the replica, before what the choice would lose; empty if it would."""
-    replica = survey.replica(broker)
-    if replica is None or replica.electable:
-        return ""
-    return f"cannot be elected now ({STANDING_WORDS[replica.standing]}); if it could: "
+class JudgedReplica(NamedTuple):
+    """A replica that answered, and what its election would lose of the acknowledged records."""
+
+    survey: Survey
+    broker: int
+    verdict: Verdict
+
+    @property
+    def obstacle(self) -> str:
+        """Why the controller would not elect the replica, before what it would lose; empty if it would."""
+        replica = self.survey.replica(self.broker)
+        if replica is None or replica.electable:
+            return ""
+        return f"cannot be elected now ({STANDING_WORDS[replica.standing]}); if it could: "
+
+
+JUDGED_REPLICA: tuple[Field[JudgedReplica], ...] = (
+    text_field("PARTITION", lambda r: str(r.survey.tp)),
+    text_field("ELECT", lambda r: f"{r.broker}{_CANNOT if r.obstacle else ''}", right=True),
+    text_field(
+        "OFFSETS LOST", lambda r: short_loss(loss(r.survey, r.broker), last_epoch(r.survey.log(r.broker)))
+    ),
+    text_field("LOSES ACKED", lambda r: short_verdict(r.verdict)),
+    text_field("IN FULL", lambda r: f"{r.obstacle}{verdict_text(r.verdict)}", below=True),
+)
 
 
 def picture_lines(
@@ -173,8 +179,7 @@ def replica_lines(
         yield ""
         yield from explained_lines(survey, picture.verdicts.get(survey.tp))
     left = len(picture.surveys) - len(surveys)
-    if left:
-        yield f"… and {left:,} more partitions (--rows 0, or --output json, shows all)"
+    yield from more(left, f" partitions{ALL_SHOWN}")
 
 
 def count_lines(picture: ClusterReading) -> Iterator[str]:

@@ -32,24 +32,12 @@ from console.signals import Stopped
 from recovery.membership.metadata_copies import ComparedCopy, MetadataCopy, compare_copies, on_majority
 from recovery.model import EpochSpan, Lineage
 from recovery.wording.quantity_text import counted, human_bytes, offset, printable
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, id_field, more, text_field, text_rows
 
 # A scan of log dirs as text. The JSON is the scan's own (backends/disk_scan/scan_values.py).
 
 SPANS_SHOWN = 3
 RUNBOOK = "docs/runbook-dead-broker-disk.md"
-
-COLUMNS = (
-    TextColumn("PARTITION"),
-    TextColumn("WHAT"),
-    TextColumn("LAST EPOCH", right=True),
-    TextColumn("LOG END", right=True),
-    TextColumn("LOG START", right=True),
-    TextColumn("HIGH WATERMARK", right=True, below=True),
-    TextColumn("EPOCHS", below=True),
-    TextColumn("SIZE", right=True, below=True),
-    TextColumn("REMARK", below=True),
-)
 
 
 def scan_table(scan: DiskScan, limit: int) -> Iterator[str]:
@@ -73,9 +61,7 @@ def start_lines(scan: DiskScan, limit: int) -> Iterator[str]:
     for one in effects[: limit or len(effects)]:
         yield printable(f"  {one.effect.upper()}: {one.where}: {one.why}")
         yield printable(f"    repair: {one.repair}")
-    left = len(effects) - (limit or len(effects))
-    if left > 0:
-        yield f"  … and {left:,} more (--rows 0, or --output json, shows all)"
+    yield from more(len(effects) - (limit or len(effects)), indent="  ")
     yield ""
 
 
@@ -166,12 +152,7 @@ def _dir_lines(found: ScannedDir, limit: int) -> Iterator[str]:
         )
     for remark in found.remarks:
         yield printable(f"  {remark}")
-    ordered = sorted(found.logs, key=_urgency)
-    shown = ordered[: limit or len(ordered)]
-    if shown:
-        yield from table(COLUMNS, [_cells(log) for log in shown])
-    if len(shown) < len(ordered):
-        yield f"… and {len(ordered) - len(shown):,} more (--rows 0, or --output json, shows all)"
+    yield from text_rows(SCANNED_LOG, sorted(found.logs, key=_urgency), limit=limit)
 
 
 def _owner(found: ScannedDir) -> str:
@@ -185,23 +166,30 @@ def _urgency(log: ScannedLog) -> tuple[bool, bool, bool, str, int]:
     return log.lost_tail is None, log.kind == LIVE, not log.remarks, log.topic, log.partition
 
 
-def _cells(log: ScannedLog) -> tuple[str, ...]:
+def _spans(log: ScannedLog) -> str:
     spans = " ".join(f"{epoch}:{start}-{end}" for epoch, start, end in log.spans[-SPANS_SHOWN:])
     earlier = "… " if len(log.spans) > SPANS_SHOWN else ""
+    return earlier + spans if spans else "empty"
+
+
+def _remarks(log: ScannedLog) -> str:
     remarks = [*([log.lost_tail] if log.lost_tail is not None else []), *log.remarks]
     if log.may_be_tiered:
         remarks.append("older records may be in tiered storage")
-    return (
-        f"{log.topic}-{log.partition}",
-        log.kind,
-        str(log.last_epoch) if log.last_epoch >= 0 else "none",
-        offset(log.log_end),
-        offset(log.log_start),
-        offset(log.high_watermark),
-        earlier + spans if spans else "empty",
-        human_bytes(log.size),
-        printable("; ".join(remarks)),
-    )
+    return printable("; ".join(remarks))
+
+
+SCANNED_LOG: tuple[Field[ScannedLog], ...] = (
+    text_field("PARTITION", lambda log: f"{log.topic}-{log.partition}"),
+    text_field("WHAT", lambda log: log.kind),
+    id_field("", "LAST EPOCH", lambda log: log.last_epoch, "none", json=False),
+    text_field("LOG END", lambda log: offset(log.log_end), right=True),
+    text_field("LOG START", lambda log: offset(log.log_start), right=True),
+    text_field("HIGH WATERMARK", lambda log: offset(log.high_watermark), right=True, below=True),
+    text_field("EPOCHS", _spans, below=True),
+    text_field("SIZE", lambda log: human_bytes(log.size), right=True, below=True),
+    text_field("REMARK", _remarks, below=True),
+)
 
 
 def advice_lines(scan: DiskScan) -> Iterator[str]:

@@ -15,16 +15,24 @@ from console.reading.survey_json import tp_json
 from recovery.heal_plan import HealPlan, NotHealed, ReplicaMove
 from recovery.model import Unknown
 from recovery.wording.quantity_text import both, brokers_are, counted, human_bytes, ids, printable, some_of
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, Row, data_field, json_of, partition_fields, text_field, text_rows
 
-_MOVES = (
-    TextColumn("PARTITION"),
-    TextColumn("BEFORE"),
-    TextColumn("AFTER"),
-    TextColumn("COPIES TO"),
-    TextColumn("SIZE", right=True),
+MOVE: tuple[Field[ReplicaMove], ...] = (
+    *partition_fields(lambda m: m.tp),
+    Field("before", "BEFORE", lambda m: list(m.before), lambda m: ids(m.before)),
+    Field("after", "AFTER", lambda m: list(m.after), lambda m: ids(m.after)),
+    text_field("COPIES TO", lambda m: ids(m.added)),
+    text_field("SIZE", lambda m: human_bytes(m.size), right=True),
 )
-_LEFT = (TextColumn("PARTITION"), TextColumn("WHY", below=True))
+_COPIES: tuple[Field[ReplicaMove], ...] = (
+    data_field("added", lambda m: list(m.added)),
+    data_field("bytes", lambda m: m.size),
+    data_field("sharesRack", lambda m: m.shares_rack),
+)
+LEFT: tuple[Field[NotHealed], ...] = (
+    *partition_fields(lambda n: n.tp),
+    Field("reason", "WHY", lambda n: n.why, lambda n: printable(n.why), below=True),
+)
 
 
 def reassignment_json(moves: Sequence[ReplicaMove]) -> str:
@@ -40,10 +48,9 @@ def heal_lines(reading: HealProposal, limit: int) -> Iterator[str]:
     """Counts, then what is not healed, then the moves; ``limit`` rows of each at most (0: all)."""
     yield from heal_summary_lines(reading)
     plan = reading.plan
-    yield from _titled("NOT HEALED", _LEFT, [_left_row(one) for one in plan.not_healed], limit)
-    rows = [_move_row(move) for move in plan.cancelled]
-    yield from _titled("REASSIGNMENTS THAT NEVER END, TO BE CANCELLED", _MOVES, rows, limit)
-    yield from _titled("NEW REPLICAS", _MOVES, [_move_row(move) for move in plan.moves], limit)
+    yield from _titled("NOT HEALED", LEFT, plan.not_healed, limit)
+    yield from _titled("REASSIGNMENTS THAT NEVER END, TO BE CANCELLED", MOVE, plan.cancelled, limit)
+    yield from _titled("NEW REPLICAS", MOVE, plan.moves, limit)
 
 
 def heal_summary_lines(reading: HealProposal) -> Iterator[str]:
@@ -82,25 +89,11 @@ def cruise_control_lines(reading: HealProposal) -> Iterator[str]:
     yield f"  POST /kafkacruisecontrol/remove_broker?brokerid={brokers}&dryrun=true"
 
 
-def _move_row(move: ReplicaMove) -> tuple[str, ...]:
-    return str(move.tp), ids(move.before), ids(move.after), ids(move.added), human_bytes(move.size)
-
-
-def _left_row(one: NotHealed) -> tuple[str, ...]:
-    return str(one.tp), printable(one.why)
-
-
-def _titled(
-    title: str, columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], limit: int
-) -> Iterator[str]:
-    if not rows:
-        return
-    yield ""
-    yield title
-    shown = rows[: limit or None]
-    yield from table(columns, shown)
-    if len(rows) > len(shown):
-        yield f"… and {len(rows) - len(shown):,} more (--rows 0, or --output json, shows all)"
+def _titled(title: str, fields: Sequence[Field[Row]], rows: Sequence[Row], limit: int) -> Iterator[str]:
+    if rows:
+        yield ""
+        yield title
+        yield from text_rows(fields, rows, limit=limit)
 
 
 def heal_document(reading: HealProposal, files: Sequence[str]) -> Iterator[str]:
@@ -122,31 +115,14 @@ def _plan_members(reading: HealProposal) -> dict[str, object]:
 
 def _rows_json(plan: HealPlan) -> dict[str, object]:
     return {
-        "moves": [
-            {
-                **_move_json(move),
-                "added": list(move.added),
-                "bytes": move.size,
-                "sharesRack": move.shares_rack,
-            }
-            for move in plan.moves
-        ],
-        "cancelled": [_move_json(move) for move in plan.cancelled],
-        "empty": [_move_json(move) for move in plan.empty],
-        "notHealed": [
-            {"topic": one.tp.topic, "partition": one.tp.partition, "reason": one.why}
-            for one in plan.not_healed
-        ],
+        "moves": list(map(json_of((*MOVE, *_COPIES)), plan.moves)),
+        "cancelled": list(map(_MOVE_JSON, plan.cancelled)),
+        "empty": list(map(_MOVE_JSON, plan.empty)),
+        "notHealed": list(map(json_of(LEFT), plan.not_healed)),
     }
 
 
-def _move_json(move: ReplicaMove) -> dict[str, object]:
-    return {
-        "topic": move.tp.topic,
-        "partition": move.tp.partition,
-        "before": list(move.before),
-        "after": list(move.after),
-    }
+_MOVE_JSON = json_of(MOVE)
 
 
 def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
@@ -157,8 +133,8 @@ def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
             f" left would begin empty, {len(prepared.left):,} left as they are"
         )
         yield from map(printable, empty_notes(prepared))
-        yield from _titled("LEFT AS THEY ARE", _LEFT, [_left_row(one) for one in prepared.left], limit)
-        yield from _titled("BEGIN EMPTY", _MOVES, [_move_row(move) for move in prepared.moves], limit)
+        yield from _titled("LEFT AS THEY ARE", LEFT, prepared.left, limit)
+        yield from _titled("BEGIN EMPTY", MOVE, prepared.moves, limit)
         return
     if prepared.reading is not None:
         yield from heal_lines(prepared.reading, limit)
@@ -168,16 +144,15 @@ def prepared_heal_lines(prepared: PreparedHeal, limit: int) -> Iterator[str]:
             f"replicas to be assigned again, of {counted(len(prepared.moves), 'partition')}; to be copied:"
             f" {human_bytes(size)}; {len(prepared.left):,} left as they are"
         )
-        yield from _titled("LEFT AS THEY ARE", _LEFT, [_left_row(one) for one in prepared.left], limit)
-        yield from _titled("ASSIGNED AGAIN", _MOVES, [_move_row(move) for move in prepared.moves], limit)
+        yield from _titled("LEFT AS THEY ARE", LEFT, prepared.left, limit)
+        yield from _titled("ASSIGNED AGAIN", MOVE, prepared.moves, limit)
     else:
         yield (
             f"partitions to be taken back: {len(prepared.cancelled):,} that are being copied,"
             f" {len(prepared.moves):,} that were moved; {len(prepared.left):,} left as they are"
         )
-        yield from _titled("LEFT AS THEY ARE", _LEFT, [_left_row(one) for one in prepared.left], limit)
-        moves = [_move_row(move) for move in (*prepared.cancelled, *prepared.moves)]
-        yield from _titled("TAKEN BACK", _MOVES, moves, limit)
+        yield from _titled("LEFT AS THEY ARE", LEFT, prepared.left, limit)
+        yield from _titled("TAKEN BACK", MOVE, (*prepared.cancelled, *prepared.moves), limit)
     if prepared.moves:
         yield ""
         yield _throttle_line(prepared)
@@ -224,20 +199,10 @@ def healed_document(healed: HealedReplicas) -> Iterator[str]:
             "throttle": None if throttle is None else throttle.rate,
             "stillThrottled": sorted(healed.throttled or ()),
             "moves": [
-                {
-                    "topic": one.move.tp.topic,
-                    "partition": one.move.tp.partition,
-                    "before": list(one.move.before),
-                    "after": list(one.move.after),
-                    "end": str(one.end),
-                    "reason": one.why or None,
-                }
+                {**_MOVE_JSON(one.move), "end": str(one.end), "reason": one.why or None}
                 for one in healed.ended
             ],
-            "notHealed": [
-                {"topic": one.tp.topic, "partition": one.tp.partition, "reason": one.why}
-                for one in prepared.left
-            ],
+            "notHealed": list(map(json_of(LEFT), prepared.left)),
         },
     )
 

@@ -20,7 +20,7 @@ from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_file import digest
 from recovery.membership.replacement_safety import after
 from recovery.wording.quantity_text import printable
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, json_of, text_field, text_rows
 
 
 def changed_lines(changed: VoterChangeResult) -> Iterator[str]:
@@ -162,6 +162,22 @@ def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementRe
     )
 
 
+def _support(node: ClusterNode) -> str:
+    if not isinstance(node.answer, NodeProbe):
+        return str(node.answer)
+    if not supports(node.answer):
+        return "no"
+    assert node.answer.kraft_versions is not None
+    return "{}-{}".format(*node.answer.kraft_versions)
+
+
+NODE: tuple[Field[ClusterNode], ...] = (
+    text_field("ROLE", lambda n: str(n.role)),
+    Field("id", "NODE", lambda n: n.id, lambda n: str(n.id)),
+    data_field("role", lambda n: str(n.role)),
+    Field("address", "ADDRESS", lambda n: n.address),
+    Field("supports", "KRAFT.VERSION", _support, lambda n: printable(_support(n))),
+)
 AFTERWARDS = (
     "afterwards: replace controller.quorum.voters by controller.quorum.bootstrap.servers in every node's settings,"
     " and restart them one by one"
@@ -171,12 +187,7 @@ AFTERWARDS = (
 def upgrade_lines(check: UpgradeCheck) -> Iterator[str]:
     """Every node with what it supports, then the problems that prevent the upgrade."""
     yield f"kraft.version {check.quorum.kraft_version}, level 1 requested"
-    rows = [(str(n.role), str(n.id), n.address, printable(_support(n))) for n in check.nodes]
-    yield from table(
-        [TextColumn("ROLE"), TextColumn("NODE"), TextColumn("ADDRESS"), TextColumn("KRAFT.VERSION")],
-        rows,
-        "  ",
-    )
+    yield from text_rows(NODE, check.nodes, "  ")
     if check.already:
         yield "the cluster already has this level: the voters are dynamic"
         return
@@ -201,18 +212,6 @@ def upgrade_document(check: UpgradeCheck, answer: ChangeAnswer | None, confirmed
             "sent": answer is not None,
             "done": confirmed,
             "error": "" if answer is None else answer.error,
-            "nodes": [
-                {"id": n.id, "role": str(n.role), "address": n.address, "supports": _support(n)}
-                for n in check.nodes
-            ],
+            "nodes": list(map(json_of(NODE), check.nodes)),
         },
     )
-
-
-def _support(node: ClusterNode) -> str:
-    if not isinstance(node.answer, NodeProbe):
-        return str(node.answer)
-    if not supports(node.answer):
-        return "no"
-    assert node.answer.kraft_versions is not None
-    return "{}-{}".format(*node.answer.kraft_versions)

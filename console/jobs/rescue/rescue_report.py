@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from console.jobs.rescue.rescue_read import DiskUse, Rescued, RescueReading
 from console.jobs.rescue.rescue_run import BranchResult
@@ -13,7 +13,7 @@ from recovery.model import NO_EPOCH, EpochSpan, TopicPartition
 from recovery.rescue_branches import STRAY_MARK, RescueBranch, UnreadReplica
 from recovery.wording.quantity_text import counted, human_bytes, ids, lasting, offset, printable
 from recovery.wording.unread_disk_text import left_out_text
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, Row, data_field, json_of, partition_fields, text_rows
 
 
 def rescue_lines(rescued: Rescued, rows: int) -> Iterator[str]:
@@ -37,10 +37,7 @@ def rescue_lines(rescued: Rescued, rows: int) -> Iterator[str]:
     if rescued.results:
         yield ""
     ordered = sorted(rescued.results, key=lambda one: (one.problem is None, -one.size))
-    shown = ordered if rows == 0 else ordered[:rows]
-    yield from table(_COLUMNS, [_row(result, parts) for result in shown])
-    if len(shown) < len(ordered):
-        yield f"… and {len(ordered) - len(shown):,} more"
+    yield from text_rows(branch_fields(parts), ordered, limit=rows, rest="")
 
 
 def unread_lines(unread: Sequence[UnreadReplica]) -> Iterator[str]:
@@ -108,17 +105,8 @@ def rescued_fields(rescued: Rescued) -> dict[str, object]:
         "bytes": rescued.size,
         "offsets": rescued.offsets,
         "seconds": round(rescued.seconds, 3),
-        "branches": [_branch_fields(result, parts) for result in rescued.results],
-        "unread": [
-            {
-                "topic": one.tp.topic,
-                "partition": one.tp.partition,
-                "broker": one.broker,
-                "why": one.why,
-                "partly": one.partly,
-            }
-            for one in rescued.unread
-        ],
+        "branches": list(map(json_of(branch_fields(parts)), rescued.results)),
+        "unread": list(map(json_of(UNREAD), rescued.unread)),
         "disks": [
             {
                 "broker": one.broker,
@@ -142,27 +130,45 @@ def epochs_text(spans: Iterable[EpochSpan]) -> str:
     return ", ".join("?" if span.epoch == NO_EPOCH else str(span.epoch) for span in spans)
 
 
-_COLUMNS = (
-    TextColumn("PARTITION"),
-    TextColumn("BROKER", right=True),
-    TextColumn("PART"),
-    TextColumn("OFFSETS"),
-    TextColumn("EPOCH"),
-    TextColumn("BYTES", right=True),
-    TextColumn("RESULT", below=True),
+UNREAD: tuple[Field[UnreadReplica], ...] = (
+    *partition_fields(lambda r: r.tp),
+    data_field("broker", lambda r: r.broker),
+    data_field("why", lambda r: r.why),
+    data_field("partly", lambda r: r.partly),
 )
 
 
-def _row(result: BranchResult, parts: Collection[tuple[TopicPartition, int]]) -> tuple[str, ...]:
-    branch = result.branch
+def place_fields(branch: Callable[[Row], RescueBranch]) -> tuple[Field[Row], ...]:
+    """Where a branch is of, and which part of its log it is."""
     return (
-        str(branch.tp),
-        broker_text(branch),
-        str(branch.part),
-        offsets_text(branch),
-        epochs_text(branch.spans),
-        human_bytes(result.size),
-        _result_text(result, parts),
+        *partition_fields(lambda r: branch(r).tp),
+        Field("broker", "BROKER", lambda r: branch(r).broker, lambda r: broker_text(branch(r)), right=True),
+        Field("part", "PART", lambda r: str(branch(r).part)),
+        Field("startOffset", "OFFSETS", lambda r: branch(r).start, lambda r: offsets_text(branch(r))),
+        data_field("endOffset", lambda r: branch(r).end),
+    )
+
+
+def branch_fields(
+    parts: Collection[tuple[TopicPartition, int]],
+) -> tuple[Field[BranchResult], ...]:
+    """A branch that was read; ``parts``: the logs that could be read in part only."""
+    place: tuple[Field[BranchResult], ...] = place_fields(lambda r: r.branch)
+    return (
+        *place[:4],
+        data_field("chosenLeader", lambda r: r.branch.leader),
+        *place[4:],
+        Field(
+            "epochs",
+            "EPOCH",
+            lambda r: [list(s) for s in r.branch.spans],
+            lambda r: epochs_text(r.branch.spans),
+        ),
+        Field("bytes", "BYTES", lambda r: r.size, lambda r: human_bytes(r.size), right=True),
+        data_field("logDir", lambda r: r.branch.log_dir or None),
+        data_field("whole", lambda r: r.problem is None),
+        Field("problem", "RESULT", lambda r: r.problem, lambda r: _result_text(r, parts), below=True),
+        data_field("logReadInPart", lambda r: _of_part(r, parts)),
     )
 
 
@@ -183,25 +189,6 @@ def offsets_text(branch: RescueBranch) -> str:
     """The first and the last offset."""
     first, last = offset(branch.start), offset(branch.end - 1)
     return first if first == last else f"{first} to {last}"
-
-
-def _branch_fields(result: BranchResult, parts: Collection[tuple[TopicPartition, int]]) -> dict[str, object]:
-    branch = result.branch
-    return {
-        "topic": branch.tp.topic,
-        "partition": branch.tp.partition,
-        "broker": branch.broker,
-        "chosenLeader": branch.leader,
-        "part": str(branch.part),
-        "startOffset": branch.start,
-        "endOffset": branch.end,
-        "epochs": [list(span) for span in branch.spans],
-        "bytes": result.size,
-        "logDir": branch.log_dir or None,
-        "whole": result.problem is None,
-        "problem": result.problem,
-        "logReadInPart": _of_part(result, parts),
-    }
 
 
 def _problems(reading: RescueReading) -> list[dict[str, object]]:

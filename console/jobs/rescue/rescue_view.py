@@ -17,9 +17,9 @@ from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, Status
 from console.jobs.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.jobs.rescue.rescue_report import (
-    broker_text,
+    UNREAD,
     epochs_text,
-    offsets_text,
+    place_fields,
     rescue_document,
     rescue_lines,
     unread_lines,
@@ -50,9 +50,10 @@ from console.rescue_files.rescued_segment import DamagedPart
 from console.signals import Stopped, StopRequest
 from recovery.plan.values import Plan
 from recovery.rescue_branches import BranchPart
+from recovery.transactions.producer_sequences import CutOffProducer
 from recovery.wording.producer_text import tail_producer_lines
 from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time, some_of
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, json_of, json_row, more, text_field, text_rows
 
 # What a rescue directory holds, as text and as JSON (docs/output.md).
 
@@ -82,24 +83,6 @@ class BranchShown(NamedTuple):
         return there if self.size == written else f"{there} of {human_bytes(written)}"
 
 
-_COLUMNS = (
-    TextColumn("PARTITION"),
-    TextColumn("BROKER", right=True),
-    TextColumn("PART"),
-    TextColumn("OFFSETS"),
-    TextColumn("EPOCH"),
-    TextColumn("RECORDS", right=True),
-    TextColumn("WITH KEY", right=True),
-    TextColumn("HEADERS", right=True),
-    TextColumn("PRODUCERS", right=True),
-    TextColumn("BYTES", right=True),
-    TextColumn("COMPRESSION"),
-    TextColumn("TRANSACTIONS", below=True),
-    TextColumn("WRITTEN", below=True),
-    TextColumn("PROBLEM", below=True),
-)
-
-
 def verified_line(shown: Sequence[BranchShown]) -> str:
     """What was checked, if all of it is as it was written."""
     partitions = len({one.rescued.branch.tp for one in shown})
@@ -117,8 +100,7 @@ def damage_lines(one: BranchShown) -> Iterator[str]:
         return
     for part in one.damaged[:MOST_DAMAGED]:
         yield f"  {part.offsets_text} (bytes {part.start:,} to {part.end:,} of {part.file})"
-    if len(one.damaged) > MOST_DAMAGED:
-        yield f"  … and {len(one.damaged) - MOST_DAMAGED:,} more damaged parts"
+    yield from more(len(one.damaged) - MOST_DAMAGED, " damaged parts", "  ")
     sound = f"{counted(one.summary.records, 'record')} in {counted(one.summary.batches, 'batch', 'batches')}"
     yield f"  sound: {sound}"
 
@@ -136,9 +118,7 @@ def show_lines(contents: RescueContents, shown: Sequence[BranchShown], rows: int
     )
     yield from unread_lines(contents.index.unread)
     yield ""
-    yield from table(_COLUMNS, [_row(one, simulated=simulated) for one in shown[: rows or None]])
-    if rows and len(shown) > rows:
-        yield f"… and {len(shown) - rows:,} more"
+    yield from text_rows(_branch_fields(simulated=simulated), shown, limit=rows, rest="")
     yield from tail_producer_lines(
         one.summary.last_batches for one in shown if one.rescued.branch.part is BranchPart.TAIL
     )
@@ -159,56 +139,80 @@ def show_document(contents: RescueContents, shown: Sequence[BranchShown]) -> Ite
             "directory": str(contents.path),
             "clusterId": header.cluster_id,
             "planId": header.plan_id,
-            "branches": [_fields(one) for one in shown],
-            "unread": [
-                {
-                    "topic": one.tp.topic,
-                    "partition": one.tp.partition,
-                    "broker": one.broker,
-                    "why": one.why,
-                    "partly": one.partly,
-                }
-                for one in contents.index.unread
-            ],
+            "branches": [_branch_json(one) for one in shown],
+            "unread": list(map(json_of(UNREAD), contents.index.unread)),
         },
     )
 
 
-def _fields(one: BranchShown) -> dict[str, object]:
-    branch, summary = one.rescued.branch, one.summary
-    reported: dict[str, object] = {
-        "topic": branch.tp.topic,
-        "partition": branch.tp.partition,
-        "broker": branch.broker,
-        "part": str(branch.part),
-        "startOffset": branch.start,
-        "endOffset": branch.end,
-        "bytes": one.size,
-        "logDir": branch.log_dir or None,
-        "problem": one.problem,
-        "damaged": [_damaged_fields(part) for part in one.damaged],
-        "batches": summary.batches,
-        "records": summary.records,
-        "committed": summary.endings.get(Ending.COMMITTED, 0),
-        "aborted": summary.endings.get(Ending.ABORTED, 0),
-        "open": summary.endings.get(Ending.OPEN, 0),
-        "control": summary.control,
-        "producers": summary.producers,
-        "producerIds": [
-            {
-                "producerId": p.producer_id,
-                "epoch": p.epoch,
-                "lastSequence": p.last_sequence,
-                "records": p.records,
-            }
-            for p in summary.last_batches
-        ],
-        "keys": summary.keys,
-        "headers": summary.headers,
-        "compressions": [{"codec": codec, "records": n} for codec, n in summary.codecs.items()],
-        "firstMs": summary.first_ms,
-        "lastMs": summary.last_ms,
+def _branch_fields(*, simulated: bool = False) -> tuple[Field[BranchShown], ...]:
+    """A branch of a rescue directory and what it holds. ``simulated``: its times begin at 0."""
+
+    def written(one: BranchShown) -> str:
+        first, last = one.summary.first_ms, one.summary.last_ms or 0
+        times = () if first is None else (first, last)
+        return " to ".join(_time(ms, simulated=simulated) for ms in times)
+
+    return (
+        *place_fields(lambda b: b.rescued.branch),
+        text_field("EPOCH", lambda b: epochs_text(b.rescued.branch.spans)),
+        data_field("bytes", lambda b: b.size),
+        data_field("logDir", lambda b: b.rescued.branch.log_dir or None),
+        data_field("problem", lambda b: b.problem),
+        data_field("damaged", lambda b: [_damaged_fields(part) for part in b.damaged]),
+        data_field("batches", lambda b: b.summary.batches),
+        Field("records", "RECORDS", lambda b: b.summary.records, right=True),
+        data_field("committed", lambda b: b.summary.endings.get(Ending.COMMITTED, 0)),
+        data_field("aborted", lambda b: b.summary.endings.get(Ending.ABORTED, 0)),
+        data_field("open", lambda b: b.summary.endings.get(Ending.OPEN, 0)),
+        data_field("control", lambda b: b.summary.control),
+        text_field("WITH KEY", lambda b: _some(b.summary.keys), right=True),
+        text_field("HEADERS", lambda b: _some(b.summary.headers), right=True),
+        Field(
+            "producers",
+            "PRODUCERS",
+            lambda b: b.summary.producers,
+            lambda b: _some(b.summary.producers),
+            right=True,
+        ),
+        data_field("producerIds", lambda b: [_producer_json(batch) for batch in b.summary.last_batches]),
+        data_field("keys", lambda b: b.summary.keys),
+        data_field("headers", lambda b: b.summary.headers),
+        text_field("BYTES", lambda b: b.size_text, right=True),
+        Field(
+            "compressions",
+            "COMPRESSION",
+            lambda b: [{"codec": codec, "records": n} for codec, n in b.summary.codecs.items()],
+            lambda b: ", ".join(sorted(b.summary.codecs)),
+        ),
+        text_field("TRANSACTIONS", _endings, below=True),
+        data_field("firstMs", lambda b: b.summary.first_ms),
+        data_field("lastMs", lambda b: b.summary.last_ms),
+        text_field("WRITTEN", written, below=True),
+        text_field("PROBLEM", lambda b: b.problem or "", below=True),
+    )
+
+
+def _some(number: int | None) -> str:
+    return f"{number:,}" if number else ""
+
+
+def _endings(one: BranchShown) -> str:
+    endings = one.summary.endings.items()
+    return ", ".join(f"{n:,} {ending}" for ending, n in endings if ending is not Ending.NONE)
+
+
+def _producer_json(batch: CutOffProducer) -> dict[str, object]:
+    return {
+        "producerId": batch.producer_id,
+        "epoch": batch.epoch,
+        "lastSequence": batch.last_sequence,
+        "records": batch.records,
     }
+
+
+def _branch_json(one: BranchShown) -> dict[str, object]:
+    reported = json_row(_branch_fields(), one)
     if one.records:
         reported["firstRecords"] = [
             {"unreadable": record} if isinstance(record, str) else _record_fields(record)
@@ -271,31 +275,6 @@ def _text(data: bytes | None) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return f"0x{data.hex()}"
-
-
-def _row(one: BranchShown, *, simulated: bool) -> tuple[str, ...]:
-    branch, summary = one.rescued.branch, one.summary
-    place = (
-        str(branch.tp),
-        broker_text(branch),
-        str(branch.part),
-        offsets_text(branch),
-        epochs_text(branch.spans),
-    )
-    endings = (f"{n:,} {ending}" for ending, n in summary.endings.items() if ending is not Ending.NONE)
-    times = () if summary.first_ms is None else (summary.first_ms, summary.last_ms or 0)
-    written = " to ".join(_time(ms, simulated=simulated) for ms in times)
-    codecs = ", ".join(sorted(summary.codecs))
-    return (
-        *place,
-        f"{summary.records:,}",
-        *(f"{n:,}" if n else "" for n in (summary.keys, summary.headers, summary.producers)),
-        one.size_text,
-        codecs,
-        ", ".join(endings),
-        written,
-        one.problem or "",
-    )
 
 
 def _time(ms: int, *, simulated: bool) -> str:

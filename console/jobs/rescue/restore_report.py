@@ -11,17 +11,7 @@ from console.output.json_document import document
 from console.rescue_files.restore_selection import REFUSED_BY, BranchCounts
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted
-from widgets.text_table import TextColumn, table
-
-_COLUMNS = (
-    TextColumn("FROM"),
-    TextColumn("BROKER", right=True),
-    TextColumn("OFFSETS"),
-    TextColumn("TO"),
-    TextColumn("RECORDS", right=True),
-    TextColumn("ENCODED ANEW", right=True),
-    TextColumn("LEFT OUT", below=True),
-)
+from widgets.fields import Field, data_field, id_field, json_of, partition_fields, text_field, text_rows
 
 
 def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str]:
@@ -45,10 +35,7 @@ def prepared_restore_lines(prepared: PreparedRestore, rows: int) -> Iterator[str
         yield f"{prepared.to.created_text}: it keeps its records until it is deleted"
     yield from prepared.notes
     yield ""
-    shown = prepared.rows[: rows or None]
-    yield from table(_COLUMNS, [_row(row) for row in shown])
-    if len(shown) < len(prepared.rows):
-        yield f"… and {len(prepared.rows) - len(shown):,} more"
+    yield from text_rows(TARGET, prepared.rows, limit=rows, rest="")
 
 
 def restore_row_text(row: TargetPartition) -> str:
@@ -84,15 +71,9 @@ def restore_document(written: RestoredRecords) -> Iterator[str]:
     branches = []
     for row in prepared.rows:
         result = done.get((row.rescued.directory, row.tp))
-        branch = row.rescued.branch
         branches.append(
             {
-                "topic": branch.tp.topic,
-                "partition": branch.tp.partition,
-                "broker": branch.broker,
-                "startOffset": branch.start,
-                "endOffset": branch.end,
-                "targetTopic": row.tp.topic,
+                **_TARGET_JSON(row),
                 **_counts_json(row.counts),
                 "written": 0 if result is None else result.records,
                 "problem": None if result is None else result.problem,
@@ -123,19 +104,6 @@ def restore_document(written: RestoredRecords) -> Iterator[str]:
     )
 
 
-def _row(row: TargetPartition) -> tuple[str, ...]:
-    branch = row.rescued.branch
-    return (
-        str(branch.tp),
-        str(branch.broker),
-        offsets_text(branch),
-        str(row.tp),
-        f"{row.counts.selected:,}",
-        f"{row.counts.reencoded:,}",
-        _left_out(row),
-    )
-
-
 def _anew(row: TargetPartition) -> str:
     return f"; {row.counts.reencoded:,} are encoded anew" if row.counts.reencoded else ""
 
@@ -153,6 +121,22 @@ def _left_out(row: TargetPartition) -> str:
         )
         if number
     )
+
+
+TARGET: tuple[Field[TargetPartition], ...] = (
+    *partition_fields(lambda r: r.rescued.branch.tp, "FROM"),
+    id_field("broker", "BROKER", lambda r: r.rescued.branch.broker),
+    Field(
+        "startOffset", "OFFSETS", lambda r: r.rescued.branch.start, lambda r: offsets_text(r.rescued.branch)
+    ),
+    data_field("endOffset", lambda r: r.rescued.branch.end),
+    Field("targetTopic", "TO", lambda r: r.tp.topic, lambda r: str(r.tp)),
+    text_field("RECORDS", lambda r: f"{r.counts.selected:,}", right=True),
+    text_field("ENCODED ANEW", lambda r: f"{r.counts.reencoded:,}", right=True),
+    text_field("LEFT OUT", _left_out, below=True),
+)
+"""A rescued branch, and where its records go; the counts stand in :func:`_counts_json`."""
+_TARGET_JSON = json_of(TARGET)
 
 
 def _counts_json(counts: BranchCounts) -> dict[str, object]:

@@ -20,6 +20,7 @@ from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from backends.simulator.loop import SECOND
 from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, rehearse
 from backends.simulator.scenario.bounds import LONGEST
+from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import names
 from backends.simulator.session.session_store import SessionStore
 from backends.simulator.simulation import Simulation
@@ -31,7 +32,8 @@ from console.simulator_backend import scenario as scenario_of
 from console.simulator_backend import state_file
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-from widgets.text_table import TextColumn, fold, table, width
+from widgets.fields import Field, data_field, json_of, text_rows
+from widgets.text import fold_text, terminal_width
 
 T = TypeVar("T")
 SHOWN = 40
@@ -45,15 +47,20 @@ class RecoveryBy(NamedTuple):
     ranking: Ranking
 
 
+SCENARIO: tuple[Field[Scenario], ...] = (
+    Field("name", "SCENARIO", lambda s: s.name),
+    Field("title", "WHAT HAPPENS", lambda s: s.title, below=True),
+    data_field("offline", lambda s: s.offline),
+)
+
+
 def list_scenarios(program: Program, *, json: bool) -> int:
     """The scenarios that come with the tool."""
-    found = [scenario_of(name) for name in names()]
+    scenarios = [scenario_of(name) for name in names()]
     if json:
-        rows = [{"name": s.name, "title": s.title, "offline": s.offline} for s in found]
-        program.screen.out(document("simulate-list", {"scenarios": rows}))
+        program.screen.out(document("simulate-list", {"scenarios": list(map(json_of(SCENARIO), scenarios))}))
     else:
-        columns = (TextColumn("SCENARIO"), TextColumn("WHAT HAPPENS", below=True))
-        program.screen.out(table(columns, [(scenario.name, scenario.title) for scenario in found]))
+        program.screen.out(text_rows(SCENARIO, scenarios))
         program.screen.say("next: ktriage simulate show SCENARIO")
     return Status.DONE
 
@@ -232,12 +239,12 @@ def _lines(done: RehearsalResult, operator_at: int) -> Iterator[str]:
 
 def _event_lines(event: Line) -> Iterator[str]:
     """One line, or more below each other where the terminal is too narrow."""
-    most, text = width(), str(event)
+    most, text = terminal_width(), str(event)
     if most is None or len(text) <= most:
         yield text
         return
     begin = len(text) - len(event.what)
-    first, *others = fold(event.what, most - begin)
+    first, *others = fold_text(event.what, most - begin)
     yield text[:begin] + first
     yield from (" " * begin + other for other in others)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from backends.base.answers import Offered
 from backends.base.check_report import CheckReport, PermissionCheck, Reachability
 from console.journal.change_kinds import used_for
 from console.output.json_document import document
@@ -13,7 +14,7 @@ from recovery.cluster_health import ClusterHealth, is_refusal
 from recovery.model import Unknown
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.quantity_text import counted, printable
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, data_field, id_field, json_of, text_field, text_rows
 
 NAMES_SHOWN = 5
 
@@ -31,13 +32,16 @@ def checked_lines(
     reached_text = f"{reached} reached from here, " + (f"{refused} not allowed, " if refused else "")
     yield f"{counted(len(checked.reach), 'broker')}: {reached_text}{lost} not"
     yield ""
-    yield from _reach_table(checked.reach)
+    yield from text_rows(BROKER_REACH, checked.reach)
     yield ""
-    yield from _right_table(checked.rights)
+    yield from text_rows(PERMISSION, checked.rights)
     yield ""
-    yield from _source_table(sources)
+    yield from text_rows(SOURCE, sources)
     yield ""
-    yield from _call_table(checked)
+    offered = checked.capabilities
+    yield f"replica logs: {offered.replica_logs}"
+    yield f"designated elections: {printable(str(offered.designated_elections))}"
+    yield from text_rows(CALL, offered.calls)
 
 
 def _reach_problem(reach: Reachability, problem: Unknown) -> str:
@@ -71,71 +75,10 @@ def _elr(checked: CheckReport) -> str:
     return "enabled" if enabled else "not enabled"
 
 
-def _reach_table(reach: tuple[Reachability, ...]) -> Iterator[str]:
-    columns = (
-        TextColumn("BROKER", right=True),
-        TextColumn("ADDRESS"),
-        TextColumn("CONTROLLER SAYS"),
-        TextColumn("METADATA"),
-        TextColumn("FROM HERE", below=True),
-    )
-    rows = [
-        (
-            str(r.broker),
-            r.address + (" (--broker)" if r.overridden else ""),
-            "unknown" if r.fenced is None else "fenced" if r.fenced else "unfenced",
-            "unknown" if r.caught_up is None else "caught up" if r.caught_up else "behind",
-            printable(str(r.problem))
-            if r.problem
-            else "reached" + ("" if r.verified else ", its id unknown"),
-        )
-        for r in reach
-    ]
-    return table(columns, rows)
-
-
-def _right_table(rights: tuple[PermissionCheck, ...]) -> Iterator[str]:
-    columns = (
-        TextColumn("PERMISSION"),
-        TextColumn("ON"),
-        TextColumn("GRANTED"),
-        TextColumn("USED FOR", below=True),
-    )
-    return table(columns, [(r.operation, _resource(r), _granted(r), _used_for(r)) for r in rights])
-
-
-def _source_table(sources: Sequence[FurtherSource]) -> Iterator[str]:
-    columns = (
-        TextColumn("SOURCE"),
-        TextColumn("FROM HERE"),
-        TextColumn("NEEDS", below=True),
-        TextColumn("ADDS", below=True),
-    )
-    return table(columns, [(s.name, _available(s.available), printable(s.needs), s.adds) for s in sources])
-
-
 def _available(reported: bool | Unknown | None) -> str:
     if reported is None:
         return "if given"
     return printable(str(reported)) if isinstance(reported, Unknown) else "yes" if reported else "no"
-
-
-def _call_table(checked: CheckReport) -> Iterator[str]:
-    offered = checked.capabilities
-    yield f"replica logs: {offered.replica_logs}"
-    yield f"designated elections: {printable(str(offered.designated_elections))}"
-    columns = (TextColumn("CALL"), TextColumn("VERSIONS"), TextColumn("USED FOR", below=True))
-    rows = [
-        (
-            call.call,
-            printable(str(call.versions))
-            if isinstance(call.versions, Unknown)
-            else f"{call.versions[0]}-{call.versions[1]}",
-            call.used_for,
-        )
-        for call in offered.calls
-    ]
-    yield from table(columns, rows)
 
 
 def _granted(right: PermissionCheck) -> str:
@@ -160,70 +103,81 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
 
 
+def _from_here(reach: Reachability) -> str:
+    if reach.problem:
+        return printable(str(reach.problem))
+    return "reached" + ("" if reach.verified else ", its id unknown")
+
+
+def _versions(call: Offered) -> str:
+    versions = call.versions
+    return printable(str(versions)) if isinstance(versions, Unknown) else f"{versions[0]}-{versions[1]}"
+
+
+def _known(value: object) -> object:
+    return unknown_json(value) if isinstance(value, Unknown) else value
+
+
+def _said(known: bool | None, yes: str, no: str) -> str:
+    return "unknown" if known is None else yes if known else no
+
+
+BROKER_REACH: tuple[Field[Reachability], ...] = (
+    id_field("broker", "BROKER", lambda r: r.broker),
+    Field(
+        "address",
+        "ADDRESS",
+        lambda r: r.address,
+        lambda r: r.address + (" (--broker)" if r.overridden else ""),
+    ),
+    data_field("overridden", lambda r: r.overridden),
+    text_field("CONTROLLER SAYS", lambda r: _said(r.fenced, "fenced", "unfenced")),
+    text_field("METADATA", lambda r: _said(r.caught_up, "caught up", "behind")),
+    Field("problem", "FROM HERE", lambda r: _known(r.problem), _from_here, below=True),
+    data_field("verified", lambda r: r.verified),
+    data_field("caughtUp", lambda r: r.caught_up),
+    data_field("fenced", lambda r: r.fenced),
+)
+PERMISSION: tuple[Field[PermissionCheck], ...] = (
+    Field("operation", "PERMISSION", lambda r: r.operation),
+    Field("resource", "ON", lambda r: r.resource, _resource),
+    text_field("GRANTED", _granted),
+    Field("usedFor", "USED FOR", _used_for, below=True),
+    data_field("granted", lambda r: _known(r.granted)),
+    data_field("missing", lambda r: list(r.missing)),
+    data_field("lookedAt", lambda r: r.looked_at),
+)
+SOURCE: tuple[Field[FurtherSource], ...] = (
+    Field("source", "SOURCE", lambda s: s.name),
+    Field("available", "FROM HERE", lambda s: _known(s.available), lambda s: _available(s.available)),
+    Field("needs", "NEEDS", lambda s: s.needs, lambda s: printable(s.needs), below=True),
+    Field("adds", "ADDS", lambda s: s.adds, below=True),
+)
+CALL: tuple[Field[Offered], ...] = (
+    Field("call", "CALL", lambda c: c.call),
+    Field("versions", "VERSIONS", lambda c: _known(c.versions), _versions),
+    Field("usedFor", "USED FOR", lambda c: c.used_for, below=True),
+)
+
+
 def checked_document(
     checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource]
 ) -> Iterator[str]:
     """``ktriage.check/1``."""
     offered, hidden = checked.capabilities, checked.hidden
-    designated = offered.designated_elections
     return document(
         "check",
         {
             "cluster": cluster_json(checked.cluster),
             "health": health_json(health),
-            "brokers": [_reach_json(reach) for reach in checked.reach],
-            "permissions": [_right_json(right) for right in checked.rights],
+            "brokers": list(map(json_of(BROKER_REACH), checked.reach)),
+            "permissions": list(map(json_of(PERMISSION), checked.rights)),
             "hiddenTopics": unknown_json(hidden) if isinstance(hidden, Unknown) else list(hidden),
             "replicaLogs": offered.replica_logs,
-            "designatedElections": unknown_json(designated)
-            if isinstance(designated, Unknown)
-            else designated,
+            "designatedElections": _known(offered.designated_elections),
             "features": dict(offered.features),
-            "calls": [
-                {
-                    "call": call.call,
-                    "versions": unknown_json(call.versions)
-                    if isinstance(call.versions, Unknown)
-                    else list(call.versions),
-                    "usedFor": call.used_for,
-                }
-                for call in offered.calls
-            ],
-            "sources": [
-                {
-                    "source": source.name,
-                    "available": unknown_json(source.available)
-                    if isinstance(source.available, Unknown)
-                    else source.available,
-                    "needs": source.needs,
-                    "adds": source.adds,
-                }
-                for source in sources
-            ],
+            "calls": list(map(json_of(CALL), offered.calls)),
+            "sources": list(map(json_of(SOURCE), sources)),
             "problems": problems(checked),
         },
     )
-
-
-def _reach_json(reach: Reachability) -> dict[str, object]:
-    return {
-        "broker": reach.broker,
-        "address": reach.address,
-        "overridden": reach.overridden,
-        "problem": unknown_json(reach.problem) if reach.problem is not None else None,
-        "verified": reach.verified,
-        "caughtUp": reach.caught_up,
-        "fenced": reach.fenced,
-    }
-
-
-def _right_json(right: PermissionCheck) -> dict[str, object]:
-    granted = right.granted
-    return {
-        "operation": right.operation,
-        "resource": right.resource,
-        "usedFor": _used_for(right),
-        "granted": unknown_json(granted) if isinstance(granted, Unknown) else granted,
-        "missing": list(right.missing),
-        "lookedAt": right.looked_at,
-    }

@@ -189,9 +189,7 @@ def _titled(title: str, fields: Sequence[Field[Row]], rows: Sequence[Row]) -> It
     if rows:
         yield ""
         yield title
-        yield from text_rows(fields, rows[:AT_MOST], "  ")
-        if len(rows) > AT_MOST:
-            yield f"  … and {len(rows) - AT_MOST:,} more (--output json shows all)"
+        yield from text_rows(fields, rows, "  ", limit=AT_MOST, rest=" (--output json shows all)")
 
 
 def _members_shown(view: ClusterReading) -> list[QuorumMember]:

@@ -12,12 +12,16 @@ from console.output.json_document import document
 from console.output.screen import ProgressLine, Screen
 from recovery.wording.quantity_text import counted, printable
 from tests.unit.cli.command_process import command_line, environment
-from widgets.text_table import TextColumn, table
+from widgets.fields import Field, text_field, text_rows
 
 
 def test_a_table_is_aligned_and_leaves_out_what_is_empty_everywhere() -> None:
-    columns = (TextColumn("PARTITION"), TextColumn("LEADER", right=True), TextColumn("NOTE"))
-    assert list(table(columns, [("orders-0", "1", ""), ("a-10", "12", "")])) == [
+    fields: tuple[Field[tuple[str, str]], ...] = (
+        text_field("PARTITION", lambda row: row[0]),
+        text_field("LEADER", lambda row: row[1], right=True),
+        text_field("NOTE", lambda _: ""),
+    )
+    assert list(text_rows(fields, [("orders-0", "1"), ("a-10", "12")])) == [
         "PARTITION  LEADER",
         "orders-0        1",
         "a-10           12",
