@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from recovery.plan.values import PlanRow
+from widgets.fields import Field, Row
 
 
 class ReportHeading(NamedTuple):
@@ -49,3 +51,15 @@ class ReportBars(NamedTuple):
 ReportBlock: TypeAlias = (
     ReportHeading | ReportText | ReportList | ReportTable | ReportCommands | ReportDrawing | ReportBars
 )
+
+
+def report_table(
+    fields: Iterable[Field[Row]], rows: Sequence[Row], most: int = 0, left_out: str = ""
+) -> Iterator[ReportBlock]:
+    """``most`` rows (0: all); nothing without rows. ``left_out``: what is said of the number of others."""
+    shown, used = rows[: most or None], [field for field in fields if field.printed]
+    if shown:
+        cells = tuple(tuple(field.cell(row) for field in used) for row in shown)
+        yield ReportTable(tuple(field.title.lower() for field in used), cells)
+    if len(rows) > len(shown):
+        yield ReportText(f"{len(rows) - len(shown):,} {left_out}")

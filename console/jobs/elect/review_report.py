@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from console.jobs.elect.apply_report import (
@@ -27,7 +28,7 @@ from console.jobs.elect.plan_table import (
 )
 from console.jobs.elect.verify_plan import Verified
 from console.output.json_document import document
-from console.output.report_blocks import ReportTable
+from console.output.report_blocks import report_table
 from console.output.report_markdown import markdown_lines, markdown_text
 from console.reading.plan_comparison import PreparedPlan
 from console.reading.survey_json import loss_json
@@ -141,11 +142,9 @@ def _worst(plan: Plan, summary: Summary, most: int, *, native: bool) -> list[str
     shown = "Those that may lose something"
     if summary.may_lose > len(rows):
         shown = f"The worst {len(rows)} of {summary.may_lose:,} that may lose something"
-    columns = [field for field in PLANNED if field.id in _COLUMNS]
-    shown_rows = [PlannedRow(row, native=native) for row in rows]
-    cells = tuple(tuple(field.cell(row) for field in columns) for row in shown_rows)
-    titles = tuple(field.title.lower() for field in columns)
-    return [f"{shown}:", "", *markdown_lines([ReportTable(titles, cells)])]
+    columns = [replace(field, printed=True) for field in PLANNED if field.id in _COLUMNS]
+    blocks = report_table(columns, [PlannedRow(row, native=native) for row in rows])
+    return [f"{shown}:", "", *markdown_lines(blocks)]
 
 
 def _code(text: str) -> str:

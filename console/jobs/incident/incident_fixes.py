@@ -7,20 +7,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from console.jobs.incident.affected_groups import affected_groups, groups_unread
+from console.jobs.incident.affected_groups import IncidentGroup, affected_groups, groups_unread
 from console.jobs.incident.incident import Incident
 from console.jobs.incident.journal_report import journal_time
 from console.journal.change_kinds import KINDS, ChangeKind, Row
 from console.journal.planned_elections import PlannedElection
 from console.journal.recorded_restores import RestorePlace, shared
 from console.journal.run_records import RunRecord
-from console.output.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText
+from console.output.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText, report_table
 from recovery.groups.group_values import CommittedOffset
 from recovery.loss import count, union, union_by
-from recovery.model import EpochSpan, TopicPartition
+from recovery.model import NO_EPOCH, EpochSpan, TopicPartition
 from recovery.rescue_branches import RescueBranch
 from recovery.wording.group_text import committed_text
 from recovery.wording.quantity_text import counted, offset
+from widgets.fields import Field, data_field, partition_fields
 
 MOST_ROWS = 200
 
@@ -43,25 +44,41 @@ def fix_blocks(incident: Incident) -> Iterator[ReportBlock]:
         yield from _table(columns, rows)
 
 
+AFFECTED_GROUP: tuple[Field[IncidentGroup], ...] = (
+    Field("group", "GROUP", lambda g: g.group.group),
+    *partition_fields(lambda g: g.group.tp),
+    Field(
+        "offset",
+        "COMMITTED BEFORE",
+        lambda g: g.group.offset,
+        lambda g: committed_text(CommittedOffset(g.group.offset, g.group.epoch)),
+    ),
+    data_field("epoch", lambda g: None if g.group.epoch == NO_EPOCH else g.group.epoch),
+    Field(
+        "place",
+        "LAST RECORD READ",
+        lambda g: g.group.place.name.lower().replace("_", "-"),
+        lambda g: str(g.group.place),
+    ),
+    Field(
+        "goBackTo",
+        "TO GO BACK TO",
+        lambda g: g.group.go_back_to,
+        lambda g: "not known" if g.group.go_back_to is None else offset(g.group.go_back_to),
+    ),
+    Field(
+        "putRight", "PUT RIGHT", lambda g: g.put_right, lambda g: "yes" if g.put_right else "not with ktriage"
+    ),
+)
+
+
 def _affected(incident: Incident) -> Iterator[ReportBlock]:
     """The groups that read what was cut off, as the plans had them before the elections."""
     groups, unread = affected_groups(incident), groups_unread(incident)
     if not groups and not unread:
         return
     yield ReportHeading(2, "Consumer groups that these elections affected")
-    rows: list[Row] = [
-        (
-            one.group.group,
-            str(one.group.tp),
-            committed_text(CommittedOffset(one.group.offset, one.group.epoch)),
-            str(one.group.place),
-            "not known" if one.group.go_back_to is None else offset(one.group.go_back_to),
-            "yes" if one.put_right else "not with ktriage",
-        )
-        for one in groups
-    ]
-    columns = ("group", "partition", "committed before", "last record read", "to go back to", "put right")
-    yield from _table(columns, rows)
+    yield from report_table(AFFECTED_GROUP, groups, MOST_ROWS, "more rows by group are left out.")
     if unread:
         yield ReportText(f"There may be other groups: {'; '.join(unread)}.")
 

@@ -47,6 +47,7 @@ from console.output.report_blocks import (
     ReportList,
     ReportTable,
     ReportText,
+    report_table,
 )
 from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.partition_states import EventKind
@@ -56,6 +57,7 @@ from recovery.model import NO_LEADER
 from recovery.plan.plan_review import row_note
 from recovery.wording.loss_text import lost_ranges, range_text
 from recovery.wording.quantity_text import age, counted, human_bytes, printable, time_text
+from widgets.fields import Field, data_field, partition_fields, text_field
 
 MOST_ROWS = 200
 """Rows of the longest tables; what is left out is counted."""
@@ -192,7 +194,8 @@ def _happened(incident: Incident) -> Iterator[ReportBlock]:
         )
     if incident.outages:
         yield ReportHeading(3, "Partitions without a leader")
-        yield from _outage_table(incident.outages)
+        worst = sorted(incident.outages, key=lambda one: (one.until_ms is not None, -_length(one), one.tp))
+        yield from report_table(OUTAGE, worst, MOST_ROWS, "more outages, all shorter, are left out.")
     yield ReportHeading(3, "Course")
     if incident.sources.virtual:
         yield ReportText(f"The cluster is simulated: {VIRTUAL}. The runs have real times and stand last.")
@@ -207,33 +210,31 @@ def _happened(incident: Incident) -> Iterator[ReportBlock]:
         yield ReportText(f"{left_out:,} less important events are left out; ktriage timeline shows them.")
 
 
-def _outage_table(found: Sequence[Outage]) -> Iterator[ReportBlock]:
-    worst = sorted(found, key=lambda one: (one.until_ms is not None, -_length(one), one.tp))[:MOST_ROWS]
-    yield ReportTable(
-        ("partition", "from", "to", "led before", "leads after", "election"),
-        tuple(_outage_row(outage) for outage in worst),
-    )
-    if len(found) > len(worst):
-        yield ReportText(f"{len(found) - len(worst):,} more outages, all shorter, are left out.")
-
-
-def _outage_row(outage: Outage) -> tuple[str, ...]:
+def _ended(outage: Outage) -> str:
     ended = outage.until_ms is not None
     how = "deleted" if outage.deleted else "unclean" if outage.unclean else "clean" if ended else ""
-    if outage.other_log_dir:
-        how += ", from another log dir"
-    return (
-        str(outage.tp),
-        time_text(outage.since_ms),
-        "still offline" if outage.until_ms is None else time_text(outage.until_ms),
-        _led(outage.leader_before),
-        _led(outage.leader_after),
-        how,
-    )
+    return f"{how}, from another log dir" if outage.other_log_dir else how
 
 
 def _led(leader: int) -> str:
     return "-" if leader == NO_LEADER else str(leader)
+
+
+OUTAGE: tuple[Field[Outage], ...] = (
+    *partition_fields(lambda o: o.tp),
+    Field("sinceMs", "FROM", lambda o: o.since_ms, lambda o: time_text(o.since_ms)),
+    Field(
+        "untilMs",
+        "TO",
+        lambda o: o.until_ms,
+        lambda o: "still offline" if o.until_ms is None else time_text(o.until_ms),
+    ),
+    Field("leaderBefore", "LED BEFORE", lambda o: o.leader_before, lambda o: _led(o.leader_before)),
+    Field("leaderAfter", "LEADS AFTER", lambda o: o.leader_after, lambda o: _led(o.leader_after)),
+    Field("unclean", "ELECTION", lambda o: o.unclean, _ended),
+    data_field("otherLogDir", lambda o: o.other_log_dir),
+    data_field("deleted", lambda o: o.deleted),
+)
 
 
 def _shown_events(events: Sequence[ClusterEvent]) -> tuple[Sequence[ClusterEvent], int]:
@@ -296,12 +297,33 @@ def _round(one: ElectionRound) -> Iterator[ReportBlock]:
         facts.append(f"Evidence and drawings are missing: {file.problem}")
     yield ReportList(tuple(facts))
     worst = worst_elections(one.elections)
-    yield ReportTable(
-        ("partition", "old and new leader, loss", "evidence"),
-        tuple((str(e.tp), election_text(e), _evidence(one, e)) for e in worst[:MOST_ROWS]),
+    left_out = "more elections are left out (--output json has all)."
+    yield from report_table(decided_fields(one), worst, MOST_ROWS, left_out)
+
+
+def decided_fields(one: ElectionRound) -> tuple[Field[PlannedElection], ...]:
+    """An election that was requested, with what the plan file says of it."""
+
+    def reason(election: PlannedElection) -> str | None:
+        row = one.row(election)
+        return None if row is None else row.reason
+
+    return (
+        data_field("run", lambda _: one.run.run_id),
+        *partition_fields(lambda e: e.tp),
+        data_field("plan", lambda _: one.begun.detail.get("planId")),
+        data_field("plannedLeader", lambda e: e.planned_leader),
+        data_field("leaderBefore", lambda e: e.leader_before),
+        data_field("leader", lambda e: e.leader),
+        data_field("leaderEpoch", lambda e: e.leader_epoch),
+        data_field("outcome", lambda e: e.outcome or None),
+        data_field("lossAtLeast", lambda e: e.at_least),
+        data_field("lossAtMost", lambda e: e.at_most),
+        data_field("acknowledged", lambda e: e.acknowledged or None),
+        data_field("reason", reason),
+        text_field("OLD AND NEW LEADER, LOSS", election_text),
+        text_field("EVIDENCE", lambda e: _evidence(one, e)),
     )
-    if len(worst) > MOST_ROWS:
-        yield ReportText(f"{len(worst) - MOST_ROWS:,} more elections are left out (--output json has all).")
 
 
 def _evidence(one: ElectionRound, election: PlannedElection) -> str:

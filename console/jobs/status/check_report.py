@@ -118,7 +118,7 @@ def _known(value: object) -> object:
     return unknown_json(value) if isinstance(value, Unknown) else value
 
 
-def _said(known: bool | None, yes: str, no: str) -> str:
+def _state_text(known: bool | None, yes: str, no: str) -> str:
     return "unknown" if known is None else yes if known else no
 
 
@@ -131,8 +131,8 @@ BROKER_REACH: tuple[Field[Reachability], ...] = (
         lambda r: r.address + (" (--broker)" if r.overridden else ""),
     ),
     data_field("overridden", lambda r: r.overridden),
-    text_field("CONTROLLER SAYS", lambda r: _said(r.fenced, "fenced", "unfenced")),
-    text_field("METADATA", lambda r: _said(r.caught_up, "caught up", "behind")),
+    text_field("CONTROLLER SAYS", lambda r: _state_text(r.fenced, "fenced", "unfenced")),
+    text_field("METADATA", lambda r: _state_text(r.caught_up, "caught up", "behind")),
     Field("problem", "FROM HERE", lambda r: _known(r.problem), _from_here, below=True),
     data_field("verified", lambda r: r.verified),
     data_field("caughtUp", lambda r: r.caught_up),
