@@ -100,7 +100,7 @@ LANES := lane-here lane-screens lane-live-1 lane-live-2
 LANE_LOGS := $(VENV)/live-1.log $(VENV)/live-2.log $(VENV)/screens.log $(VENV)/spark-1.log $(VENV)/spark-2.log $(VENV)/lint.log
 LIVE_TESTS := tests/live
 # The screens, and as much of the rest as makes the two lanes equally long.
-SECOND_UNIT := tests/console tests/wire tests/unit/membership tests/unit/pipeline
+SECOND_UNIT := tests/console tests/wire tests/unit/membership
 UNIT_TESTS := tests --ignore tests/live --ignore tests/pipeline
 SPARK_TESTS := tests/pipeline
 # Processes of their own: without the shared session. Alone, Spark leaves a core idle.
@@ -121,13 +121,13 @@ lanes: $(VENV)/.dev java tmux
 # Spark comes after the lanes that end first: beside all the others its Python workers can be too slow to connect.
 lane-here:
 	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(UNIT_TESTS) $(SECOND_UNIT:%=--ignore %)" || status=$$?; \
-	    $(MAKE) --no-print-directory spark > $(VENV)/spark-2.log 2>&1 \
-	    SPARK_TESTS="$(wildcard $(SECOND_SPARK:%=tests/pipeline/%.py))" || status=$$?; exit $$status
+	    $(MAKE) --no-print-directory spark > $(VENV)/spark-1.log 2>&1 \
+	    SPARK_TESTS="tests/pipeline $(SECOND_SPARK:%=--ignore-glob='*/%.py')" || status=$$?; exit $$status
 
 lane-screens:
 	@status=0; $(MAKE) --no-print-directory unit UNIT_TESTS="$(SECOND_UNIT)" > $(VENV)/screens.log 2>&1 || status=$$?; \
-	    $(MAKE) --no-print-directory spark > $(VENV)/spark-1.log 2>&1 \
-	    SPARK_TESTS="tests/pipeline $(SECOND_SPARK:%=--ignore-glob='*/%.py')" || status=$$?; exit $$status
+	    $(MAKE) --no-print-directory spark > $(VENV)/spark-2.log 2>&1 \
+	    SPARK_TESTS="$(wildcard $(SECOND_SPARK:%=tests/pipeline/%.py))" || status=$$?; exit $$status
 
 lane-live-1 lane-live-2:
 	@$(MAKE) --no-print-directory live > $(VENV)/$(@:lane-%=%).log 2>&1 LIVE_TESTS="tests/live $(SHARE:%=--share %)"

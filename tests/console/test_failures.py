@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from console.app.session.view import Link
 from console.jobs.elect.candidate_picker import CandidatePicker
 from console.jobs.quorum.quorum_pane import QuorumPane
@@ -223,6 +225,7 @@ async def test_another_cluster_behind_the_same_name_takes_marks_plan_and_arming_
         assert not robot.desk.table.marks
 
 
+@pytest.mark.long
 async def test_it_survives_a_terminal_of_any_size() -> None:
     async with console("last-replica-standing") as robot:
         for pane, width, height in zip("123456", (1, 2, 20, 300, 80, 1), (1, 3, 5, 100, 1, 24), strict=True):

@@ -91,6 +91,7 @@ def served() -> Iterator[ClusterThread]:
         yield found
 
 
+@pytest.mark.long
 def test_what_a_transactional_producer_and_its_consumers_see(served: ClusterThread) -> None:
     seen = play(ServedSide(served))
     assert list(seen) == list(STORY)
