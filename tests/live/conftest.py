@@ -46,10 +46,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """The tests of a cluster that another process has taken are passed over."""
-    claims = item.config.stash.get(CLAIMS, None)
-    return None if claims is None or claims.own(*item.stash[CLUSTER_PLACE]) else True
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """The tests of a cluster that another process has taken are passed over. What a test leaves standing depends on
+    the one that follows it here, so each next cluster is taken while the last test of the one before runs.
+    """
+    claims = session.config.stash.get(CLAIMS, None)
+    if claims is None or session.testsfailed or session.config.option.collectonly:
+        return None
+    own = (item for item in session.items if claims.own(*item.stash[CLUSTER_PLACE]))
+    item = next(own, None)
+    while item is not None:
+        following = next(own, None)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        item = following
+    return True
 
 
 def _shared(item: pytest.Item) -> object:

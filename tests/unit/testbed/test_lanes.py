@@ -29,6 +29,18 @@ def test_it(number):
         ran.write(f"{pathlib.Path(__file__).stem} {number} {os.getpid()}\\n")
 """
 
+TWO_CLUSTERS = """
+import pathlib
+import pytest
+@pytest.fixture(scope="module")
+def stands():
+    yield
+@pytest.mark.parametrize("cluster", [object(), object()])
+def test_it(cluster, stands):
+    with open(pathlib.Path(__file__).with_name("ran"), "a") as ran:
+        ran.write("one of two clusters\\n")
+"""
+
 
 def test_processes_that_share_the_tests_on_real_kafka_run_each_once(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
@@ -55,6 +67,22 @@ def test_processes_that_share_the_tests_on_real_kafka_run_each_once(tmp_path: Pa
     assert ran == {(f"test_{module}", str(number)): 1 for module in range(6) for number in range(3)}
     by_process = {(module, process) for module, _, process in lines}
     assert len(by_process) == 6, "the tests of one cluster were divided"
+
+
+def test_a_module_of_two_clusters_ends_though_another_process_has_its_second_one(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_0.py").write_text(TWO_CLUSTERS)
+    (tmp_path / "test_1.py").write_text(MODULE)
+    share = tmp_path / "share"
+    share.mkdir()
+    assert Claims(share).own(1, "test_0.py::test_it[cluster1]")
+    command = ["pytest", "-q", "-p", "no:cacheprovider", "--share", str(share), str(tmp_path)]
+    lane = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert lane.returncode == 0, lane.stdout
+    assert "4 passed" in lane.stdout
 
 
 def test_processes_that_collected_other_tests_do_not_share(tmp_path: Path) -> None:
