@@ -404,8 +404,21 @@ def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) 
     except (RewriteError, MetadataDirError) as error:
         raise NotDone(str(error)) from None
     except OSError as error:
-        raise NotDone(f"{target}: cannot be written ({reason_of(error)}); the log is as it was") from None
+        raise NotDone(_stopped(plan, target, reason_of(error))) from None
     return AppliedRebuild(plan, before, after)
+
+
+def _stopped(plan: RebuildPlan, target: Path, why: str) -> str:
+    """What stands after a write failed: the last ones follow when the new log is in its place."""
+    try:
+        applied = is_applied(plan, target)
+    except (MetadataDirError, OSError) as error:
+        return (
+            f"{target}: {why}, and which log stands there is not known ({error}): quorum rebuild PLAN --undo"
+        )
+    if applied:
+        return f"{target}: the log is rebuilt, and what follows failed ({why}): give the command again"
+    return f"{target}: cannot be written ({why}); the log is as it was"
 
 
 def is_applied(plan: RebuildPlan, target: Path) -> bool:

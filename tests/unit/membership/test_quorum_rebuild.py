@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -370,6 +370,36 @@ def test_a_full_disk_leaves_the_log_as_it_was(
     assert (contents(target) if target.exists() else None) == before
     apply_rebuild(plan, "a test", silent)
     assert read_quorum_copy(target).voters == plan.steps[-1]
+
+
+def test_what_stands_after_a_failed_write_is_told_as_it_is(
+    disks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last writes follow when the new log is in its place: then it is not as it was."""
+    plan = made(disks)
+    target = Path(plan.target)
+    apply_rebuild(plan, "a test", silent)
+    undo_rebuild(plan, "a test")  # the back-up stays, so that each run writes the same
+    before = contents(target)
+    told = []
+    for last in range(40):
+        writes = iter(range(100))
+
+        def full(descriptor: int, last: int = last, writes: Iterator[int] = writes) -> None:
+            if next(writes) >= last:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", full)
+            with pytest.raises(NotDone, match="No space left") as failed:
+                apply_rebuild(plan, "a test", silent)
+        told.append("the log is as it was" in str(failed.value))
+        assert told[-1] == (contents(target) == before), failed.value
+        if not told[-1]:
+            assert "the log is rebuilt" in str(failed.value)
+            break
+    assert set(told) == {True, False}
+    assert apply_rebuild(plan, "a test", silent).already
 
 
 def killed(work: Callable[[], object], left: int) -> bool:
