@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 
+from backends.live.client.daemon_thread import in_daemon_thread
 from console.errors import InputError
 from console.jobs.elect import sources
-from console.jobs.elect.sources import daemon_call
 from recovery.plan.values import Plan
 from tests.console.robot import console, soon
 
 
 async def test_what_it_raises_and_returns_comes_back() -> None:
-    assert await daemon_call(lambda: 3) == 3
+    assert await in_daemon_thread(lambda: 3, "test") == 3
 
     def refuses() -> None:
         raise InputError("no")
 
     with pytest.raises(InputError, match="no"):
-        await daemon_call(refuses)
+        await in_daemon_thread(refuses, "test")
 
 
 async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
@@ -36,7 +36,7 @@ async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
         ends.wait()
         ended.set()
 
-    waiting = asyncio.create_task(daemon_call(hangs))
+    waiting = asyncio.create_task(in_daemon_thread(hangs, "test"))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -47,11 +47,11 @@ async def test_what_is_cancelled_is_left_behind_and_may_end_later() -> None:
 
 HANGS = """
 import asyncio, threading
-from console.jobs.elect.sources import daemon_call
+from backends.live.client.daemon_thread import in_daemon_thread
 
 async def leaves():
     try:
-        await asyncio.wait_for(daemon_call(threading.Event().wait), 0.05)
+        await asyncio.wait_for(in_daemon_thread(threading.Event().wait, "test"), 0.05)
     except TimeoutError:
         print("left")
 

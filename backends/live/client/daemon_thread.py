@@ -25,7 +25,7 @@ async def in_daemon_thread(work: Callable[[], T], name: str) -> T:
         if not answer.done():
             answer.set_result(value)
 
-    def fail(error: Exception) -> None:
+    def fail(error: BaseException) -> None:
         if not answer.done():
             answer.set_exception(error)
 
@@ -33,7 +33,7 @@ async def in_daemon_thread(work: Callable[[], T], name: str) -> T:
         settle: Callable[[], None]
         try:
             settle = partial(give, work())
-        except Exception as error:
+        except BaseException as error:
             settle = partial(fail, error)
         with suppress(RuntimeError):  # the loop has been closed meanwhile: nobody waits any more
             loop.call_soon_threadsafe(settle)

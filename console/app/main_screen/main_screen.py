@@ -137,11 +137,13 @@ class MainScreen(PanesScreen):
         return self.owner.take_warnings()
 
     async def _say_unfinished(self, view: View) -> None:
-        from console.jobs.elect.sources import daemon_call  # noqa: PLC0415
+        from backends.live.client.daemon_thread import in_daemon_thread  # noqa: PLC0415
         from console.jobs.incident.record_keys import unfinished_text  # noqa: PLC0415  # after the first frame
 
         resume = self.session.target.command("resume")
-        text = await daemon_call(partial(unfinished_text, view.cluster_id, view.cluster_marks, resume))
+        text = await in_daemon_thread(
+            partial(unfinished_text, view.cluster_id, view.cluster_marks, resume), "journal"
+        )
         if text:
             self.say(text, Tone.WARN)
 

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
+from backends.live.client.daemon_thread import in_daemon_thread
 from console.app.base.copy_and_export import given_path
 from console.errors import InputError
 from console.plan_file_checks import refuse_other_cluster
 from console.plan_files import read_regular
 from console.provenance import made_by
 from recovery.plan.values import BarePlan, Plan
-
-T = TypeVar("T")
-
-
-async def daemon_call(call: Callable[[], T]) -> T:
-    """What ``call`` returns. Raises what it raises. A cancel ends only the wait."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            result = call()
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    future.set_running_or_notify_cancel()
-    threading.Thread(target=run, name="daemon-call", daemon=True).start()
-    return await asyncio.wrap_future(future)
 
 
 async def load(text: str, cluster_id: str) -> tuple[Plan | BarePlan, Path | None]:
@@ -45,7 +24,7 @@ async def load(text: str, cluster_id: str) -> tuple[Plan | BarePlan, Path | None
     """
     given_up = threading.Event()
     try:
-        return await daemon_call(partial(_load, text, cluster_id, given_up.is_set))
+        return await in_daemon_thread(partial(_load, text, cluster_id, given_up.is_set), "plan file")
     finally:
         given_up.set()
 
