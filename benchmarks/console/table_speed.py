@@ -17,8 +17,9 @@ from typing import NamedTuple
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from console.reading.partition_report import PartitionsView
 from console.reading.partition_row import PartitionRow, bare_row
-from console.reading.partitions_pane import PartitionsPane, PartitionsView
+from console.reading.partitions_pane import PartitionsPane
 from recovery.model import PartitionState
 from widgets import theme
 from widgets.table import RowFilter, RowTable
@@ -88,7 +89,7 @@ async def _stalls(
     table.focus()
 
     async def fill(rows: tuple[PartitionRow, ...]) -> None:
-        pane.update(PartitionsView(rows, 0.0, "all partitions"))
+        pane.update(PartitionsView(None, rows, title="all partitions"))
 
     steps: tuple[tuple[str, Callable[[], Awaitable[None] | None]], ...] = (
         ("first filling", lambda: fill(first)),

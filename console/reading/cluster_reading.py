@@ -29,7 +29,7 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.model import PartitionState, Survey, TopicPartition, Unknown
+from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.topic_marks import Mark, marks
 from recovery.survey_columns import SurveyTotals, totals, unknown_values
 from recovery.unread_disks import before_start, by_broker
@@ -96,6 +96,15 @@ class ClusterReading:
         """No controller leads, or a broker was asked that is cut off: it is not known what is offline now."""
         return not self.health.current
 
+    @cached_property
+    def brokers(self) -> Mapping[int, Broker]:
+        return {broker.id: broker for broker in self.cluster.brokers}
+
+    @cached_property
+    def calls(self) -> Mapping[int, str]:
+        """The call with which each broker was asked for its logs."""
+        return {contact.broker: contact.call for contact in self.contacts}
+
     @property
     def problems(self) -> Mapping[int, Unknown | None]:
         """Why each broker that was asked did not answer; None: it did."""
@@ -150,8 +159,8 @@ class ClusterReading:
         quorum = self.quorum
         if not isinstance(quorum, Quorum):
             return quorum
-        brokers = {broker.id for broker in self.cluster.brokers}
-        return health(quorum, LivenessLimits(), {replica.key.id for replica in quorum.progress} - brokers)
+        controllers = {replica.key.id for replica in quorum.progress} - set(self.brokers)
+        return health(quorum, LivenessLimits(), controllers)
 
 
 def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> ClusterHealth:

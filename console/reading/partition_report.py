@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from console.reading.partition_row import PartitionHealth, PartitionRow, unjudged_row
+from console.reading.partition_row import (
+    PartitionHealth,
+    PartitionHealthCounts,
+    PartitionRow,
+    unjudged_row,
+)
 from console.reading.replica_report import log_json, replica_rows
 from console.reading.survey_json import unknown_json
-from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.model import NO_LEADER, PartitionState, Survey, Unknown
+from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.verdict_json import verdict_json
 from recovery.strategy import Decision, DecisionKind
 from recovery.wording.loss_text import harm_text, short_loss
@@ -19,6 +24,9 @@ from recovery.wording.replica_text import elr_text, min_isr_text
 from widgets.fields import Field, json_of, text_rows
 from widgets.loss_tone import loss_order, loss_tone
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.reading.cluster_reading import ClusterReading
 
 _HEALTH_TONES = {
     PartitionHealth.OFFLINE: Tone.BAD,
@@ -153,17 +161,35 @@ def _json(value: int | bool | Unknown | None) -> object:
     return unknown_json(value) if isinstance(value, Unknown) else value
 
 
-def partition_fields(
-    now: Callable[[], float] = lambda: 0.0,
-    first: Callable[[], float] = lambda: 0.0,
-    picked: Callable[[PartitionRow], bool] = lambda _: False,
-) -> tuple[Field[PartitionRow], ...]:
-    """``now`` is the time of the picture, ``first`` that of the first one, ``picked`` tells what is in the plan."""
+@dataclass(frozen=True, slots=True)
+class PartitionsView:
+    """The rows, and the ``reading`` that they are of; None: the partitions are not known yet. Times in seconds:
+    ``now`` of this picture, ``first`` of the first one; ``picked``: what is in the plan; ``counts`` None: they are
+    counted when shown; ``doubt`` says why the rows may not be those of now ("no controller leads"), "" where they
+    are; ``doubt_advice`` is what to do about that first.
+    """
+
+    reading: ClusterReading | None
+    rows: Sequence[PartitionRow] = ()
+    now: float = 0.0
+    title: str = ""
+    picked: frozenset[TopicPartition] = frozenset()
+    counts: PartitionHealthCounts | None = None
+    first: float = 0.0
+    doubt: str = ""
+    doubt_advice: str = ""
+
+
+def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[PartitionRow], ...]:
+    """``view``: what is shown now, for what depends on more than the row."""
 
     def lasted(row: PartitionRow) -> str:
         if row.since is None:
             return ""
-        return lasting_at_least(now() - row.since, exact=row.exact or row.since > first())
+        return lasting_at_least(view().now - row.since, exact=row.exact or row.since > view().first)
+
+    def planned(row: PartitionRow) -> str:
+        return "in plan" if row.state.tp in view().picked else ""
 
     return (
         _pane("state", "STATE", lambda r: str(r.health), sort=lambda r: _RANK[r.health], tone=_state_tone),
@@ -176,11 +202,11 @@ def partition_fields(
             flex=True,
             json=False,
         ),
-        _pane("plan", "PLAN", lambda r: "in plan" if picked(r) else "", tone=Tone.KEY, priority=4, width=7),
+        _pane("plan", "PLAN", planned, tone=Tone.KEY, priority=4, width=7),
         _pane(
             "for",
             "FOR",
-            lambda r: None if r.since is None else max(0, round(now() - r.since)),
+            lambda r: None if r.since is None else max(0, round(view().now - r.since)),
             lasted,
             sort=lambda r: 0.0 if r.since is None else -r.since,
             right=True,
@@ -226,26 +252,32 @@ _pane: Callable[..., Field[PartitionRow]] = partial(Field, printed=False, json=F
 _data: Callable[..., Field[PartitionRow]] = partial(Field, screen=False, printed=False)
 
 
-PARTITION = partition_fields()
-_PARTITION_JSON = json_of(PARTITION)
+def fields_of(reading: ClusterReading) -> tuple[Field[PartitionRow], ...]:
+    """For the text and the JSON of one reading."""
+    view = PartitionsView(reading)
+    return partition_fields(lambda: view)
 
 
-def partition_lines(surveys: Iterable[Survey]) -> Iterator[str]:
+def partition_lines(reading: ClusterReading, surveys: Iterable[Survey]) -> Iterator[str]:
     """One line per partition: leader, epoch, and the sets."""
-    return text_rows(PARTITION, [unjudged_row(survey, None) for survey in surveys])
+    return text_rows(fields_of(reading), [unjudged_row(survey, None) for survey in surveys])
 
 
-def survey_json(
-    survey: Survey, calls: Mapping[int, str], verdicts: PartitionVerdicts | None = None
-) -> dict[str, object]:
-    """A partition with all its replicas (docs/output.md, "partition"), and what each choice of leader loses of the
-    acknowledged records; None: nobody judged.
+def survey_json(reading: ClusterReading, *, judged: bool = True) -> Callable[[Survey], dict[str, object]]:
+    """From a survey of the reading to its object: a partition with all its replicas (docs/output.md, "partition"),
+    with ``judged`` what each choice of leader loses of the acknowledged records.
     """
-    candidates = {} if verdicts is None else verdicts.candidates
-    return {
-        **_PARTITION_JSON(unjudged_row(survey, None)),
-        "logs": [log_json(row) for row in replica_rows(survey, calls)],
-        "acknowledged": [
-            {"broker": broker, **verdict_json(verdict)} for broker, verdict in candidates.items()
-        ],
-    }
+    fields = json_of(fields_of(reading))
+
+    def of_survey(survey: Survey) -> dict[str, object]:
+        verdicts = reading.verdicts.get(survey.tp) if judged else None
+        candidates = {} if verdicts is None else verdicts.candidates
+        return {
+            **fields(unjudged_row(survey, None)),
+            "logs": list(map(log_json, replica_rows(reading, survey))),
+            "acknowledged": [
+                {"broker": broker, **verdict_json(verdict)} for broker, verdict in candidates.items()
+            ],
+        }
+
+    return of_survey

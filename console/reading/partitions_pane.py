@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from console.reading.partition_report import partition_fields, suggested, why
+from console.reading.partition_report import PartitionsView, partition_fields, suggested, why
 from console.reading.partition_row import (
     PartitionHealth,
     PartitionHealthCounts,
@@ -14,12 +12,12 @@ from console.reading.partition_row import (
     count_partitions,
 )
 from recovery.advice import FirstStep, in_order
-from recovery.model import TopicPartition
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import advice_lines, steps_lines
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
+from recovery.wording.unread_disk_text import not_judged_text
 from widgets.base_pane import TablePane
 from widgets.fields import on_screen
 from widgets.table import Grouping, RowTable
@@ -48,30 +46,6 @@ SHOWN_STEPS = 2
 """So many steps of what to do first stand above the table; a short screen has few lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsView:
-    """The rows in the order they are to stand, the time of the picture (seconds since the epoch), what the list is
-    ("offline and under min ISR", "all partitions"), and what is in the plan. ``counts`` are those of ``rows``
-    where the caller has counted them already. ``known`` False: the partitions have not been read yet, so no rows is
-    not good news. ``first`` is the time of the first view (same unit as ``now``). ``doubt`` says why the rows may
-    not be those of now ("no controller leads"), "" where they are; ``doubt_advice`` is what to do about that first.
-    ``steps`` are what to do first for partitions with a leader, and ``unjudged`` says for how many that is not
-    known.
-    """
-
-    rows: Sequence[PartitionRow]
-    now: float
-    title: str
-    picked: frozenset[TopicPartition] = frozenset()
-    counts: PartitionHealthCounts | None = None
-    known: bool = True
-    first: float = 0.0
-    doubt: str = ""
-    doubt_advice: str = ""
-    steps: tuple[FirstStep, ...] = ()
-    unjudged: str = ""
-
-
 class PartitionsPane(TablePane):
     """What is broken, whom to elect, what that loses. The table's keys are topic-partitions."""
 
@@ -79,18 +53,12 @@ class PartitionsPane(TablePane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._view = PartitionsView((), 0.0, "", known=False)
+        self._view = PartitionsView(None)
         self._counts = PartitionHealthCounts()
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
-            on_screen(
-                partition_fields(
-                    lambda: self._view.now,
-                    lambda: self._view.first,
-                    lambda row: row.state.tp in self._view.picked,
-                )
-            ),
+            on_screen(partition_fields(lambda: self._view)),
             lambda row: row.state.tp,
             groupings=GROUPINGS,
             search=_search,
@@ -111,7 +79,7 @@ class PartitionsPane(TablePane):
     def summary_lines(self, width: int) -> list[Line]:
         counts, table = self._counts, self.table.counts
         parts = [Piece(self._view.title or "partitions", Tone.HEAD), Piece(": ")]
-        if not self._view.known:
+        if self._view.reading is None:
             return fold((*parts, Piece("not known yet", Tone.WARN)), width, "  ")
         offline, under = counts.count(PartitionHealth.OFFLINE), counts.count(PartitionHealth.UNDER_MIN_ISR)
         if self._view.doubt:
@@ -150,13 +118,15 @@ class PartitionsPane(TablePane):
         for text in steps_lines(self._all_steps, shown):
             piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
             lines += fold(line(piece), width, "  ")
-        if self._view.unjudged:
-            lines += fold(line(Piece(f"Not known: {self._view.unjudged}", Tone.DIM)), width, "  ")
+        reading = self._view.reading
+        if unjudged := "" if reading is None else not_judged_text(reading.unread):
+            lines += fold(line(Piece(f"Not known: {unjudged}", Tone.DIM)), width, "  ")
         return lines
 
     @property
     def _all_steps(self) -> tuple[FirstStep, ...]:
-        return in_order((*self._view.steps, *self._counts.steps))
+        reading = self._view.reading
+        return in_order((*(() if reading is None else reading.steps), *self._counts.steps))
 
     def rest_lines(self, width: int) -> list[Line]:
         return self._steps(width, len(self._all_steps))

@@ -5,13 +5,12 @@ An epoch span is [epoch, first offset, offset after the last] as in the plan fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from console.reading.survey_json import unknown_json
-from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
+from recovery.acknowledged.verdict import Verdict
 from recovery.model import Broker, Lineage, Replica, ReplicaLog, Standing, Survey, Unknown
 from recovery.wording.quantity_text import age, human_bytes, offset, printable
 from recovery.wording.replica_text import (
@@ -24,6 +23,9 @@ from recovery.wording.verdict_text import short_verdict
 from widgets.fields import Field, json_of
 from widgets.loss_tone import last_epoch, verdict_tone
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from console.reading.cluster_reading import ClusterReading
 
 SPANS_SHOWN = 3
 
@@ -46,20 +48,17 @@ class ReplicaRow(NamedTuple):
 
 
 def replica_rows(
-    survey: Survey,
-    calls: Mapping[int, str] = MappingProxyType({}),
-    brokers: Mapping[int, Broker] = MappingProxyType({}),
-    age_s: float | None = None,
-    verdicts: PartitionVerdicts | None = None,
+    reading: ClusterReading, survey: Survey, age_s: float | None = None
 ) -> tuple[ReplicaRow, ...]:
-    """``calls``: what each broker was asked with; ``age_s``: the answers' age in seconds."""
-    candidates = {} if verdicts is None else verdicts.candidates
+    """``age_s``: the answers' age in seconds."""
+    judged = reading.verdicts.get(survey.tp)
+    candidates = {} if judged is None else judged.candidates
     return tuple(
         ReplicaRow(
             survey,
             replica,
-            calls.get(replica.broker, ""),
-            brokers.get(replica.broker),
+            reading.calls.get(replica.broker, ""),
+            reading.brokers.get(replica.broker),
             age_s,
             candidates.get(replica.broker),
         )

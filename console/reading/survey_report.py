@@ -5,10 +5,9 @@ answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from backends.base.answers import Contact
 from console.output.json_document import document
 from console.reading.cluster_reading import ClusterReading
 from console.reading.copied_log_report import copied_log_json, copied_log_lines
@@ -19,6 +18,7 @@ from console.reading.survey_json import (
     cluster_json,
     contact_json,
     quorum_json,
+    tp_json,
     unknown_json,
 )
 from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
@@ -39,16 +39,15 @@ from widgets.fields import ALL_SHOWN, Field, more, text_field, text_rows
 from widgets.loss_tone import last_epoch
 
 
-def evidence_lines(use: EvidenceUse | None) -> Iterator[str]:
+def evidence_lines(reading: ClusterReading) -> Iterator[str]:
     """How many logs count, and which do not and why."""
+    use = reading.evidence
     if use is None:
         return
-    for reading, count in zip(use.readings, use.used, strict=True):
-        line = f"{counted(count, 'log')} of broker {reading.broker} {'counts' if count == 1 else 'count'}"
-        yield printable(
-            f"{line} as answered: {disk_text(reading.read_ms)} ({reading.source}, {reading.host})"
-        )
-        yield from disk_start_lines(reading)
+    for disk, count in zip(use.readings, use.used, strict=True):
+        line = f"{counted(count, 'log')} of broker {disk.broker} {'counts' if count == 1 else 'count'}"
+        yield printable(f"{line} as answered: {disk_text(disk.read_ms)} ({disk.source}, {disk.host})")
+        yield from disk_start_lines(disk)
     reasons = Counter((refusal.broker, refusal.reason) for refusal in use.refused)
     for (broker, reason), count in reasons.most_common():
         first = next(one.tp for one in use.refused if (one.broker, one.reason) == (broker, reason))
@@ -67,7 +66,7 @@ def disk_start_lines(reading: DiskReading) -> Iterator[str]:
         yield printable(f"  repair: {one.repair}")
 
 
-def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
+def _evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
     """The object "evidence" of docs/output.md."""
     if use is None:
         return None
@@ -97,9 +96,7 @@ def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
 _CANNOT = " (cannot)"
 
 
-def verdict_lines(
-    surveys: Iterable[Survey], verdicts: Mapping[TopicPartition, PartitionVerdicts]
-) -> Iterator[str]:
+def verdict_lines(reading: ClusterReading, surveys: Iterable[Survey]) -> Iterator[str]:
     """One line for each replica that answered, of partitions that were judged; nothing where none was.
 
     A replica that the controller would not elect is listed too, and marked: its broker may be unfenced later.
@@ -107,7 +104,7 @@ def verdict_lines(
     rows = [
         JudgedReplica(survey, broker, verdict)
         for survey in surveys
-        if (judged := verdicts.get(survey.tp)) is not None
+        if (judged := reading.verdicts.get(survey.tp)) is not None
         for broker, verdict in judged.candidates.items()
     ]
     if rows:
@@ -164,17 +161,16 @@ def replica_lines(
     if not surveys:
         return
     yield ""
-    yield from partition_lines(surveys)
+    yield from partition_lines(picture, surveys)
     unknown = (survey.reassigning for survey in surveys if isinstance(survey.reassigning, Unknown))
     for why in dict.fromkeys(unknown):
         yield f"whether a reassignment is in progress is not known: {printable(str(why))}"
     yield ""
-    calls = {contact.broker: contact.call for contact in picture.contacts}
-    yield from text_rows(REPLICA, [row for survey in surveys for row in replica_rows(survey, calls)])
+    yield from text_rows(REPLICA, [row for survey in surveys for row in replica_rows(picture, survey)])
     for survey in surveys:
         if writing := old_leaders(survey):
             yield f"{survey.tp}: {still_writes_text(writing, offline=survey.state.offline)}"
-    yield from verdict_lines(surveys, picture.verdicts)
+    yield from verdict_lines(picture, surveys)
     for survey in surveys if explain else ():
         yield ""
         yield from explained_lines(survey, picture.verdicts.get(survey.tp))
@@ -210,8 +206,8 @@ def count_lines(picture: ClusterReading) -> Iterator[str]:
     else:
         yield f"{what}{limits}"
     yield from hidden_lines(picture)
-    yield from contact_lines(picture.contacts)
-    yield from evidence_lines(picture.evidence)
+    yield from contact_lines(picture)
+    yield from evidence_lines(picture)
     yield from copied_log_lines(picture.copied_log)
 
 
@@ -230,9 +226,9 @@ _NOUNS = {
 }
 
 
-def contact_lines(contacts: Iterable[Contact]) -> Iterator[str]:
+def contact_lines(picture: ClusterReading) -> Iterator[str]:
     """The brokers that did not answer, with the address that was tried and the reason."""
-    for contact in contacts:
+    for contact in picture.contacts:
         if contact.problem is not None:
             problem = printable(str(contact.problem))
             named = contact.address in problem
@@ -277,8 +273,7 @@ def worst(surveys: Sequence[Survey], limit: int, importance: Importance = NO_TIE
 
 def picture_document(picture: ClusterReading, *, explain: bool = False) -> Iterator[str]:
     """``ktriage.replicas/2``; ``explain``: with the proof of each verdict."""
-    calls = {contact.broker: contact.call for contact in picture.contacts}
-    quorum = picture.quorum
+    quorum, partition = picture.quorum, survey_json(picture)
     return document(
         "replicas",
         {
@@ -286,21 +281,15 @@ def picture_document(picture: ClusterReading, *, explain: bool = False) -> Itera
             "quorum": quorum_json(quorum) if quorum is not None else None,
             "counts": survey_counts(picture),
             "visibleOnly": picture.selected.visible_only,
-            "hiddenTopics": list(picture.selected.hidden),
-            "notCompared": None
-            if picture.selected.not_compared is None
-            else unknown_json(picture.selected.not_compared),
-            "leadersNotTold": unreachable_leaders_json(picture),
+            **hidden_json(picture),
             "missing": [
                 {"topic": tp.topic, "partition": tp.partition, "reason": why}
                 for tp, why in picture.selected.missing.items()
             ],
-            "contacts": [contact_json(contact) for contact in picture.contacts],
-            "evidence": evidence_json(picture.evidence),
-            "copiedLog": copied_log_json(picture.copied_log),
+            **asked_json(picture),
             "partitions": [
                 {
-                    **survey_json(survey, calls, picture.verdicts.get(survey.tp)),
+                    **partition(survey),
                     **(_proofs_json(survey, picture.verdicts.get(survey.tp)) if explain else {}),
                 }
                 for survey in picture.surveys
@@ -314,12 +303,25 @@ def _proofs_json(survey: Survey, judged: PartitionVerdicts | None) -> dict[str, 
     return {"proofs": None if proofs is None else proofs_json(proofs)}
 
 
-def unreachable_leaders_json(picture: ClusterReading) -> list[dict[str, object]]:
-    """Partitions that have a leader which the listener that was asked does not reach (docs/output.md)."""
-    return [
-        {"topic": tp.topic, "partition": tp.partition, "detail": why.detail}
-        for tp, why in picture.selected.unreachable_leaders.items()
-    ]
+def hidden_json(picture: ClusterReading) -> dict[str, object]:
+    """What may not be seen, and the partitions with a leader which the listener that was asked does not reach."""
+    selected = picture.selected
+    return {
+        "hiddenTopics": list(selected.hidden),
+        "notCompared": None if selected.not_compared is None else unknown_json(selected.not_compared),
+        "leadersNotTold": [
+            {**tp_json(tp), "detail": why.detail} for tp, why in selected.unreachable_leaders.items()
+        ],
+    }
+
+
+def asked_json(picture: ClusterReading) -> dict[str, object]:
+    """Who was asked, and what else was read."""
+    return {
+        "contacts": list(map(contact_json, picture.contacts)),
+        "evidence": _evidence_json(picture.evidence),
+        "copiedLog": copied_log_json(picture.copied_log),
+    }
 
 
 def _quorum_line(quorum: Quorum | Unknown) -> str:

@@ -15,7 +15,7 @@ from console.jobs.elect.plan_table import PLANNED, PlannedRow
 from console.output.report_markdown import markdown_text
 from console.plan_files import read
 from console.reading.broker_report import BROKER, BrokerRow
-from console.reading.partition_report import PARTITION
+from console.reading.partition_report import fields_of
 from console.reading.partition_row import PartitionRow
 from console.reading.replica_report import REPLICA, ReplicaRow
 from recovery.model import TopicPartition
@@ -132,7 +132,9 @@ async def test_no_two_forms_state_different_facts(incident: Incident) -> None:
             partition = robot.desk.table.cursor_row
             assert isinstance(partition, PartitionRow)
             told = partitions[tp.topic, tp.partition]
-            _partition(partition, told, lines)
+            reading = robot.session.view.reading
+            assert reading is not None
+            _partition(fields_of(reading), partition, told, lines)
             await robot.opens("2")
             for log in told["logs"]:
                 await robot.puts_the_cursor_on(log["broker"])
@@ -146,9 +148,11 @@ async def test_no_two_forms_state_different_facts(incident: Incident) -> None:
         _planned(incident.plan, planned, lines)
 
 
-def _partition(row: PartitionRow, told: Mapping[str, Any], lines: set[str]) -> None:
-    printed = cells(PARTITION, row)
-    assert shown(PARTITION, row) in lines
+def _partition(
+    fields: Sequence[Field[PartitionRow]], row: PartitionRow, told: Mapping[str, Any], lines: set[str]
+) -> None:
+    printed = cells(fields, row)
+    assert shown(fields, row) in lines
     for name in ("isr", "replicas", "elr", "lastKnownElr"):
         assert printed[name] == ("off" if told[name] is None else ids(told[name]))
     assert printed["leader"] == ("none" if told["leader"] < 0 else str(told["leader"]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from console.app.main_screen.bars import doubt
 from console.app.session.session import Session
 from console.change.registry import QUORUM
-from console.reading.partitions_pane import PartitionsPane, PartitionsView
+from console.reading.partition_report import PartitionsView
+from console.reading.partitions_pane import PartitionsPane
 from recovery.wording.cluster_health_text import stale_advice
-from recovery.wording.unread_disk_text import not_judged_text
 
 _NONE = "no partition is offline or under min ISR"
 UNKNOWN = "not known: the cluster has not answered yet"
@@ -18,21 +18,19 @@ def update_offline(pane: PartitionsPane, session: Session) -> None:
     shown = _partitions(session)
     # An empty list must not read as good news where it is not known to be.
     unknown = f"what is offline now is not known: {shown.doubt}" if shown.doubt else _NONE
-    pane.table.empty = unknown if shown.known else UNKNOWN
+    pane.table.empty = unknown if shown.reading is not None else UNKNOWN
     pane.update(shown)
 
 
 def _partitions(session: Session) -> PartitionsView:
     view = session.view
     return PartitionsView(
+        view.reading,
         session.rows.partitions,
         view.at if view.at is not None else session.clock(),
         "All partitions" if session.others else "Offline and under min ISR",
         session.draft.partitions,
-        known=view.partitions is not None,
         first=view.first or 0.0,
         doubt=doubt(session),
-        steps=() if view.disks is None else view.disks.steps,
-        unjudged="" if view.disks is None else not_judged_text(view.disks.unread),
         doubt_advice="" if view.health is None else stale_advice(view.health, f"pane {QUORUM}"),
     )

@@ -147,8 +147,7 @@ def _replicas(view: View, partition: TopicPartition | None) -> tuple[ReplicaRow,
         return None if partition is None else elsewhere.get(partition, _NOT_YET)
     asked = view.surveyed.get(partition)
     age = 0.0 if asked is None or view.at is None else max(0.0, view.at - asked)
-    judged = view.verdicts.get(partition)
-    return replica_rows(survey, view.calls, view.brokers, age, None if judged is None else judged.verdicts)
+    return _NOT_YET if view.reading is None else replica_rows(view.reading, survey, age)
 
 
 def _eligible(session: Session, view: View) -> EligibleView:

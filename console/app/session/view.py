@@ -166,6 +166,8 @@ class View:
             quorum=None if isinstance(self.quorum, QuorumWithoutLeader) else self.quorum,
             lost=lost,
             reassignments=self.reassignments,
+            verdicts={tp: judged.verdicts for tp, judged in self.verdicts.items()},
+            steps=() if self.disks is None else self.disks.steps,
             unread=DisksToRead() if self.disks is None else self.disks.unread,
             disks=self.unread_disks,
         )
@@ -180,14 +182,6 @@ class View:
     @property
     def brokers(self) -> Mapping[int, Broker]:
         return {} if self.cluster is None else {broker.id: broker for broker in self.cluster.brokers}
-
-    @property
-    def calls(self) -> Mapping[int, str]:
-        """The call with which each broker reported its logs, or why it did not."""
-        return {
-            broker: contact.call if contact.problem is None else str(contact.problem)
-            for broker, contact in self.contacts.items()
-        }
 
     @property
     def offline(self) -> int:

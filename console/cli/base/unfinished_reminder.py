@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from console.cli.base.run import Run
 from console.errors import InputError
@@ -13,36 +13,23 @@ from console.paths import cluster_name, records_dir
 from console.provenance import now
 
 if TYPE_CHECKING:
-    from backends.base.answers import ClusterInfo
     from console.journal.run_records import ClusterMarks
-    from console.reading.unread_disks import DiskStates
-    from recovery.model import PartitionState
+    from console.reading.cluster_reading import ClusterReading
     from recovery.unread_disks import UnreadDisk
 
 
-class PresentCluster(NamedTuple):
-    """The cluster as the command read it, to tell what became of disks that an election left unread. ``reported``:
-    the disks of the journal that the command told of already; ``disks``: what became of them, where it looked
-    further. ``marks`` tell it from another cluster with the same id.
-    """
-
-    cluster: ClusterInfo
-    states: Sequence[PartitionState]
-    marks: ClusterMarks
-    reported: Sequence[UnreadDisk] = ()
-    disks: DiskStates | None = None
-
-
-def remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -> bool:
+def remind(
+    run: Run, cluster_id: str, present: ClusterReading | ClusterMarks, reported: Sequence[UnreadDisk] = ()
+) -> bool:
     """Prints what this host's journal shows as unfinished, and the command that finishes it; True if that comes
     before everything else, as all but a restore of rescued records does. Then the disks that are to be read before
-    their brokers start, as far as ``present`` tells.
+    their brokers start, as far as ``present`` tells; ``reported`` are those that the command told of already.
 
     A run that is still going on is named; nothing can be finished while it has the lock. A journal that cannot be
     read is named too: what the command read from the cluster was printed already.
     """
     try:
-        return _has_runs(cluster_id) and _remind(run, cluster_id, present)
+        return _has_runs(cluster_id) and _remind(run, cluster_id, present, reported)
     except (InputError, JournalError) as error:
         from console.change.resume_report import unknown_line  # noqa: PLC0415
 
@@ -76,19 +63,22 @@ def _has_runs(cluster_id: str) -> bool:
         raise JournalError(f"{directory}: cannot be read: {error.strerror}") from None
 
 
-def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -> bool:
+def _remind(
+    run: Run, cluster_id: str, present: ClusterReading | ClusterMarks, reported: Sequence[UnreadDisk]
+) -> bool:
     from console.change.resume_report import open_lines  # noqa: PLC0415
     from console.journal.change_kinds import RESTORE_RECORDS, Left  # noqa: PLC0415
     from console.journal.journal import running  # noqa: PLC0415
-    from console.journal.run_records import other_runs_lines  # noqa: PLC0415
+    from console.journal.run_records import ClusterMarks, other_runs_lines  # noqa: PLC0415
     from console.journal.unfinished_entries import unfinished  # noqa: PLC0415
 
-    cluster = present if isinstance(present, PresentCluster) else None
-    found = unfinished(cluster_id, marks=present.marks if isinstance(present, PresentCluster) else present)
+    reading = None if isinstance(present, ClusterMarks) else present
+    marks = present if isinstance(present, ClusterMarks) else present.cluster_marks
+    found = unfinished(cluster_id, marks=marks)
     found = found.without(Left.REQUEST)
     run.screen.say(*other_runs_lines(found.others))
     if found.unread_disks:
-        _say_disks(run, found.unread_disks, cluster)
+        _say_disks(run, found.unread_disks, reading, reported)
     if found.nothing:
         return False
     going_on = running(cluster_id)
@@ -104,16 +94,15 @@ def _remind(run: Run, cluster_id: str, present: PresentCluster | ClusterMarks) -
     return for_resume
 
 
-def _say_disks(run: Run, disks: Sequence[UnreadDisk], present: PresentCluster | None) -> None:
+def _say_disks(
+    run: Run, disks: Sequence[UnreadDisk], present: ClusterReading | None, reported: Sequence[UnreadDisk]
+) -> None:
     from console.reading.unread_disks import states_of  # noqa: PLC0415  # few journals have any
     from recovery.unread_disks import still_to_read  # noqa: PLC0415
     from recovery.wording.unread_disk_text import unread_disk_lines  # noqa: PLC0415
 
     states = None
     if present is not None:
-        known = present.disks
-        states = states_of(disks, present.cluster, present.states) if known is None else known
-    left = still_to_read(disks, states)
-    if present is not None:
-        left = tuple(disk for disk in left if disk not in present.reported)
+        states = present.disks or states_of(disks, present.cluster, present.partitions.states)
+    left = tuple(disk for disk in still_to_read(disks, states) if disk not in reported)
     run.screen.say(*unread_disk_lines(left, states))

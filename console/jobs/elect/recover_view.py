@@ -12,7 +12,7 @@ from backends.base.answers import Election, Outcome
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
-from console.cli.base.unfinished_reminder import PresentCluster, remind
+from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, StalePlan, Status
 from console.jobs.elect.election_batches import RowFailure
 from console.jobs.elect.kafka_elections import KafkaElection, KafkaElectionResults
@@ -45,16 +45,15 @@ from console.output.json_document import document
 from console.paths import unused
 from console.plan_files import save_plan
 from console.reading.cluster_reading import ClusterReading
-from console.reading.copied_log_report import copied_log_json
 from console.reading.partition_report import survey_json
-from console.reading.survey_json import cluster_json, contact_json, steps_json, tp_json, unknown_json
+from console.reading.survey_json import cluster_json, steps_json, tp_json
 from console.reading.survey_report import (
+    asked_json,
     count_lines,
-    evidence_json,
+    hidden_json,
     hidden_lines,
     replica_lines,
     survey_counts,
-    unreachable_leaders_json,
 )
 from console.reading.unread_disks_json import unread_brokers_json
 from console.signals import StopRequest
@@ -156,28 +155,19 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
     """``ktriage.recover/3``, and ``ktriage.elect/3`` of a longest-log election."""
     choices, elected = recovery.choices, recovery.elected
     reading, plan = choices.reading, choices.plan
-    calls = {contact.broker: contact.call for contact in reading.contacts}
     fields: dict[str, object] = {
         "cluster": cluster_json(reading.cluster),
         "plan": plan_head(plan),
         "planFile": str(file) if file is not None else None,
         "counts": {**survey_counts(reading), **summary_json(summarise(plan))},
-        "hiddenTopics": list(reading.selected.hidden),
-        "notCompared": None
-        if reading.selected.not_compared is None
-        else unknown_json(reading.selected.not_compared),
-        "leadersNotTold": unreachable_leaders_json(reading),
-        "contacts": [contact_json(contact) for contact in reading.contacts],
-        "evidence": evidence_json(reading.evidence),
-        "copiedLog": copied_log_json(reading.copied_log),
+        **hidden_json(reading),
+        **asked_json(reading),
         "steps": steps_json(choices.steps),
         "partitions": [planned_json(row) for row in plan.rows],
         "notElected": list(map(json_of(not_elected_fields()), plan.not_elected)),
     }
     if show:
-        fields["replicas"] = [
-            survey_json(survey, calls, reading.verdicts.get(survey.tp)) for survey in reading.surveys
-        ]
+        fields["replicas"] = list(map(survey_json(reading), reading.surveys))
     if recovery.rescued is not None:
         fields["rescue"] = rescued_fields(recovery.rescued)
     if elected is not None:
@@ -275,9 +265,7 @@ def choose_leaders(
         why = "with this strategy no leader is elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
     shown_before = () if reading.stale else choices.recorded
-    states = [survey.state for survey in reading.surveys]
-    present = PresentCluster(reading.cluster, states, reading.cluster_marks, shown_before)
-    if not remind(run, reading.cluster.cluster_id, present):
+    if not remind(run, reading.cluster.cluster_id, reading, shown_before):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or reading.may_hide_partitions or reading.stale else Status.DONE
 

@@ -59,7 +59,7 @@ def open_items(incident: Incident) -> Iterator[str]:
         if health.current:
             for_resume = incident.unfinished.without(Left.REQUEST, Left.RECORDS)
             yield from steps_lines(now.steps, after=incident.recorded and not for_resume.nothing)
-        yield from offline_lines(now.offline_times, now.totals.offline, _offline_until(incident, now))
+        yield from offline_lines(now, _offline_until(incident, now))
     yield from _without_leader(incident)
     yield from disks_to_read(incident)
     yield from _brokers_away(incident)

@@ -10,7 +10,6 @@ from console.output.json_document import document
 from console.reading.broker_report import BROKER, BrokerHealth, BrokerRow, broker_rows
 from console.reading.cluster_reading import ClusterReading, not_answered
 from console.reading.log_dirs_report import FAILED_LOG_DIR, LOG_DIR
-from console.reading.offline_times import OfflineTimes
 from console.reading.partition_report import partition_lines, survey_json
 from console.reading.survey_json import (
     cluster_json,
@@ -81,7 +80,7 @@ def overview_lines(
             yield "Do first: finish the run that was interrupted (ktriage resume). Start no broker before."
         yield from steps_lines(view.steps, after=resumes_first)
     yield from count_lines(view)
-    yield from offline_lines(view.offline_times, view.totals.offline, now)
+    yield from offline_lines(view, now)
     yield from _titled("BROKERS IN TROUBLE", BROKER, _brokers_in_trouble(view))
     yield from _titled("QUORUM", BRIEF, _members_shown(view))
     failed = [(dir_.broker, dir_) for dir_ in view.failed_dirs()]
@@ -90,14 +89,15 @@ def overview_lines(
     if in_trouble:
         yield ""
         shown = worst(in_trouble, limit or len(in_trouble), importance)
-        yield from partition_lines(shown)
+        yield from partition_lines(view, shown)
         left = len(in_trouble) - len(shown)
         if left:
             yield f"… and {counted(left, 'more partition')} in trouble (--rows 0, or --output json, shows all)"
 
 
-def offline_lines(times: OfflineTimes, offline: int, now: float) -> Iterator[str]:
+def offline_lines(view: ClusterReading, now: float) -> Iterator[str]:
     """For how long partitions have been offline, in one line; none where no partition is."""
+    times, offline = view.offline_times, view.totals.offline
     if not offline:
         return
     text = offline_text(times.since, times.already, offline, now)
@@ -202,7 +202,6 @@ def _members_shown(view: ClusterReading) -> list[QuorumMember]:
 
 def overview_document(view: ClusterReading) -> Iterator[str]:
     """``ktriage.status/3``."""
-    calls = {contact.broker: contact.call for contact in view.contacts}
     return document(
         "status",
         {
@@ -234,12 +233,12 @@ def overview_document(view: ClusterReading) -> Iterator[str]:
             "quorum": {**({} if view.quorum is None else quorum_json(view.quorum)), **_voters_json(view)},
             "visibleOnly": view.partitions.visible_only,
             "hiddenTopics": list(view.partitions.hidden),
-            "contacts": [contact_json(contact) for contact in view.contacts],
+            "contacts": list(map(contact_json, view.contacts)),
             "logDirs": [
                 *(row for broker, dirs in view.log_dirs.items() for row in _dirs_json(broker, dirs)),
                 *(row for one in view.failed_before for row in _dirs_json(one.broker, (one,))),
             ],
-            "partitions": [survey_json(survey, calls) for survey in view.surveys],
+            "partitions": list(map(survey_json(view, judged=False), view.surveys)),
         },
     )
 

@@ -23,7 +23,7 @@ from console.cli.base.options import (
 )
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
-from console.cli.base.unfinished_reminder import PresentCluster, remind
+from console.cli.base.unfinished_reminder import remind
 from console.errors import Status
 from console.paths import unused
 
@@ -102,9 +102,8 @@ def replicas(
     limit = (0 if chosen.named else 20) if rows is None else rows
     lines = picture_lines(reading, limit, run.target.importance, explain=explain)
     run.screen.out(picture_document(reading, explain=explain) if run.json else lines)
-    states = [survey.state for survey in reading.surveys]
-    present = PresentCluster(reading.cluster, states, reading.cluster_marks)
-    if not remind(run, reading.cluster.cluster_id, present) and any(s.state.offline for s in reading.surveys):
+    resumes = remind(run, reading.cluster.cluster_id, reading)
+    if not resumes and any(survey.state.offline for survey in reading.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
     for tp, why in reading.selected.missing.items():
         run.screen.say(f"not shown: {tp}: {printable(why)}")

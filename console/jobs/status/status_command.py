@@ -7,7 +7,7 @@ import time
 from backends.base.protocol import Backend
 from console.cli.base.options import DURATION_MS, DurationMs, Rows, connected
 from console.cli.base.run import Run
-from console.cli.base.unfinished_reminder import PresentCluster, remind, resumes_first
+from console.cli.base.unfinished_reminder import remind, resumes_first
 from console.errors import Status
 from console.paths import unused
 
@@ -51,9 +51,8 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
     health = view.health
     quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
     in_steps = before_start(view.disks) if view.health.current else ()
-    present = PresentCluster(view.cluster, view.partitions.states, view.cluster_marks, in_steps, view.disks)
     to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
-    if not remind(run, view.cluster.cluster_id, present):
+    if not remind(run, view.cluster.cluster_id, view, in_steps):
         if health.quorum.state in quorum_first:
             run.next("quorum", "status")
         elif view.totals.offline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from backends.base.answers import (
     ClusterInfo,
@@ -227,23 +228,28 @@ def test_json_holds_every_partition_with_every_log_and_all_else() -> None:
     assert told["quorum"]["leader"] == 100
 
 
+def _offline_for(times: OfflineTimes, offline: int, now: float) -> list[str]:
+    reading = view(*(partition(number, OFFLINE) for number in range(offline)))
+    return list(offline_lines(replace(reading, offline_times=times), now))
+
+
 def test_where_the_log_begins_later_a_partition_is_offline_for_at_least_so_long() -> None:
     early, late = TopicPartition("early", 0), TopicPartition("late", 0)
     told = OfflineTimes({late: 940.0}, "the metadata log does not go back that far", {early: 400.0})
-    assert list(offline_lines(told, 2, 1_000.0)) == [
+    assert _offline_for(told, 2, 1_000.0) == [
         "offline for at least 10 min (early-0): the metadata log begins later"
     ]
     ahead = OfflineTimes({late: 1_030.0, early: 1_000.0})
-    assert list(offline_lines(ahead, 2, 1_010.0)) == [
+    assert _offline_for(ahead, 2, 1_010.0) == [
         "offline for 10 s at the most (early-0); of 1 it is not known"
     ], "the controller's clock is ahead"
-    assert list(offline_lines(ahead, 2, 990.0)) == [
+    assert _offline_for(ahead, 2, 990.0) == [
         "offline for: not known (it began in the future by this host's clock: the clocks differ)"
     ]
-    assert list(offline_lines(OfflineTimes({late: 940.5}), 1, 1_001.0)) == [
+    assert _offline_for(OfflineTimes({late: 940.5}), 1, 1_001.0) == [
         "offline for 2 min at the most (late-0)"
     ], "a limit is never below what it limits"
-    assert list(offline_lines(OfflineTimes({}, "no permission"), 1, 1_000.0)) == [
+    assert _offline_for(OfflineTimes({}, "no permission"), 1, 1_000.0) == [
         "offline for: not known (no permission)"
     ]
 
@@ -254,6 +260,6 @@ def test_why_reassignments_are_not_known_does_not_fill_the_table() -> None:
         Why.NOT_ANSWERED, "; ".join(f"broker {n} at kafka-{n}:9092: connection closed" for n in range(9))
     )
     asked = survey({1: WELL, 2: SILENT})._replace(reassigning=why)
-    lines = list(partition_lines([asked]))
+    lines = list(partition_lines(view(asked), [asked]))
     assert lines[1].endswith("not answered")
     assert all(len(line) < 120 for line in lines)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from backends.base.answers import ClusterInfo, Contact, Partitions
+from console.reading.cluster_reading import ClusterReading
 from recovery.model import (
     Broker,
     EpochSpan,
@@ -28,8 +30,13 @@ BROKERS = {
     2: Broker(2, "kafka-2.eu.example.org", 9092, "zone-b", fenced=False),
     3: Broker(3, "kafka-3.eu.example.org", 9092, "zone-c", fenced=True),
 }
-SILENT = Unknown(Why.NOT_ANSWERED, "broker 3 at kafka-3.eu.example.org:9092 did not answer within 5 s")
 CALL = "ListOffsets+Fetch (emulated)"
+READING = ClusterReading(
+    ClusterInfo("cluster-a", tuple(BROKERS.values()), 1, True),
+    Partitions(()),
+    contacts=(Contact(2, "kafka-2.eu.example.org:9092", None, 0.1, CALL),),
+)
+SILENT = Unknown(Why.NOT_ANSWERED, "broker 3 at kafka-3.eu.example.org:9092 did not answer within 5 s")
 
 
 def state(

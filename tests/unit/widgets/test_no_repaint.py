@@ -31,7 +31,7 @@ from widgets.text_lines import Lines
 
 VIEWS: dict[type[Widget], Callable[[], Any]] = {
     PartitionsPane: rows,
-    ReplicasPane: lambda: replica_rows(examples.stale_long_tail(), brokers=examples.BROKERS),
+    ReplicasPane: lambda: replica_rows(examples.READING, examples.stale_long_tail()),
     EligiblePane: lambda: EligibleView(
         tuple(EligibleRow(one, ControllerRules(), {}) for one in examples.SURVEYS)
     ),

@@ -12,8 +12,9 @@ from backends.base.answers import LogDir, LogDirReplica
 from console.jobs.disks.log_dirs_pane import LogDirDetail, LogDirsPane, PartitionOutcome, row_key
 from console.jobs.quorum.quorum_pane import QuorumPane
 from console.reading.log_dirs_report import dir_rows
+from console.reading.partition_report import PartitionsView
 from console.reading.partition_row import bare_row, partition_row
-from console.reading.partitions_pane import PartitionsPane, PartitionsView
+from console.reading.partitions_pane import PartitionsPane
 from console.reading.replica_report import replica_rows
 from console.reading.replicas_pane import ReplicasPane
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
@@ -42,6 +43,7 @@ def rows(strategy: Strategy = Strategy.BALANCED) -> PartitionsView:
         for one in examples.SURVEYS
     ]
     return PartitionsView(
+        examples.READING,
         tuple(sorted(made, key=lambda row: (not row.state.offline, row.state.tp))),
         NOW,
         "offline and under min ISR",
@@ -119,12 +121,16 @@ async def test_partitions_whose_logs_were_not_asked_suggest_nothing() -> None:
     pane = PartitionsPane()
     led = examples.state("quiet", 1, leader=1, isr=(1, 2, 3), offline=())
     async with Harness(pane).run_test(size=(200, 24)) as pilot:
-        pane.update(PartitionsView((bare_row(led, min_isr=2),), NOW, "all partitions"))
+        pane.update(PartitionsView(examples.READING, (bare_row(led, min_isr=2),), NOW, "all partitions"))
         await pilot.pause()
         told = line_of(pilot, "quiet-1")
         assert "online" in told and "not asked" in told and "elect" not in told
         assert "quiet-1: led by 1, leader epoch 4" in text_of(pilot.app)
-        pane.update(PartitionsView((bare_row(led._replace(leader=-1, isr=())),), NOW, "all partitions"))
+        pane.update(
+            PartitionsView(
+                examples.READING, (bare_row(led._replace(leader=-1, isr=())),), NOW, "all partitions"
+            )
+        )
         await pilot.pause()
         assert "OFFLINE, its logs were not asked" in text_of(pilot.app)
 
@@ -141,7 +147,7 @@ async def test_partitions_are_grouped_by_the_broker_that_is_missing() -> None:
 async def test_replicas_show_the_controllers_view_beside_ours() -> None:
     pane = ReplicasPane()
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(replica_rows(examples.fenced_but_better(), brokers=examples.BROKERS))
+        pane.update(replica_rows(examples.READING, examples.fenced_but_better()))
         await pilot.pause()
         screen = text_of(pilot.app)
         assert "OFFLINE, no leader, leader epoch 4" in " ".join(screen.split())
@@ -161,7 +167,7 @@ async def test_a_broker_that_still_acts_as_leader_is_named_before_anything_else(
     assert isinstance(first.log, ReplicaLog)
     old = first._replace(standing=Standing.FENCED, log=first.log._replace(leader_epoch=3, leads=True))
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(replica_rows(told._replace(replicas=(old, *others)), brokers=examples.BROKERS))
+        pane.update(replica_rows(examples.READING, told._replace(replicas=(old, *others))))
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
         writes = f"broker {old.broker} still acts as leader in epoch 3 and takes writes"
@@ -173,8 +179,9 @@ async def test_replicas_show_what_each_choice_loses_of_the_acknowledged_records(
     pane = ReplicasPane()
     told = examples.stale_long_tail()
     verdicts = partition_verdicts(PartitionFacts(told, compacted=False))
+    reading = replace(examples.READING, verdicts={told.tp: verdicts})
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=(80, 24)) as pilot:
-        pane.update(replica_rows(told, brokers=examples.BROKERS, verdicts=verdicts))
+        pane.update(replica_rows(reading, told))
         await pilot.pause()
         exported = json.loads("".join(pane.export("json")))
         assert [row["acknowledged"] for row in exported] == ["300+ committed", "none, in doubt", ""]
@@ -299,10 +306,9 @@ async def test_every_pane_draws_before_anything_is_known(size: tuple[int, int]) 
 
 async def test_at_80_columns_nothing_of_the_row_under_the_cursor_is_out_of_reach() -> None:
     pane = ReplicasPane()
-    calls = {2: examples.CALL}
     async with Harness(pane, theme_name=theme.PLAIN).run_test(size=(80, 60)) as pilot:
         survey = examples.stale_long_tail()
-        pane.update(replica_rows(survey, calls, examples.BROKERS, 3.0))
+        pane.update(replica_rows(examples.READING, survey, 3.0))
         pane.table.move_to(2)
         await pilot.pause()
         screen = text_of(pilot.app)

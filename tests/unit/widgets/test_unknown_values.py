@@ -6,8 +6,10 @@ import pytest
 
 from console.jobs.disks.log_dirs_pane import LogDirsPane
 from console.reading.log_dirs_report import DirRow, dir_rows
-from console.reading.partitions_pane import PartitionsPane, PartitionsView
+from console.reading.partition_report import PartitionsView
+from console.reading.partitions_pane import PartitionsPane
 from recovery.model import Unknown, Why
+from tests.unit.widgets import examples
 from tests.unit.widgets.harness import Harness, text_of
 from widgets.eligible_pane import EligiblePane, EligibleView
 
@@ -15,11 +17,11 @@ from widgets.eligible_pane import EligiblePane, EligibleView
 async def test_partitions_that_nobody_told_are_not_counted_as_well() -> None:
     pane = PartitionsPane()
     async with Harness(pane).run_test(size=(80, 24)) as pilot:
-        pane.update(PartitionsView((), 0.0, "Offline", known=False))
+        pane.update(PartitionsView(None, title="Offline"))
         await pilot.pause()
         assert "Offline: not known yet" in text_of(pilot.app)
         assert "0 offline" not in text_of(pilot.app)
-        pane.update(PartitionsView((), 0.0, "Offline"))
+        pane.update(PartitionsView(examples.READING, title="Offline"))
         await pilot.pause()
         assert "0 offline" in text_of(pilot.app)
 
