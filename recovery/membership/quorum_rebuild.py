@@ -23,7 +23,7 @@ from recovery.membership.lost_quorum import (
 from recovery.membership.replacement import ReplacementHeader
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
-FORMAT = "ktriage.quorum-rebuild/1"
+FORMAT = "ktriage.quorum-rebuild/2"
 WARNING = "the digest is over all that decides; a plan that was edited is refused"
 MAX_EPOCH = (1 << 31) - 1
 _VOTER = re.compile(r"(\d+)@(?:([A-Za-z0-9_.-]+)://)?(\[[^\]\s]+\]|[^:\[\]\s/]+):(\d+)")
@@ -63,6 +63,28 @@ class TargetDirectory(NamedTuple):
     blank: bool
 
 
+class RehearsalReport(NamedTuple):
+    """What a controller of that ``kafka`` version made of a copy: after how many milliseconds it led (None: not
+    within ``limit_ms``), in which quorum epoch, and how many ``topics``, ``partitions``, ``configs`` and ``acls``
+    it had. ``differences`` from what the log implies, and the ``errors`` of its own log where it did not lead.
+    """
+
+    at: str
+    by: str
+    kafka: str
+    limit_ms: int
+    led_after_ms: int | None
+    epoch: int
+    counts: Mapping[str, int]
+    differences: tuple[str, ...]
+    errors: tuple[str, ...]
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether it led and had exactly what was expected."""
+        return self.led_after_ms is not None and not self.differences
+
+
 @dataclass(frozen=True, slots=True)
 class RebuildPlan:
     """``source`` is the directory that is copied, ``target`` the one that is written: the same one, unless the
@@ -70,7 +92,8 @@ class RebuildPlan:
     ``log_end``, where ``segment`` has ``whole_bytes``; ``cut_bytes`` behind that are a torn batch, and are left
     out. From there on the voter sets ``steps`` are appended in one batch of quorum epoch ``epoch``, the last of
     them being the new voter alone. ``answered`` says for each dead voter which address was asked without an
-    answer. ``losses`` and ``unchecked`` are what the operator has accepted, in words.
+    answer. ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was
+    none yet.
     """
 
     header: ReplacementHeader
@@ -93,6 +116,7 @@ class RebuildPlan:
     brokers: tuple[int, ...]
     losses: tuple[str, ...]
     unchecked: tuple[str, ...]
+    rehearsal: RehearsalReport | None = None
 
     @property
     def voter(self) -> Voter:
@@ -402,7 +426,42 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "brokers": list(plan.brokers),
         "losses": list(plan.losses),
         "unchecked": list(plan.unchecked),
+        "rehearsal": rehearsal_members(plan.rehearsal),
     }
+
+
+def rehearsal_members(rehearsal: RehearsalReport | None) -> dict[str, object] | None:
+    """As the plan file and the JSON document have it."""
+    if rehearsal is None:
+        return None
+    return {
+        "at": rehearsal.at,
+        "by": rehearsal.by,
+        "kafka": rehearsal.kafka,
+        "limitMs": rehearsal.limit_ms,
+        "ledAfterMs": rehearsal.led_after_ms,
+        "epoch": rehearsal.epoch,
+        "counts": dict(rehearsal.counts),
+        "differences": list(rehearsal.differences),
+        "errors": list(rehearsal.errors),
+    }
+
+
+def _rehearsal(members: Mapping[str, Any] | None) -> RehearsalReport | None:
+    if members is None:
+        return None
+    led = members["ledAfterMs"]
+    return RehearsalReport(
+        str(members["at"]),
+        str(members["by"]),
+        str(members["kafka"]),
+        _int(members["limitMs"]),
+        None if led is None else _int(led),
+        _int(members["epoch"]),
+        {str(name): _int(count) for name, count in members["counts"].items()},
+        tuple(str(text) for text in members["differences"]),
+        tuple(str(text) for text in members["errors"]),
+    )
 
 
 def _plan(members: Mapping[str, Any]) -> RebuildPlan:
@@ -430,6 +489,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         tuple(_int(node) for node in members["brokers"]),
         tuple(str(text) for text in members["losses"]),
         tuple(str(text) for text in members["unchecked"]),
+        _rehearsal(members["rehearsal"]),
     )
 
 

@@ -5,6 +5,8 @@ credential is read.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from recovery.metadata_log.field_reader import FieldReader, MalformedRecordError
 from recovery.metadata_log.message_schema import INT8, STRING, UUID, MessageSchema, SchemaField
 from recovery.metadata_log.record_codec import FRAME_VERSION
@@ -45,23 +47,43 @@ _PLAIN = {
 }
 
 
+class AclChange(NamedTuple):
+    """An ACL was made; ``text`` None: it was removed."""
+
+    acl_id: str
+    text: str | None
+
+
+def acl_change(value: bytes) -> AclChange | None:
+    """What the record says of an ACL; None for other records. Raises MalformedRecordError."""
+    reader, kind, version = _begun(value)
+    if kind == RecordType.ACCESS_CONTROL_ENTRY and version == 0:
+        entry = _ACL.read(reader, version)
+        return AclChange(str(entry["id"]), _acl_text(entry))
+    return AclChange(reader.uuid(), None) if kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY else None
+
+
 def access_change_text(value: bytes) -> str | None:
     """What the record changed; None for one that :mod:`timeline` tells, or that changes nothing. Raises
     MalformedRecordError.
     """
-    reader = FieldReader(value)
-    if reader.varint() != FRAME_VERSION:
-        raise MalformedRecordError("no record of the metadata log")
-    kind, version = reader.varint(), reader.varint()
-    if kind == RecordType.ACCESS_CONTROL_ENTRY and version == 0:
-        return _acl_text(_ACL.read(reader, version))
-    if kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY:
-        return f"ACL {reader.uuid()} removed"
+    acl = acl_change(value)
+    if acl is not None:
+        return f"ACL {acl.acl_id} removed" if acl.text is None else acl.text
+    _, kind, version = _begun(value)
     if kind in _PLAIN:
         return _PLAIN[RecordType(kind)]
     if kind not in set(RecordType) or kind == RecordType.ACCESS_CONTROL_ENTRY:
         return f"a record of type {kind}, version {version}, which this version of ktriage does not know"
     return None
+
+
+def _begun(value: bytes) -> tuple[FieldReader, int, int]:
+    """The message of a record, its type and version."""
+    reader = FieldReader(value)
+    if reader.varint() != FRAME_VERSION:
+        raise MalformedRecordError("no record of the metadata log")
+    return reader, reader.varint(), reader.varint()
 
 
 def _acl_text(entry: dict[str, object]) -> str:

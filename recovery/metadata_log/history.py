@@ -161,6 +161,13 @@ class MetadataHistory:
         """Every partition that ever existed."""
         return self._reader.partitions()
 
+    def present(self) -> Iterator[tuple[PartitionSubject, Registration]]:
+        """Every partition that exists now, and its state."""
+        for subject in self.partitions():
+            intervals = self.intervals(subject)
+            if intervals and intervals[-1].until_ms is None:
+                yield subject, intervals[-1].registration
+
     def rows(self, start: int = 0) -> Iterator[HistoryRow]:
         """Every change after the first ``start``, in the order of the log."""
         columns = (self._offsets, self._times, self._batches, self._subjects, self._changes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from recovery.controller.registration import Registration
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import BrokerSubject, HistoryRow
+from recovery.metadata_log.log_changes import BrokerSubject, ConfigSubject, HistoryRow
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
@@ -205,7 +205,7 @@ def _log_dirs(directories: tuple[str, ...]) -> str:
 
 
 def _configured(config: ConfigRecord) -> str:
-    return f"{config.key} {_value_text(config)} for {_resource(config)}"
+    return f"{config.key} {_value_text(config)} for {config_resource(config)}"
 
 
 def _value_text(config: ConfigRecord) -> str:
@@ -215,7 +215,8 @@ def _value_text(config: ConfigRecord) -> str:
     return "set (its value is not shown)" if names_secret(config.key) else f"set to {config.value}"
 
 
-def _resource(config: ConfigRecord) -> str:
+def config_resource(config: ConfigRecord | ConfigSubject) -> str:
+    """What a configuration belongs to."""
     try:
         kind = ResourceType(config.resource_type)
     except ValueError:

@@ -16,13 +16,18 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
+from testbed.kafka.jars import cache_directory
 from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
 from tests.live.quorum_replacement import QuorumWatcher, wait_listening
 
 pytestmark = pytest.mark.long
 
-CLUSTER = ClusterSpec(controllers=3, brokers=2)
+ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+CLUSTER = ClusterSpec(controllers=3, brokers=2, broker_config=ACLS, controller_config=ACLS)
 YES = ("--yes", "--reason", "a test")
 TOPIC = "orders"
 
@@ -32,13 +37,14 @@ def console(cluster: KafkaCluster, tmp_path: Path) -> Iterator[CommandRunner]:
     yield CommandRunner(tmp_path, cluster.bootstrap())
 
 
-def described(cluster: KafkaCluster) -> tuple[str, str]:
-    """The topic's id, and its retention."""
+def described(cluster: KafkaCluster) -> tuple[str, str, str]:
+    """The topic's id, its retention, and the ACLs."""
     admin = cluster.admin
     topic = admin.describe_topics(TopicCollection([TOPIC]))[TOPIC].result(30)
     resource = ConfigResource(ResourceType.TOPIC, TOPIC)
     configs = admin.describe_configs([resource])[resource].result(30)
-    return str(topic.topic_id), configs["retention.ms"].value
+    acls = cluster.tools("kafka-acls", "--list").stdout
+    return str(topic.topic_id), configs["retention.ms"].value, acls
 
 
 def plan_words(cluster: KafkaCluster, plan: Path) -> list[str]:
@@ -60,10 +66,14 @@ def test_a_quorum_whose_majority_is_gone_leads_again_with_everything_that_was_ac
     cluster.client.create_topic(
         TOPIC, [[1, 2], [2, 1]], {"min.insync.replicas": "1", "retention.ms": "86400000"}
     )
+    cluster.tools(
+        "kafka-acls", "--add", "--allow-principal", "User:ana", "--operation", "Read", "--topic", TOPIC
+    )
     acknowledged = [
         *(cluster.client.produce(TOPIC, partition, 500).acknowledged for partition in (0, 1)),
     ]
     before = described(cluster)
+    assert "User:ana" in before[2]
     cluster.metadata.wait_caught_up()
     for node in (101, 102):
         cluster.node(node).kill()
@@ -90,7 +100,11 @@ def test_a_quorum_whose_majority_is_gone_leads_again_with_everything_that_was_ac
 
     planned = rebuild(*words, "--dead", "101", "--dead", "102")
     assert planned.status == 0, planned
+    rehearsed = rebuild(str(plan), "--rehearse", "--kafka-dir", str(cache_directory(cluster.spec.version)))
+    assert rehearsed.status == 0, rehearsed
+    assert "a controller led after" in rehearsed.out and "ACLs (1) as the log implies" in rehearsed.out
     applied = rebuild(str(plan), *YES)
+    assert "rehearsed by" in applied.out
     assert applied.status == 0, applied
     cluster.node(100).start()
     watched = QuorumWatcher(cluster)

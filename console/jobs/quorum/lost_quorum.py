@@ -17,6 +17,7 @@ from console.jobs.quorum.quorum_rebuild import (
     make_rebuild,
     read_rebuild,
     save_rebuild,
+    save_rehearsed,
     undo_rebuild,
 )
 from console.jobs.quorum.quorum_rebuild_report import (
@@ -25,10 +26,12 @@ from console.jobs.quorum.quorum_rebuild_report import (
     next_line,
     rebuild_document,
     rebuild_lines,
+    rehearsal_lines,
 )
+from console.jobs.quorum.rebuild_rehearsal import rehearse
 from console.program import Program
 from console.signals import Stopped
-from recovery.membership.quorum_rebuild import RebuildPlan
+from recovery.membership.quorum_rebuild import RebuildPlan, digest
 
 
 def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
@@ -60,7 +63,7 @@ def plan_rebuild(program: Program, request: RebuildRequest, file: Path, *, json:
     if json:
         screen.out(rebuild_document(made.plan, file, applied=None))
     else:
-        screen.out(rebuild_lines(made.plan))
+        screen.out(rebuild_lines(made.plan, file))
         screen.say(*host_lines(made.plan))
     screen.say(f"wrote {file}; nothing else was written", next_line(made.plan, file))
     return Status.DONE
@@ -71,7 +74,7 @@ def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: boo
     plan, screen = read_rebuild(file), program.screen
     if ask and not screen.interactive:
         raise InputError("there is no terminal to ask on: give --yes --reason TEXT; nothing was written")
-    shown = rebuild_lines(plan)
+    shown = rebuild_lines(plan, file)
     if json or undo:
         screen.say(*shown)
     else:
@@ -91,6 +94,26 @@ def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: boo
         raise
     screen.out(rebuild_document(plan, file, applied=True) if json else applied_lines(done, file))
     return Status.DONE
+
+
+def rehearse_plan(program: Program, file: Path, kafka: Path, limit_seconds: float, *, json: bool) -> int:
+    """Rehearses the plan on a copy and writes the report into its file. Raises InputError, NotDone, Stopped."""
+    plan, screen, stop = read_rebuild(file), program.screen, program.supervisor.stop
+
+    def progress(what: str, done: int, of: int) -> None:
+        if stop.signum is not None:
+            raise Stopped(stop.signum, in_flight=False)
+        screen.progress(what, done, of)
+
+    rehearsed = rehearse(plan, kafka, limit_seconds, progress)
+    save_rehearsed(rehearsed, file)
+    screen.out(rebuild_document(rehearsed, file, applied=None) if json else rehearsal_lines(rehearsed, file))
+    passed = rehearsed.rehearsal is not None and rehearsed.rehearsal.is_passed
+    screen.say(
+        f"wrote the report into {file}: its digest is now {digest(rehearsed)}; nothing else was written",
+        *((next_line(rehearsed, file),) if passed else ()),
+    )
+    return Status.DONE if passed else Status.PARTLY
 
 
 async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None:

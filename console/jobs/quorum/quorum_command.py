@@ -391,6 +391,28 @@ def rebuild(
     plan_out: Annotated[
         Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the new plan to this new file.")
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse",
+            help="Try PLAN on a copy in a temporary directory, with a controller on loopback that no broker can"
+            " reach, and write the report into PLAN.",
+        ),
+    ] = False,
+    kafka_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--kafka-dir",
+            metavar="DIR",
+            help="For --rehearse: the Kafka that the controllers run, its installation or the folder of its jars.",
+        ),
+    ] = None,
+    within: Annotated[
+        int,
+        typer.Option(
+            "--within", metavar="SECONDS", min=1, help="For --rehearse: so long the controller has to lead."
+        ),
+    ] = 120,
     undo: Annotated[
         bool,
         typer.Option("--undo", help="Put back what was there before. Refused once a broker has registered."),
@@ -411,14 +433,23 @@ def rebuild(
     before its end; a copy that lacks what another one has; brokers' disks that know of leader epochs that the copy
     lacks, or that were not scanned. With kraft.version 0 nothing needs to be written, and it says what to change.
 
+    Rehearse a plan first: a controller of the same Kafka leads with a copy, and has the topics, topic ids,
+    configurations and ACLs that the log implies. A plan whose rehearsal failed is not carried out. A controller's
+    memory is 1 GB, or what KAFKA_HEAP_OPTS says.
+
     \b
     Examples:
       ktriage quorum rebuild --from /var/lib/kafka/metadata --voter 100@controller-100:9093 \
           --dead 101 --dead 102 --data /mnt/broker-1/data --data /mnt/broker-2/data --plan-out rebuild.json
+      ktriage quorum rebuild rebuild.json --rehearse --kafka-dir /opt/kafka
       ktriage quorum rebuild rebuild.json
       ktriage quorum rebuild rebuild.json --undo
     """
-    from console.jobs.quorum.lost_quorum import carry_out, plan_rebuild  # noqa: PLC0415  # not for --help
+    from console.jobs.quorum.lost_quorum import (  # noqa: PLC0415  # not for --help
+        carry_out,
+        plan_rebuild,
+        rehearse_plan,
+    )
     from console.jobs.quorum.quorum_rebuild import RebuildRequest  # noqa: PLC0415
     from recovery.membership.quorum_rebuild import RebuildError, parsed_voter  # noqa: PLC0415
 
@@ -440,9 +471,13 @@ def rebuild(
         )
         if any(making):
             raise InputError("PLAN is carried out as it is: the options of a new plan go with --from")
+        if rehearse:
+            if kafka_dir is None or undo:
+                raise InputError("--rehearse needs --kafka-dir DIR, and takes no --undo")
+            return rehearse_plan(ctx.obj, plan, kafka_dir, within, json=json)
         return carry_out(ctx.obj, plan, stated(reason, asked=not yes), undo=undo, ask=not yes, json=json)
-    if plan is not None or undo:
-        raise InputError("--from makes a plan: give neither PLAN nor --undo with it")
+    if plan is not None or undo or rehearse:
+        raise InputError("--from makes a plan: give neither PLAN nor --undo nor --rehearse with it")
     if plan_out is None or not voter:
         raise InputError("--from needs --voter NODE@HOST:PORT and --plan-out FILE")
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ from console.jobs.quorum.lost_quorum_evidence import (
     gather_evidence,
     history_of,
 )
-from console.new_files import write_new
+from console.new_files import replace_own, write_new
 from console.provenance import made_by, now, version
 from recovery.membership.lost_quorum import QuorumCopy
 from recovery.membership.quorum_rebuild import (
@@ -180,6 +181,11 @@ def save_rebuild(plan: RebuildPlan, file: Path) -> None:
     write_new(file, to_json(plan))
 
 
+def save_rehearsed(plan: RebuildPlan, file: Path) -> None:
+    """Writes the plan with its rehearsal in the place of the one without. Raises InputError."""
+    replace_own(file, to_json(plan), stat.S_IMODE(file.stat().st_mode))
+
+
 def read_rebuild(file: Path) -> RebuildPlan:
     """The plan that a file holds. Raises InputError."""
     try:
@@ -283,12 +289,7 @@ def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]
 
 def known_epochs(history: MetadataHistory) -> Mapping[tuple[str, int], int]:
     """The newest leader epoch of each partition that exists, by topic id and partition."""
-    known: dict[tuple[str, int], int] = {}
-    for subject in history.partitions():
-        intervals = history.intervals(subject)
-        if intervals and intervals[-1].until_ms is None:
-            known[subject] = intervals[-1].registration.leader_epoch
-    return known
+    return {subject: now.leader_epoch for subject, now in history.present()}
 
 
 def replica_epochs(scan: DiskScan) -> list[ReplicaEpoch]:
@@ -374,6 +375,8 @@ def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) 
     """
     source, target = Path(plan.source), Path(plan.target)
     voter = plan.voter
+    if plan.rehearsal is not None and not plan.rehearsal.is_passed:
+        raise NotDone("its rehearsal failed: nothing was written; rehearse it again, or make another plan")
     given = GivenVoter(voter.key.id, *voter.endpoints[0])
     alive = answering_voters(plan.old, plan.dead, given, answering)
     if alive:
@@ -384,7 +387,7 @@ def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) 
             before = planned_files(target) if target.exists() else ()
             if is_applied(plan, target):
                 return AppliedRebuild(plan, before, before, already=True)
-            _same_as_planned(plan, source)
+            require_same_files(plan, source)
             if not plan.in_place and not _blank(target):
                 raise NotDone(f"{target}: holds a metadata log by now; nothing was written")
             owner = (target.parent / PROPERTIES).stat()
@@ -448,7 +451,7 @@ def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
             away = backup / f"undone-{int(time.time() * 1000)}"
             put_back(saved if saved.exists() else None, target, away, owner)
             if plan.in_place:
-                _same_as_planned(plan, target)
+                require_same_files(plan, target)
             _record(plan, "undone", reason, planned_files(target) if target.exists() else ())
     except (RewriteError, MetadataDirError) as error:
         raise NotDone(str(error)) from None
@@ -486,7 +489,7 @@ def _same_owner(plan: RebuildPlan, target: Path) -> None:
         )
 
 
-def _same_as_planned(plan: RebuildPlan, source: Path) -> None:
+def require_same_files(plan: RebuildPlan, source: Path) -> None:
     """Raises NotDone: a file is another one than when the plan was made. Raises RewriteError, MetadataDirError."""
     present, planned = {f.name: f for f in planned_files(source)}, {f.name: f for f in plan.files}
     changed = sorted(name for name in {*present, *planned} if present.get(name) != planned.get(name))

@@ -1,4 +1,4 @@
-"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/1``
+"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/2``
 (docs/output.md).
 """
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from console.jobs.quorum.quorum_rebuild import AppliedRebuild
 from console.output.json_document import document
-from recovery.membership.quorum_rebuild import RebuildPlan, digest
+from recovery.membership.quorum_rebuild import RebuildPlan, digest, rehearsal_members
 from recovery.membership.voters import VoterSet
 from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
 
 
-def rebuild_lines(plan: RebuildPlan) -> Iterator[str]:
+def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     """The plan: what is written where, what it costs, what must not happen any more."""
     voter = plan.voter
     yield printable(
@@ -44,8 +44,40 @@ def rebuild_lines(plan: RebuildPlan) -> Iterator[str]:
     if plan.unchecked:
         yield "NOT CHECKED, and accepted:"
         yield from (printable(f"  {line}") for line in plan.unchecked)
+    yield from rehearsal_lines(plan, file)
     yield from dead_lines(plan)
     yield f"digest {digest(plan)}"
+
+
+def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
+    """What the rehearsal showed; or that there was none, and how to have one."""
+    report = plan.rehearsal
+    if report is None:
+        command = shlex.join(("ktriage", "quorum", "rebuild", str(file), "--rehearse", "--kafka-dir"))
+        yield (
+            "NOT REHEARSED: whether a controller leads with it was not tried. On the host that has"
+            f" {plan.source}: {command} DIR"
+        )
+        return
+    who = f"by {report.by} at {report.at}, Kafka {report.kafka}"
+    if report.led_after_ms is None:
+        yield printable(
+            f"REHEARSAL FAILED ({who}): no controller led within {report.limit_ms / 1000:g} s. The last lines of"
+            " its log:"
+        )
+        yield from (printable(f"  {line}") for line in report.errors)
+        return
+    led = f"a controller led after {report.led_after_ms / 1000:.1f} s in quorum epoch {offset(report.epoch)}"
+    if report.differences:
+        yield printable(f"REHEARSAL FAILED ({who}): {led}, and does not have what the log implies:")
+        yield from (printable(f"  {line}") for line in (*report.differences, *report.errors))
+        return
+    counts = report.counts
+    yield printable(
+        f"rehearsed {who}: {led}, with the same topics ({counts['topics']:,}), topic ids, partitions"
+        f" ({counts['partitions']:,}), configurations ({counts['configs']:,}), features and ACLs"
+        f" ({counts['acls']:,}) as the log implies"
+    )
 
 
 def dead_lines(plan: RebuildPlan) -> Iterator[str]:
@@ -144,6 +176,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "brokers": list(plan.brokers),
             "losses": list(plan.losses),
             "unchecked": list(plan.unchecked),
+            "rehearsal": rehearsal_members(plan.rehearsal),
         },
     )
 

@@ -319,7 +319,7 @@ def test_a_plan_comes_back_from_its_file_and_an_edited_one_does_not(disks: Path,
     file.write_text(file.read_text().replace('"dead": [\n    101,', '"dead": [\n    100,'))
     with pytest.raises(InputError, match="it was edited"):
         read_rebuild(file)
-    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/1"}'):
+    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/2"}'):
         file.write_text(text)
         with pytest.raises(InputError):
             read_rebuild(file)
