@@ -21,6 +21,12 @@ from recovery.membership.lost_quorum import (
     voter_path,
 )
 from recovery.membership.replacement import ReplacementHeader
+from recovery.membership.rewritten_partitions import (
+    RewrittenPartition,
+    partition_members,
+    read_partition,
+    record_values,
+)
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 FORMAT = "ktriage.quorum-rebuild/2"
@@ -91,8 +97,9 @@ class RebuildPlan:
     source is another node's. ``files`` are those of the source. The log of ``source`` is whole up to
     ``log_end``, where ``segment`` has ``whole_bytes``; ``cut_bytes`` behind that are a torn batch, and are left
     out. From there on the voter sets ``steps`` are appended in one batch of quorum epoch ``epoch``, the last of
-    them being the new voter alone. ``answered`` says for each dead voter which address was asked without an
-    answer. ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was
+    them being the new voter alone, and behind them the ``partitions``; the copy knows the ids of
+    ``known_topics``. ``answered`` says for each dead voter which address was asked without an answer.
+    ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was
     none yet.
     """
 
@@ -116,7 +123,19 @@ class RebuildPlan:
     brokers: tuple[int, ...]
     losses: tuple[str, ...]
     unchecked: tuple[str, ...]
+    partitions: tuple[RewrittenPartition, ...] = ()
+    known_topics: tuple[str, ...] = ()
     rehearsal: RehearsalReport | None = None
+
+    @property
+    def values(self) -> list[bytes]:
+        """The data records that are appended behind the voters."""
+        return record_values(self.partitions, self.known_topics)
+
+    @property
+    def end(self) -> int:
+        """Where the log ends with all that is appended."""
+        return self.log_end + len(self.steps) + len(self.values)
 
     @property
     def voter(self) -> Voter:
@@ -298,59 +317,6 @@ def copy_refusals(
     return tuple(found)
 
 
-class ReplicaEpoch(NamedTuple):
-    """The newest leader epoch that the disk of a broker knows of a partition; ``name`` as the folder has it."""
-
-    broker: int
-    topic_id: str
-    name: str
-    partition: int
-    epoch: int
-
-
-def epoch_refusals(
-    known: Mapping[tuple[str, int], int], disks: Sequence[ReplicaEpoch], unscanned: Sequence[int]
-) -> tuple[str, ...]:
-    """Leader epochs on brokers' disks that the copy does not know, and brokers whose disks were not scanned.
-
-    ``known``: the newest leader epoch of each partition by topic id. A leader epoch that is given out twice
-    breaks the matching of logs (KIP-101), on which everything rests.
-    """
-    beyond = [d for d in disks if d.epoch > known.get((d.topic_id, d.partition), d.epoch)]
-    strays = sorted({d.name for d in disks if (d.topic_id, d.partition) not in known})
-    found = [
-        f"broker {d.broker} has {d.name}-{d.partition} with leader epoch {d.epoch}; the copy ends at epoch"
-        f" {known[d.topic_id, d.partition]}, so the next leaders' epochs would be used twice. Choose a copy"
-        " that knows"
-        " that epoch: ktriage cannot raise the epochs of partitions yet"
-        for d in beyond[:_NAMED]
-    ]
-    if len(beyond) > _NAMED:
-        found.append(
-            f"… and {len(beyond) - _NAMED:,} more replicas with leader epochs that the copy does not know"
-        )
-    if strays:
-        more = f" and {len(strays) - _NAMED:,} more" if len(strays) > _NAMED else ""
-        found.append(
-            "brokers' disks hold topics whose ids the copy does not know:"
-            f" {', '.join(strays[:_NAMED])}{more}. A broker"
-            " sets such folders aside as strays when it starts: choose a copy that knows them, or copy the"
-            " folders"
-            " first and give --accept-strays"
-        )
-    if unscanned:
-        named = f"broker{'' if len(unscanned) == 1 else 's'} {', '.join(map(str, unscanned))}"
-        found.append(
-            f"the disks of {named} were not scanned, so whether they know of leader epochs that the"
-            " copy lacks is"
-            " not known: give their log dirs with --data, or name each with --unscanned to go on without"
-        )
-    return tuple(found)
-
-
-_NAMED = 5
-
-
 def plan_steps(
     copy: QuorumCopy, voter: Voter, others: Sequence[QuorumCopy]
 ) -> tuple[tuple[VoterSet, ...], int]:
@@ -426,6 +392,8 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "brokers": list(plan.brokers),
         "losses": list(plan.losses),
         "unchecked": list(plan.unchecked),
+        "partitions": [partition_members(written) for written in plan.partitions],
+        "knownTopics": list(plan.known_topics),
         "rehearsal": rehearsal_members(plan.rehearsal),
     }
 
@@ -489,6 +457,8 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         tuple(_int(node) for node in members["brokers"]),
         tuple(str(text) for text in members["losses"]),
         tuple(str(text) for text in members["unchecked"]),
+        tuple(read_partition(written) for written in members["partitions"]),
+        tuple(str(topic_id) for topic_id in members["knownTopics"]),
         _rehearsal(members["rehearsal"]),
     )
 

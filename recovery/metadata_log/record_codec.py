@@ -56,13 +56,14 @@ def decode(value: bytes) -> MetadataRecord:
     return record
 
 
-def encode(record: MetadataRecord) -> bytes:
-    """The record's value, in the highest known version. Raises TypeError for a Skipped."""
+def encode(record: MetadataRecord, version: int | None = None) -> bytes:
+    """The record's value, in that version; None: the highest known one. Raises TypeError for a Skipped."""
     kind, values = _fields(record)
+    written = HIGHEST_VERSIONS[kind] if version is None else version
     writer = FieldWriter()
-    for number in (FRAME_VERSION, kind, HIGHEST_VERSIONS[kind]):
+    for number in (FRAME_VERSION, kind, written):
         writer.varint(number)
-    SCHEMAS[kind].write(writer, HIGHEST_VERSIONS[kind], values)
+    SCHEMAS[kind].write(writer, written, values)
     return writer.data()
 
 

@@ -380,6 +380,14 @@ def rebuild(
             "--accept-strays", help="Go on although brokers' disks hold topics that the copy does not know."
         ),
     ] = False,
+    keep_strays: Annotated[
+        bool,
+        typer.Option(
+            "--keep-strays",
+            help="Keep topics that only brokers' disks know: they get their ids, the replicas that were"
+            " scanned, and no configuration.",
+        ),
+    ] = False,
     backup: Annotated[
         Path | None,
         typer.Option(
@@ -430,8 +438,9 @@ def rebuild(
     off, and the new voter is appended, in a quorum epoch that no old voter can have been in; whole or not at all.
 
     Refused: while a voter is not named with --dead, or one that is named accepts a connection; a log that is broken
-    before its end; a copy that lacks what another one has; brokers' disks that know of leader epochs that the copy
-    lacks, or that were not scanned. With kraft.version 0 nothing needs to be written, and it says what to change.
+    before its end; a copy that lacks what another one has; brokers' disks that were not scanned. Partitions of
+    which a disk knows a later leader epoch than the copy are written anew, above all epochs that any disk knows.
+    With kraft.version 0 nothing needs to be written, and it says what to change.
 
     Rehearse a plan first: a controller of the same Kafka leads with a copy, and has the topics, topic ids,
     configurations and ACLs that the log implies. A plan whose rehearsal failed is not carried out. A controller's
@@ -466,6 +475,7 @@ def rebuild(
             unscanned,
             accept_loss_of,
             accept_strays,
+            keep_strays,
             backup,
             plan_out,
         )
@@ -494,6 +504,7 @@ def rebuild(
         tuple(unscanned or ()),
         tuple(accept_loss_of or ()),
         accept_strays,
+        keep_strays,
         backup,
     )
     return plan_rebuild(ctx.obj, request, plan_out, json=json)

@@ -11,7 +11,7 @@ import socket
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth, ScannedDir
 from backends.log_segments.segment_source import reason_of
-from backends.metadata_log.batch_writer import voters_batch
+from backends.metadata_log.batch_writer import data_batch, voters_batch
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files
 from backends.metadata_log.quorum_copy import PROPERTIES, read_quorum_copy, running_node
 from backends.metadata_log.rebuilt_directory import (
@@ -43,16 +43,14 @@ from console.jobs.quorum.lost_quorum_evidence import (
 )
 from console.new_files import replace_own, write_new
 from console.provenance import made_by, now, version
-from recovery.membership.lost_quorum import QuorumCopy
+from recovery.membership.lost_quorum import EPOCH_MARGIN, QuorumCopy, RunningNode
 from recovery.membership.quorum_rebuild import (
     GivenVoter,
     PlannedFile,
     RebuildError,
     RebuildPlan,
-    ReplicaEpoch,
     TargetDirectory,
     copy_refusals,
-    epoch_refusals,
     from_json,
     new_voter,
     plan_steps,
@@ -60,10 +58,19 @@ from recovery.membership.quorum_rebuild import (
     to_json,
 )
 from recovery.membership.replacement import ReplacementHeader
+from recovery.membership.rewritten_partitions import (
+    KnownPartitions,
+    RewrittenPartition,
+    ScannedReplica,
+    lost_partitions,
+    partition_refusals,
+    rewritten_partitions,
+    unscanned_refusal,
+)
 from recovery.membership.voters import ReplicaKey, VoterSet
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.partition_states import EventKind
-from recovery.metadata_log.records import RegisterBrokerRecord, UnregisterBrokerRecord
+from recovery.metadata_log.records import RegisterBrokerRecord, TopicRecord, UnregisterBrokerRecord
 
 ANSWER_SECONDS = 3.0
 """So long a voter that is named as dead may take to accept a connection."""
@@ -88,6 +95,7 @@ class RebuildRequest:
     unscanned: tuple[int, ...] = ()
     accept_loss_of: tuple[int, ...] = ()
     accept_strays: bool = False
+    keep_strays: bool = False
     backup: Path | None = None
 
 
@@ -134,12 +142,28 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
     except (MetadataDirError, RewriteError) as error:
         raise InputError(str(error)) from None
     brokers = registered_brokers(history)
+    disks, known = read_disks(request, copy, history, brokers), known_partitions(history)
+    written = rewritten_partitions(
+        known,
+        disks.replicas,
+        disks.left_out,
+        is_stale=bool(request.accept_loss_of or lost_partitions(known, disks.replicas)),
+        restores_lost=request.keep_strays,
+    )
     found = [
         *refusals(copy, target, request.voters, request.dead, brokers),
         *(printable_unread(path, why) for path, why in evidence.unread),
         *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
         *(f"{copy.path}: {refused}: no controller starts with it" for refused in history.refused.values()),
-        *disk_refusals(request, copy, history, brokers),
+        *disks.refusals,
+        *unscanned_refusal([broker for broker in disks.left_out if broker not in request.unscanned]),
+        *partition_refusals(
+            known,
+            disks.replicas,
+            written,
+            accepts_strays=request.accept_strays,
+            restores_lost=request.keep_strays,
+        ),
     ]
     if not found:
         found += answering_voters(copy.voters, request.dead, request.voters[0], answering)
@@ -171,7 +195,9 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         dead=tuple(sorted(set(request.dead))),
         brokers=brokers,
         losses=tuple(accepted_losses(evidence, request)),
-        unchecked=tuple(unchecked(request)),
+        unchecked=tuple(unchecked(request, written)),
+        partitions=written,
+        known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
     )
     return PlannedRebuild(plan, evidence)
 
@@ -248,29 +274,30 @@ def registered_brokers(history: MetadataHistory) -> tuple[int, ...]:
     return tuple(sorted(broker for broker, there in registered.items() if there))
 
 
-def disk_refusals(
+class ReadDisks(NamedTuple):
+    """What brokers' disks hold of partitions, and why they are no ground for a plan. ``left_out``: registered
+    brokers of which a log dir was not read.
+    """
+
+    replicas: tuple[ScannedReplica, ...]
+    refusals: tuple[str, ...]
+    left_out: tuple[int, ...]
+
+
+def read_disks(
     request: RebuildRequest, copy: QuorumCopy, history: MetadataHistory, brokers: Sequence[int]
-) -> list[str]:
-    """What brokers' disks know that the copy does not, and which disks were not given."""
+) -> ReadDisks:
+    """The log dirs that were given with --data."""
     scan = scan_log_dirs([str(path) for path in request.data], socket.gethostname(), 0, ScanDepth("none"))
+    given = [one for one in scan.dirs if one.problem is None]
     found = [f"{one.path}: {one.problem}" for one in scan.dirs if one.problem is not None]
     found += [
         f"{one.path}: is of cluster {one.cluster_id or '(none)'}, the copy is of {copy.cluster_id}"
-        for one in scan.dirs
-        if one.problem is None and one.cluster_id != copy.cluster_id
+        for one in given
+        if one.cluster_id != copy.cluster_id
     ]
-    given = [one for one in scan.dirs if one.problem is None]
-    left_out = [
-        broker
-        for broker in brokers
-        if broker not in request.unscanned
-        and not _scanned(given, broker, online_directories(history, broker))
-    ]
-    known = known_epochs(history)
-    disks = replica_epochs(scan)
-    if request.accept_strays:
-        disks = [disk for disk in disks if (disk.topic_id, disk.partition) in known]
-    return [*found, *epoch_refusals(known, disks, left_out)]
+    left_out = [b for b in brokers if not _scanned(given, b, online_directories(history, b))]
+    return ReadDisks(tuple(scanned_replicas(scan)), tuple(found), tuple(left_out))
 
 
 def _scanned(dirs: Sequence[ScannedDir], broker: int, directories: Sequence[str]) -> bool:
@@ -287,21 +314,32 @@ def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]
     return ((), *history.online_dirs(broker))[-1]
 
 
-def known_epochs(history: MetadataHistory) -> Mapping[tuple[str, int], int]:
-    """The newest leader epoch of each partition that exists, by topic id and partition."""
-    return {subject: now.leader_epoch for subject, now in history.present()}
+def known_partitions(history: MetadataHistory) -> KnownPartitions:
+    """What the copy says of partitions."""
+    present = dict(history.present())
+    topics = {
+        row.change.topic_id: row.change.name for row in history.rows() if isinstance(row.change, TopicRecord)
+    }
+    return KnownPartitions(present, topics, any(now.directories for now in present.values()))
 
 
-def replica_epochs(scan: DiskScan) -> list[ReplicaEpoch]:
-    """The newest leader epoch of each replica on the scanned disks; the metadata log is none."""
-    return [
-        ReplicaEpoch(
-            found.node_id, log.topic_id, log.topic, log.partition, max(log.leader_epoch, log.last_epoch)
-        )
-        for found in scan.dirs
-        for log in found.logs
-        if log.kind == LIVE and log.topic != METADATA_TOPIC
-    ]
+def scanned_replicas(scan: DiskScan) -> Iterator[ScannedReplica]:
+    """The replicas on the scanned disks; the metadata log is none."""
+    for one in scan.dirs:
+        runs = running_node(Path(one.path)) is RunningNode.RUNS
+        for log in one.logs:
+            if log.kind == LIVE and log.topic != METADATA_TOPIC:
+                yield ScannedReplica(
+                    one.node_id,
+                    one.directory_id,
+                    log.topic_id,
+                    log.topic,
+                    log.partition,
+                    max(log.leader_epoch, log.last_epoch),
+                    log.last_epoch,
+                    log.log_end,
+                    runs,
+                )
 
 
 def answering_voters(old: VoterSet, dead: Iterable[int], voter: GivenVoter, answering: Answers) -> list[str]:
@@ -340,10 +378,15 @@ def accepted_losses(evidence: LostQuorumEvidence, request: RebuildRequest) -> It
 _LISTED = 200
 
 
-def unchecked(request: RebuildRequest) -> Iterable[str]:
+def unchecked(request: RebuildRequest, written: Sequence[RewrittenPartition]) -> Iterable[str]:
     """What the operator has decided to go on without."""
     for broker in request.unscanned:
-        yield f"the disks of broker {broker}: it may know of leader epochs that are now used twice"
+        count = sum(broker in one.registration.replicas for one in written)
+        yield (
+            f"the disks of broker {broker}: its {count:,} partitions get leader epochs"
+            f" {EPOCH_MARGIN:,} above all that"
+            " is known of them; it may know of more leader changes than that only if there were so many"
+        )
     if request.accept_strays:
         yield "topics on brokers' disks whose ids the copy does not know: brokers set their folders aside as strays"
 
@@ -365,8 +408,17 @@ class AppliedRebuild(NamedTuple):
 
 
 def appended(plan: RebuildPlan) -> bytes:
-    """The batch that the plan appends."""
-    return voters_batch(plan.log_end, plan.epoch, plan.time_ms, plan.steps)
+    """The batches that the plan appends: the voters, and behind them the partitions."""
+    batches = [voters_batch(plan.log_end, plan.epoch, plan.time_ms, plan.steps)]
+    offset, values = plan.log_end + len(plan.steps), plan.values
+    for start in range(0, len(values), _IN_A_BATCH):
+        some = values[start : start + _IN_A_BATCH]
+        batches.append(data_batch(offset + start, plan.epoch, plan.time_ms, some))
+    return b"".join(batches)
+
+
+_IN_A_BATCH = 1_000
+"""Records in a batch: Kafka takes no batch of the metadata log beyond 8 MB."""
 
 
 def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) -> AppliedRebuild:
@@ -429,8 +481,8 @@ def is_applied(plan: RebuildPlan, target: Path) -> bool:
     if not (target / plan.segment).is_file():
         return False
     copy = read_quorum_copy(target)
-    wanted = plan.log_end + len(plan.steps)
-    return copy.defect is None and (copy.end, copy.epoch, copy.voters) == (wanted, plan.epoch, plan.steps[-1])
+    wanted = (plan.end, plan.epoch, plan.steps[-1])
+    return copy.defect is None and (copy.end, copy.epoch, copy.voters) == wanted
 
 
 def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
@@ -464,7 +516,7 @@ def _refuse_changed(plan: RebuildPlan, target: Path) -> None:
     copy = read_quorum_copy(target)
     since = [
         change
-        for change in changes_from(copy, plan.log_end)
+        for change in changes_from(copy, plan.end)
         if change.kind is not EventKind.CONTROLLER_REGISTERED  # each does so at its start
     ]
     if since:

@@ -11,6 +11,7 @@ from pathlib import Path
 from console.jobs.quorum.quorum_rebuild import AppliedRebuild
 from console.output.json_document import document
 from recovery.membership.quorum_rebuild import RebuildPlan, digest, rehearsal_members
+from recovery.membership.rewritten_partitions import partition_members
 from recovery.membership.voters import VoterSet
 from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
 
@@ -37,6 +38,7 @@ def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
         f"  appended      the voters {sets}, from offset {offset(plan.log_end)} on, in quorum epoch"
         f" {offset(plan.epoch)}"
     )
+    yield from _partition_lines(plan)
     yield printable(f"  back-up       {plan.backup}")
     if plan.losses:
         yield "LOST with it, and accepted:"
@@ -47,6 +49,31 @@ def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     yield from rehearsal_lines(plan, file)
     yield from dead_lines(plan)
     yield f"digest {digest(plan)}"
+
+
+def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
+    """The partitions that are written anew, the first of them one by one."""
+    written = plan.partitions
+    if not written:
+        return
+    yield (
+        f"  partitions    {len(written):,} are written behind the voters, with leader epochs above all that any"
+        " scanned disk knows:"
+    )
+    for one in written[:_LISTED]:
+        now = one.registration
+        knew = "the copy does not know it" if one.is_new else f"the copy knows epoch {one.known_epoch}"
+        disks = "no disk was read" if one.disk_epoch < 0 else f"the disks {one.disk_epoch}"
+        leader = f"leader {now.leader}" if now.has_leader else "no leader until one is elected"
+        yield printable(
+            f"    {one.topic}-{one.partition} ({one.topic_id}): {knew}, {disks}; epoch {now.leader_epoch}, ISR"
+            f" {ids(now.isr)}, replicas {ids(now.replicas)}, {leader}"
+        )
+    if len(written) > _LISTED:
+        yield f"    and {len(written) - _LISTED:,} more (all are in the plan's file)"
+
+
+_LISTED = 20
 
 
 def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
@@ -110,7 +137,7 @@ def _host_steps(plan: RebuildPlan) -> Iterator[str]:
         f" controller.quorum.bootstrap.servers must name {_server(plan)}. What the nodes have is not known here. A"
         " broker that names only dead nodes never finds the quorum; a change takes a restart"
     )
-    if plan.losses or plan.unchecked:
+    if plan.losses or plan.unchecked or plan.partitions:
         yield (
             "Stop the brokers that run: one that has applied more of the metadata than the quorum now has"
             " ends itself when it finds the quorum (seen on Kafka 4.3.1). Start them again once the controller"
@@ -176,6 +203,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "brokers": list(plan.brokers),
             "losses": list(plan.losses),
             "unchecked": list(plan.unchecked),
+            "partitions": [partition_members(written) for written in plan.partitions],
             "rehearsal": rehearsal_members(plan.rehearsal),
         },
     )

@@ -20,6 +20,7 @@ import pytest
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from console.errors import InputError, NotDone
+from console.jobs.quorum.lost_quorum_evidence import history_of
 from console.jobs.quorum.quorum_rebuild import (
     PlannedRebuild,
     RebuildRefused,
@@ -30,7 +31,9 @@ from console.jobs.quorum.quorum_rebuild import (
     save_rebuild,
     undo_rebuild,
 )
+from console.jobs.quorum.quorum_rebuild_report import rebuild_lines
 from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, parsed_voter
+from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
@@ -244,26 +247,85 @@ def test_a_record_that_kafka_itself_refuses_is_no_ground(disks: Path) -> None:
     assert "no controller starts with it" in reasons(disks)
 
 
-def partition_folder(disks: Path, topic_id: str, epoch: int) -> None:
-    folder = disks / "node-1" / f"{ORDERS}-0"
+def partition_folder(disks: Path, topic_id: str, epoch: int, broker: int = 1, partition: int = 0) -> None:
+    folder = disks / f"node-{broker}" / f"{ORDERS}-{partition}"
     folder.mkdir(exist_ok=True)
     (folder / SEGMENT).touch()
     (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
     (folder / "leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 0\n")
 
 
-def test_a_leader_epoch_that_the_copy_does_not_know_would_be_used_twice(disks: Path) -> None:
-    from console.jobs.quorum.lost_quorum_evidence import history_of
+UNKNOWN = "AAAAAAAAAAAAAAAAAAAA7w"
 
-    history = history_of(read_quorum_copy(disks / "node-100"))
-    (topic_id,) = history.topic_ids(ORDERS)
+
+def orders_id(disks: Path) -> str:
+    (topic_id,) = history_of(read_quorum_copy(disks / "node-100")).topic_ids(ORDERS)
+    return topic_id
+
+
+def test_a_partition_whose_leader_epoch_the_copy_does_not_know_is_written_above_all_epochs(
+    disks: Path,
+) -> None:
+    topic_id = orders_id(disks)
     partition_folder(disks, topic_id, 0)
-    made(disks)
+    assert made(disks).partitions == ()
     partition_folder(disks, topic_id, 9)
-    assert "broker 1 has orders-0 with leader epoch 9; the copy ends at epoch 0" in reasons(disks)
-    partition_folder(disks, "AAAAAAAAAAAAAAAAAAAA7w", 0)
-    assert "topics whose ids the copy does not know: orders" in reasons(disks)
+    plan = made(disks)
+    (written,) = plan.partitions
+    before = dict(history_of(read_quorum_copy(disks / "node-100")).present())[PartitionSubject(topic_id, 0)]
+    assert (written.topic, written.known_epoch, written.disk_epoch) == (ORDERS, 0, 9)
+    assert "epoch 1009, ISR 1," in "\n".join(rebuild_lines(plan, Path("plan.json")))
+    apply_rebuild(plan, "a test", silent)
+    copy = read_quorum_copy(disks / "node-100")
+    assert (copy.end, copy.epoch, copy.defect) == (54, plan.epoch, None)
+    after = dict(history_of(copy).present())[PartitionSubject(topic_id, 0)]
+    assert (after.leader, after.leader_epoch, after.isr) == (-1, 1_009, (1,))
+    assert (after.replicas, after.directories) == (before.replicas, before.directories)
+    assert after.partition_epoch > before.partition_epoch
+    # What the plan itself wrote is no change of the rebuilt quorum.
+    undo_rebuild(plan, "a test")
+    assert read_quorum_copy(disks / "node-100").end == 51
+
+
+def test_a_broker_that_runs_keeps_growing_its_logs(disks: Path) -> None:
+    partition_folder(disks, orders_id(disks), 9)
+    (disks / "node-1" / ".lock").touch()
+    with HeldLock(disks / "node-1" / ".lock"):
+        assert "broker 1 run, and the copy lacks what they have applied" in reasons(disks)
+
+
+def test_partitions_of_a_broker_that_was_not_scanned_get_an_epoch_that_a_margin_covers(disks: Path) -> None:
+    plan = made(disks, data=(disks / "node-1",), unscanned=(2,))
+    history = dict(history_of(read_quorum_copy(disks / "node-100")).present())
+    on_2 = {subject for subject, now in history.items() if 2 in now.replicas}
+    assert {(one.topic_id, one.partition) for one in plan.partitions} == on_2
+    for one in plan.partitions:
+        before = history[PartitionSubject(one.topic_id, one.partition)]
+        assert one.registration == before._replace(
+            leader_epoch=before.leader_epoch + 1_000, partition_epoch=before.partition_epoch + 1_000
+        )
+    assert f"its {len(on_2)} partitions get leader epochs 1,000 above" in "\n".join(plan.unchecked)
+
+
+def test_topics_that_only_disks_know_are_kept_with_their_ids_or_named(disks: Path) -> None:
+    payments = disks / "node-1" / "payments-0"
+    partition_folder(disks, UNKNOWN, 7)
+    (disks / "node-1" / f"{ORDERS}-0").rename(payments)
+    assert f"topics whose ids the copy does not know: payments ({UNKNOWN})" in reasons(disks)
     assert made(disks, accept_strays=True).unchecked
+    plan = made(disks, keep_strays=True)
+    apply_rebuild(plan, "a test", silent)
+    history = history_of(read_quorum_copy(disks / "node-100"))
+    assert history.topic_name(UNKNOWN) == "payments"
+    after = dict(history.present())[PartitionSubject(UNKNOWN, 0)]
+    assert (after.replicas, after.isr, after.leader, after.leader_epoch) == ((1,), (1,), -1, 1_007)
+
+
+def test_a_topic_that_cannot_be_kept_whole_is_named(disks: Path) -> None:
+    partition_folder(disks, UNKNOWN, 7, partition=2)
+    text = reasons(disks, keep_strays=True)
+    assert f"topic {ORDERS} ({UNKNOWN}) cannot be kept: the copy has a topic of that name" in text
+    assert "no scanned disk has its partitions 0, 1" in text
 
 
 def test_a_log_that_is_broken_before_its_end_is_not_used(disks: Path) -> None:
