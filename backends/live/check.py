@@ -26,7 +26,8 @@ from backends.live.calls.describe_cluster import cluster_info, describe_cluster
 from backends.live.calls.describe_partitions import topic_operations
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.client.addresses import Address
-from backends.live.codec.offered_versions import capabilities, serves_log_info, without_cluster_action
+from backends.live.codec.apis import Api
+from backends.live.codec.offered_versions import capabilities, without_cluster_action
 from backends.live.connections.connection import BrokerConnection, place
 from backends.live.errors import as_unknown
 from backends.live.nodes.broker_addresses import SEED
@@ -88,7 +89,7 @@ async def _reach(fleet: BrokerFleet, broker: int, caught_up: frozenset[int] | No
 
 
 def _native(served: Mapping[int, Mapping[int, tuple[int, int]]]) -> bool:
-    return any(map(serves_log_info, served.values()))
+    return any(Api.GetReplicaLogInfo in versions for versions in served.values())
 
 
 async def _topics(conn: BrokerConnection) -> Mapping[str, Operations | None] | Unknown:

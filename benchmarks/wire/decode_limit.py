@@ -13,7 +13,8 @@ from struct import Struct
 
 from kio.serial import entity_reader
 
-from backends.live.codec.aiokafka_requests import _response_type, read
+from backends.live.codec.aiokafka_requests import read
+from backends.live.codec.message_fields import response_type
 from benchmarks.wire.recording import Answer, recorded
 from console.cli.main import collect_seldom
 
@@ -62,7 +63,7 @@ async def receive(port: int, calls: dict[int, list[tuple[int, int]]]) -> tuple[f
         for key, version in calls[number]:
             (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
             frame = await reader.readexactly(size)
-            kind = _response_type(key, version)
+            kind = response_type(key, version)
             _, head = entity_reader(kind.__header_schema__)(frame, 0)
             read(kind, frame, head)
             total += size

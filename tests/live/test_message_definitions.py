@@ -21,15 +21,13 @@ import pytest
 
 import backends.live
 from backends.live.codec import recovery_tool_messages
-from backends.live.codec.offered_versions import ELECT_LEADERS, GET_REPLICA_LOG_INFO, serves_log_info
+from backends.live.codec.apis import USES, Api, documented
 from testbed.kafka import jars
 from testbed.kafka.maven_jars import Jar
 
 LOCK = jars.read_clients_lock()
 SOURCE = Path(backends.live.__file__).parent
 NO_CALLS = ("errors", "types", "request_header", "response_header")
-COMPUTED = {"describe_quorum": (1, 2)}
-"""Calls whose module's name is computed, and their versions."""
 WIRE_TYPES = {
     "error_code": "int16",
     "timedelta_i32": "int32",
@@ -90,11 +88,13 @@ def _holds(versions: str, version: int) -> bool:
 def _sent() -> Iterator[tuple[str, int]]:
     """Every call that the product imports kio's messages of."""
     for path in SOURCE.rglob("*.py"):
-        for name, version in re.findall(r"kio\.schema\.(\w+)\.v(\d+|\{\w+\})", path.read_text()):
-            if name in NO_CALLS:
-                continue
-            numbers = COMPUTED[name] if version.startswith("{") else (int(version),)
-            yield from ((name, number) for number in numbers)
+        text = path.read_text()
+        for name, version in re.findall(r"kio\.schema\.(\w+)\.v(\d+)", text):
+            if name not in NO_CALLS:
+                yield name, int(version)
+        for loaded in re.findall(r"response_type\(Api\.(\w+)", text):
+            name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loaded).lower()
+            yield from ((name, number) for number in USES[Api[loaded]].sent)
 
 
 def _classes() -> Iterator[type]:
@@ -118,9 +118,7 @@ CLASSES = tuple(_classes())
 
 def would_be_sent(message: Any, offered: Ranges) -> bool:
     """Whether the product sends it to a broker that offers that, or reads it from it."""
-    if message.__api_key__ == GET_REPLICA_LOG_INFO and not serves_log_info(offered):
-        return False
-    low, high = offered.get(message.__api_key__, (0, -1))
+    low, high = documented(offered).get(message.__api_key__, (0, -1))
     return bool(low <= message.__version__ <= high)
 
 
@@ -199,8 +197,8 @@ def test_the_native_calls_are_sent_to_no_release_and_would_be_noticed() -> None:
     for jar in LOCK:
         assert not any(would_be_sent(message, release_of(jar).offered) for message in own)
     last = release_of(LOCK[-1])
-    assert last.offered[GET_REPLICA_LOG_INFO] == (0, 0)
-    there = {**last.offered, ELECT_LEADERS: (0, 3)}
+    assert last.offered[Api.GetReplicaLogInfo] == (0, 0)
+    there = {**last.offered, Api.ElectLeaders: (0, 3)}
     noticed = [line for found in own if would_be_sent(found, there) for line in differences(found, last)]
     other = "StreamsGroupTopologyDescriptionUpdate"
     assert noticed[:2] == [

@@ -15,6 +15,7 @@ from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_partit
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import list_reassignments, write_assignments
 from backends.live.check import check
+from backends.live.codec.apis import USES, Api
 from backends.live.codec.offered_versions import capabilities
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
@@ -188,9 +189,7 @@ async def test_without_describe_topic_partitions_metadata_tells_the_same_but_elr
         # No release from 3.9 on lacks these calls in KRaft mode; a broker in ZooKeeper mode does.
         older = {k: v for k, v in conn.api_keys.items() if k not in (60, 75)} | {55: (0, 1)}
         monkeypatch.setattr(BrokerConnection, "api_keys", older)
-        monkeypatch.setattr(
-            BrokerConnection, "highest", lambda _, key, known: highest_of(older.get(key), known)
-        )
+        monkeypatch.setattr(BrokerConnection, "highest", lambda _, api: highest_of(older.get(api), api))
         fallen_back = await describe_partitions(conn)
         named = await describe_partitions(conn, [SMALL, "nothing"])
         cluster = await describe_cluster(conn)
@@ -204,8 +203,8 @@ async def test_without_describe_topic_partitions_metadata_tells_the_same_but_elr
     assert not any(voter.endpoints for voter in quorum.voters.voters)
 
 
-def highest_of(served: tuple[int, int] | None, known: tuple[int, ...]) -> int | None:
-    return max((v for v in known if served and served[0] <= v <= served[1]), default=None)
+def highest_of(served: tuple[int, int] | None, api: Api) -> int | None:
+    return max((v for v in USES[api].sent if served and served[0] <= v <= served[1]), default=None)
 
 
 async def test_a_paused_broker_takes_the_connection_and_does_not_answer(whole_cluster: KafkaCluster) -> None:

@@ -15,10 +15,11 @@ import pytest
 
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
+from backends.live.codec.apis import Api
 from backends.live.connections.connection import BrokerConnection
 from backends.simulator.network import NetworkRole
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api, hidden, offered
+from backends.simulator.served.api_versions import hidden, offered
 from backends.simulator.served.served_cluster import ServedClusterOptions
 from backends.simulator.world import World
 from recovery.model import TopicPartition

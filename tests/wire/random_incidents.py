@@ -13,13 +13,14 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from backends.live.codec.apis import Api
 from backends.simulator.broker.replica_log import Log, missing
 from backends.simulator.config import Config
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import OPERATOR
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.build import Scenario
-from backends.simulator.served.api_versions import Api, hidden
+from backends.simulator.served.api_versions import hidden
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec, ProducerSpec, TopicSpec, Topology

@@ -12,7 +12,7 @@ from kio.schema.request_header.v1.header import RequestHeader as Header1
 from kio.schema.request_header.v2.header import RequestHeader as Header2
 from kio.serial import entity_reader, entity_writer
 
-from backends.simulator.served.entities import build, request_type, response_type
+from backends.live.codec.message_fields import build, request_type, response_type
 
 
 async def send_request(port: int, key: int, version: int, fields: Mapping[str, Any]) -> Any:

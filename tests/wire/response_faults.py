@@ -13,9 +13,10 @@ from backends.base.answers import Depth, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.settings import ClientSettings
+from backends.live.codec.apis import Api
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api, hidden
+from backends.simulator.served.api_versions import hidden
 from backends.simulator.served.frames import Change, ConnectionCut
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState

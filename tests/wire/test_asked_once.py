@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from backends.simulator.served.api_versions import Api
+from backends.live.codec.apis import Api
 from console.reading.partition_selection import Selection, Which
 from console.reading.read_cluster import Depths, read_selected
 from tests.wire.response_faults import HIDDEN, served_backend

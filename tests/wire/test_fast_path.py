@@ -16,14 +16,15 @@ from kio.static.primitive import i32
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.aiokafka_requests import Sendable
+from backends.live.codec.apis import Api
+from backends.live.codec.message_fields import response_type
 from backends.live.codec.request_encoder import pack_fetch, pack_list_offsets
 from backends.live.connections.connection import BrokerConnection
 from backends.simulator.network import broker as node
 from backends.simulator.operator_messages import TopicPartitionsDescribed
 from backends.simulator.scenario.files import read
 from backends.simulator.served import fast_path
-from backends.simulator.served.api_versions import Api
-from backends.simulator.served.entities import encode, response_type
+from backends.simulator.served.entities import encode
 from backends.simulator.served.hosted_replica import find
 from backends.simulator.served.response_encoding import pack_described
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions

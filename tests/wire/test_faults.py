@@ -15,9 +15,10 @@ import pytest
 
 from backends.base.answers import Contact, Outcome, SurveyResult
 from backends.live.client.addresses import parse_address
+from backends.live.codec.apis import Api
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api, hidden
+from backends.simulator.served.api_versions import hidden
 from backends.simulator.served.frames import Change
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import Lineage, ReplicaLog, Unknown, Why

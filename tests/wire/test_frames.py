@@ -21,10 +21,11 @@ from backends.base.errors import BackendError
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
+from backends.live.codec.apis import Api
 from backends.simulator.network import NetworkRole
 from backends.simulator.network import broker as node
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api, offered
+from backends.simulator.served.api_versions import offered
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import PartitionState
 from tests.repetitions import repetitions
@@ -209,7 +210,8 @@ async def _everything(backend: LiveBackend, states: tuple[PartitionState, ...]) 
 
 def test_kio_itself_writes_what_is_read_here() -> None:
     """A well-formed request of every call and version that is served is understood, to its last byte."""
-    from backends.simulator.served.entities import build, decode, request_type
+    from backends.live.codec.message_fields import build, request_type
+    from backends.simulator.served.entities import decode
 
     understood = 0
     for key, (lowest, highest) in SERVED:

@@ -11,12 +11,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from backends.base.answers import Depth, SurveyRequest
+from backends.live.codec.apis import Api
 from backends.live.codec.primitives import kafka_id
 from backends.live.survey import log_ends
 from backends.simulator.network import broker
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import ReplicaLog
 from tests.wire.raw_request import send_request

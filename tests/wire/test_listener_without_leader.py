@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.serial import entity_reader, entity_writer
 
-from backends.simulator.served.api_versions import Api
+from backends.live.codec.apis import Api
 from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from console.reading.partition_selection import Selection, Which, select
 from pipeline.storage import storage_path

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from backends.base.answers import Outcome
-from backends.simulator.served.api_versions import Api
+from backends.live.codec.apis import Api
 from backends.simulator.served.frames import Change
 from recovery.ranking import Ranking
 from tests.wire import response_faults

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from backends.live.codec.apis import Api
 from backends.simulator.loop import SECOND
 from backends.simulator.network import broker
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api
 from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.handler_table import HANDLER_TABLE
 from backends.simulator.served.served_call import ServedCall

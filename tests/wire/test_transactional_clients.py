@@ -14,10 +14,10 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaException
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.apis import Api
 from backends.simulator.network import broker
 from backends.simulator.record_batches import GeneratedBatch, _generated
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api
 from backends.simulator.served.served_cluster import ServedClusterOptions
 from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.world import World

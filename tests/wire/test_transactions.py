@@ -14,9 +14,9 @@ from backends.base.transactions import Marker
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
+from backends.live.codec.apis import Api
 from backends.simulator.network import broker
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from console.jobs.consumers.hanging_transactions import read_transactions
 from recovery.model import TopicPartition, Unknown

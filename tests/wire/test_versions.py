@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from backends.live.codec.apis import Api
 from backends.live.codec.recovery_tool_messages import REQUESTS
 from backends.simulator.network import NetworkRole, broker, controller
 from backends.simulator.record_batches import _made_up
 from backends.simulator.scenario.files import read
-from backends.simulator.served.api_versions import Api, hidden, offered
+from backends.simulator.served.api_versions import hidden, offered
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.model import EpochSpan
 from tests.wire.raw_request import send_request

@@ -16,7 +16,7 @@ from backends.base.transactions import Marker
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
-from backends.simulator.served.api_versions import Api
+from backends.live.codec.apis import Api
 from console.jobs.consumers.group_offsets import GroupSelection, read_group_offsets
 from console.jobs.consumers.hanging_transactions import PartitionsTransactions, read_transactions
 from recovery.model import TopicPartition as Partition

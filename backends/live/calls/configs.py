@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kio.schema.describe_configs.v4.response import DescribeConfigsResult
     from kio.schema.incremental_alter_configs.v1.request import AlterConfigsResource
 
-DESCRIBE_CONFIGS = 32
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
@@ -148,7 +147,6 @@ async def _results(
     from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
     from kio.static.primitive import i8
 
-    conn.require(DESCRIBE_CONFIGS, (4,), _CALL)
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(
@@ -175,7 +173,6 @@ def _need(kind: int, name: str) -> Permission:
     return on_cluster("DESCRIBE_CONFIGS")
 
 
-INCREMENTAL_ALTER_CONFIGS = 44
 SET, DELETE = 0, 1
 
 Changes = Mapping[str, str | None]
@@ -202,7 +199,6 @@ async def _alter(
     from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
     from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 
-    conn.require(INCREMENTAL_ALTER_CONFIGS, (1,), "IncrementalAlterConfigs")
     request = IncrementalAlterConfigsRequest(
         resources=tuple(_resource(kind, name, values) for name, values in changes.items()),
         validate_only=False,

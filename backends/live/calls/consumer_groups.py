@@ -22,7 +22,6 @@ from recovery.model import TopicPartition, Unknown, Why
 if TYPE_CHECKING:
     from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup
 
-OFFSET_COMMIT, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_GROUP_DESCRIBE = 8, 9, 15, 16, 69
 _UNSTABLE_OFFSET_COMMIT = 88
 NONE_COMMITTED = -1
 
@@ -40,7 +39,6 @@ async def list_groups(conn: BrokerConnection) -> tuple[ConsumerGroup, ...]:
     from kio.schema.list_groups.v5.request import ListGroupsRequest
     from kio.schema.list_groups.v5.response import ListGroupsResponse
 
-    conn.require(LIST_GROUPS, (5,), "ListGroups v5")
     answer = await conn.send(ListGroupsRequest(), ListGroupsResponse)
     check(answer.error_code, f"{conn.where}: ListGroups", on_cluster("DESCRIBE"))
     broker = -1 if conn.broker is None else conn.broker
@@ -73,7 +71,6 @@ async def fetch_offsets(
     from kio.schema.types import GroupId, TopicName
     from kio.static.primitive import i32
 
-    conn.require(OFFSET_FETCH, (9,), "OffsetFetch v9")
     topics = (
         None
         if partitions is None
@@ -158,7 +155,6 @@ async def commit_offsets(
     from kio.schema.types import GroupId, TopicName
     from kio.static.primitive import i32, i64
 
-    conn.require(OFFSET_COMMIT, (9,), "OffsetCommit v9")
     request = OffsetCommitRequest(
         group_id=GroupId(group),
         member_id="",
@@ -198,7 +194,6 @@ async def describe_classic(
     from kio.schema.describe_groups.v5.response import DescribeGroupsResponse
     from kio.schema.types import GroupId
 
-    conn.require(DESCRIBE_GROUPS, (5,), "DescribeGroups v5")
     request = DescribeGroupsRequest(groups=tuple(map(GroupId, groups)), include_authorized_operations=False)
     answer = await conn.send(request, DescribeGroupsResponse)
     return {
@@ -217,7 +212,6 @@ async def describe_consumer(
     from kio.schema.consumer_group_describe.v0.response import ConsumerGroupDescribeResponse
     from kio.schema.types import GroupId
 
-    conn.require(CONSUMER_GROUP_DESCRIBE, (0,), "ConsumerGroupDescribe v0")
     request = ConsumerGroupDescribeRequest(
         group_ids=tuple(map(GroupId, groups)), include_authorized_operations=False
     )

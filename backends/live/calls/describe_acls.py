@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from backends.live.codec.apis import Api
 from backends.live.connections.connection import BrokerConnection
 
-DESCRIBE_ACLS = 29
 _SECURITY_DISABLED = 54
 _ANY, _TOPIC, _LITERAL = 1, 2, 3
 _NO_NAME = "."
@@ -19,8 +19,7 @@ async def has_no_authorizer(conn: BrokerConnection) -> bool:
     from kio.schema.describe_acls.v3.response import DescribeAclsResponse
     from kio.static.primitive import i8
 
-    lowest, highest = conn.api_keys.get(DESCRIBE_ACLS, (0, -1))
-    if not lowest <= DescribeAclsRequest.__version__ <= highest:
+    if conn.highest(Api.DescribeAcls) is None:
         return False
     request = DescribeAclsRequest(
         resource_type_filter=i8(_TOPIC),

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
 from backends.live.calls.authorized_operations import Operations
+from backends.live.codec.apis import Api
 from backends.live.codec.offered_versions import release
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from recovery.controller.rules import ELR_FEATURE
 from recovery.model import Broker, Unknown, Why
 
-METADATA = 3
-DESCRIBE_CLUSTER = 60
 _CALL = "DescribeCluster"
 _NEED = on_cluster("DESCRIBE")
 
@@ -35,7 +34,7 @@ async def describe_cluster(
     conn: BrokerConnection, *, operations: bool = False, timeout: float | None = None
 ) -> ClusterDescription:
     """Ask one broker for the cluster; it needs no permission. Raises BrokerError, NotOffered, BackendError."""
-    match conn.highest(DESCRIBE_CLUSTER, (0, 2)):
+    match conn.highest(Api.DescribeCluster):
         case 2:
             return await _describe_v2(conn, operations, timeout)
         case 0:
@@ -76,7 +75,6 @@ async def _describe_v0(conn: BrokerConnection, operations: bool, timeout: float 
 async def _from_metadata(
     conn: BrokerConnection, operations: bool, timeout: float | None
 ) -> ClusterDescription:
-    conn.require(METADATA, (9,), "Metadata")
     from kio.schema.metadata.v9.request import MetadataRequest
     from kio.schema.metadata.v9.response import MetadataResponse
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, overload
 
 from backends.base.answers import LogDir, LogDirReplica
 from backends.live.calls.partition_errors import by_topic
+from backends.live.codec.apis import Api
 from backends.live.codec.column_reader import ColumnReader, Columns, NeedsFullDecoder, RowFormat
+from backends.live.codec.message_fields import build, request_type, response_type
 from backends.live.codec.names import numbers
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
@@ -119,7 +121,6 @@ def _settled(columns: Columns) -> dict[int, int]:
 NO_SIZES = ReplicaSizes({})
 
 
-DESCRIBE_LOG_DIRS = 35
 _CALL = "DescribeLogDirs"
 _NEED = on_cluster("DESCRIBE")
 _CORDONED = 5
@@ -172,13 +173,14 @@ async def replicas_by_dir(
     timeout: float | None = None,
 ) -> BrokerLogDirs:
     """As :func:`describe_log_dirs`."""
-    version = conn.require(DESCRIBE_LOG_DIRS, (4, 5), _CALL)
-    request, response = _messages(version)
-    raw = await conn.raw(_request(request, partitions), timeout=timeout)
+    version = conn.require(Api.DescribeLogDirs)
+    topics = None if partitions is None else by_topic(partitions)
+    rows = topics and [{"topic": topic, "partitions": tuple(indexes)} for topic, indexes in topics.items()]
+    request = build(request_type(Api.DescribeLogDirs, version), {"topics": rows})
+    raw = await conn.raw(request, timeout=timeout)
     reported = conn.columns(raw, partial(read_log_dirs, version))
-    dirs = (
-        _decoded(conn.decoded(raw, response.DescribeLogDirsResponse)) if reported is None else reported.dirs
-    )
+    response = response_type(Api.DescribeLogDirs, version)
+    dirs = _decoded(conn.decoded(raw, response)) if reported is None else reported.dirs
     return _broker_log_dirs(-1 if conn.broker is None else conn.broker, dirs)
 
 
@@ -237,27 +239,3 @@ def _broker_log_dirs(broker: int, dirs: Iterable[_LogDirRow]) -> BrokerLogDirs:
             if columns:
                 topics.setdefault(topic, []).append((one.path, columns))
     return BrokerLogDirs(tuple(found), ReplicaSizes(topics))
-
-
-def _messages(version: int) -> tuple[Any, Any]:
-    """The modules of the request and of the answer."""
-    if version >= _CORDONED:
-        from kio.schema.describe_log_dirs.v5 import request as request5
-        from kio.schema.describe_log_dirs.v5 import response as response5
-
-        return request5, response5
-    from kio.schema.describe_log_dirs.v4 import request as request4
-    from kio.schema.describe_log_dirs.v4 import response as response4
-
-    return request4, response4
-
-
-def _request(module: Any, partitions: Iterable[TopicPartition] | None) -> Any:
-    if partitions is None:
-        return module.DescribeLogDirsRequest(topics=None)
-    return module.DescribeLogDirsRequest(
-        topics=tuple(
-            module.DescribableLogDirTopic(topic=topic, partitions=tuple(indexes))
-            for topic, indexes in by_topic(partitions).items()
-        )
-    )

@@ -12,6 +12,7 @@ from backends.base.errors import BackendError
 from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.describe_log_dirs import DirReplicas
 from backends.live.calls.unlisted_leaders import LISTENER_NOT_FOUND, no_listener, unlisted_leaders
+from backends.live.codec.apis import Api
 from backends.live.codec.primitives import kafka_id
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import on_topic, unknown
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode
     from kio.schema.metadata.v12.response import MetadataResponseTopic
 
-METADATA = 3
-DESCRIBE_TOPIC_PARTITIONS = 75
 PAGE = 2_000
 """Partitions a page: what a broker gives at most (max.request.partition.size.limit)."""
 NAMES = 500
@@ -58,7 +57,7 @@ async def describe_partitions(
     features = conn.features
     gathered = _StateCollector(elr_offered=features is None or features.get(ELR_FEATURE, 0) >= 1)
     names = None if topics is None else list(dict.fromkeys(topics))
-    if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
+    if conn.highest(Api.DescribeTopicPartitions) is None:
         await _by_metadata(conn, names, gathered, timeout)
     elif names is None:
         await _by_pages(conn, [], gathered, page, timeout)
@@ -83,7 +82,7 @@ async def describe_some(conn: BrokerConnection, partitions: Iterable[TopicPartit
     A thousand partitions of a topic with many thousands are described without the rest.
     """
     ordered = sorted(partitions)
-    if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
+    if conn.highest(Api.DescribeTopicPartitions) is None:
         return await describe_partitions(conn, [tp.topic for tp in ordered])
     features = conn.features
     gathered = _StateCollector(elr_offered=features is None or features.get(ELR_FEATURE, 0) >= 1)
@@ -106,7 +105,7 @@ async def topic_operations(
     Raises BrokerError, BackendError.
     """
     gathered = _StateCollector(elr_offered=True)
-    if conn.highest(DESCRIBE_TOPIC_PARTITIONS, (0,)) is None:
+    if conn.highest(Api.DescribeTopicPartitions) is None:
         await _by_metadata(conn, None, gathered, timeout, operations=True)
     else:
         await _by_pages(conn, [], gathered, PAGE, timeout)
@@ -264,7 +263,6 @@ async def _by_metadata(
     from kio.schema.metadata.v12.response import MetadataResponse
     from kio.schema.types import TopicName
 
-    conn.require(METADATA, (12,), "Metadata")
     batches: list[Sequence[str] | None] = (
         [None] if names is None else [names[i : i + NAMES] for i in range(0, len(names), NAMES)]
     )

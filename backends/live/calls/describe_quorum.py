@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from backends.base.errors import BackendError, NoLeader
+from backends.live.codec.apis import Api
+from backends.live.codec.message_fields import build, request_type, response_type
 from backends.live.codec.primitives import kafka_id
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from recovery.membership.quorum import Quorum, QuorumReplica, described
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
-DESCRIBE_QUORUM = 55
 METADATA_TOPIC = "__cluster_metadata"
 _CALL = "DescribeQuorum"
 _NOT_LEADER_OR_FOLLOWER = 6
@@ -27,13 +27,10 @@ async def describe_quorum(conn: BrokerConnection, cluster_id: str, *, timeout: f
     BrokerError, NotAllowed, NotOffered (a cluster without KRaft), NoLeader from a controller that does not lead,
     BackendError for anything else.
     """
-    version = conn.require(DESCRIBE_QUORUM, (1, 2), _CALL)
-    request_module: Any = import_module(f"kio.schema.describe_quorum.v{version}.request")
-    response_module: Any = import_module(f"kio.schema.describe_quorum.v{version}.response")
-    partition = request_module.PartitionData(partition_index=0)
-    topic = request_module.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    request = request_module.DescribeQuorumRequest(topics=(topic,))
-    answer = await conn.send(request, response_module.DescribeQuorumResponse, timeout=timeout)
+    version = conn.require(Api.DescribeQuorum)
+    topic = {"topic_name": METADATA_TOPIC, "partitions": ({"partition_index": 0},)}
+    request = build(request_type(Api.DescribeQuorum, version), {"topics": (topic,)})
+    answer = await conn.send(request, response_type(Api.DescribeQuorum, version), timeout=timeout)
     return _quorum(answer, version, cluster_id)
 
 

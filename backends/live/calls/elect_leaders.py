@@ -11,7 +11,6 @@ from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from recovery.model import TopicPartition
 
-ELECT_LEADERS = 43
 _PREFERRED, _UNCLEAN = 0, 1
 
 
@@ -32,7 +31,6 @@ async def elect_leaders(
     from kio.schema.types import TopicName
     from kio.static.primitive import i8, i32, i32Timedelta
 
-    conn.require(ELECT_LEADERS, (2,), "ElectLeaders")
     asked = None if partitions is None else tuple(partitions)
     topics = None
     if asked is not None:

@@ -8,11 +8,9 @@ from datetime import timedelta
 
 from backends.base.membership import ChangeAnswer
 from backends.live.calls.raft_voters import answered
-from backends.live.codec.aiokafka_requests import API_VERSIONS
 from backends.live.connections.api_versions import CLIENT_SOFTWARE, CLIENT_SOFTWARE_VERSION
 from backends.live.connections.connection import BrokerConnection
 
-UPDATE_FEATURES = 57
 _UPGRADE = 1
 
 
@@ -36,7 +34,6 @@ async def describe_features(conn: BrokerConnection) -> Features:
     from kio.schema.api_versions.v4.request import ApiVersionsRequest
     from kio.schema.api_versions.v4.response import ApiVersionsResponse
 
-    conn.require(API_VERSIONS, (4,), "ApiVersions")
     request = ApiVersionsRequest(
         client_software_name=CLIENT_SOFTWARE, client_software_version=CLIENT_SOFTWARE_VERSION
     )
@@ -59,7 +56,6 @@ async def upgrade_feature(
     from kio.schema.update_features.v1.response import UpdateFeaturesResponse
     from kio.static.primitive import i8, i16, i32Timedelta
 
-    conn.require(UPDATE_FEATURES, (1,), "UpdateFeatures")
     update = FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(_UPGRADE))
     request = UpdateFeaturesRequest(
         timeout=i32Timedelta.parse(timedelta(seconds=timeout)),

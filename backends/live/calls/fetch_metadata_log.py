@@ -14,7 +14,6 @@ from backends.base.errors import BackendError, LogDiverged, NoLeader
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 
-FETCH, FETCH_SNAPSHOT = 1, 59
 METADATA_TOPIC_ID = uuid.UUID(int=1)
 METADATA_TOPIC = "__cluster_metadata"
 MAX_BYTES = 8 * 1024 * 1024
@@ -62,7 +61,6 @@ async def fetch_metadata_log(
     from kio.schema.types import BrokerId
     from kio.static.primitive import i32, i32Timedelta, i64
 
-    conn.require(FETCH, (13,), "Fetch v13")
     partition = FetchPartition(
         partition=i32(0),
         current_leader_epoch=i32(leader_epoch),
@@ -108,7 +106,6 @@ async def fetch_snapshot(
     from kio.schema.types import TopicName
     from kio.static.primitive import i32, i64
 
-    conn.require(FETCH_SNAPSHOT, (0,), "FetchSnapshot")
     wanted = asks.SnapshotId(end_offset=i64(snapshot.end_offset), epoch=i32(snapshot.epoch))
     partition = asks.PartitionSnapshot(
         partition=i32(0), current_leader_epoch=i32(leader_epoch), snapshot_id=wanted, position=i64(position)

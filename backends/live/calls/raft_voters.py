@@ -14,8 +14,6 @@ from recovery.membership.voters import ReplicaKey, Voter
 if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode
 
-ADD_RAFT_VOTER = 80
-REMOVE_RAFT_VOTER = 81
 GRACE = 5.0
 """Seconds beyond the leader's own limit in which its answer has to be here."""
 _NEED = on_cluster("ALTER")
@@ -32,7 +30,6 @@ async def add_voter(conn: BrokerConnection, cluster_id: str, voter: Voter, timeo
     from kio.schema.add_raft_voter.v0.response import AddRaftVoterResponse
     from kio.static.primitive import i32, i32Timedelta, u16
 
-    conn.require(ADD_RAFT_VOTER, (0,), "AddRaftVoter")
     request = AddRaftVoterRequest(
         cluster_id=cluster_id,
         timeout=i32Timedelta.parse(timedelta(seconds=timeout)),
@@ -52,7 +49,6 @@ async def remove_voter(
     from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
     from kio.static.primitive import i32
 
-    conn.require(REMOVE_RAFT_VOTER, (0,), "RemoveRaftVoter")
     request = RemoveRaftVoterRequest(
         cluster_id=cluster_id, voter_id=i32(key.id), voter_directory_id=uuid_of(key.directory_id)
     )

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from backends.base.answers import Reassignment
 from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal, by_topic, refusal
+from backends.live.codec.apis import Api
+from backends.live.codec.message_fields import request_type, response_type
 from backends.live.codec.request_encoder import pack_assignments
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 from recovery.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kio.schema.alter_partition_reassignments.v0.response import (
-        AlterPartitionReassignmentsResponse as Answer0,
-    )
-    from kio.schema.alter_partition_reassignments.v1.response import (
-        AlterPartitionReassignmentsResponse as Answer1,
-    )
     from kio.static.primitive import i32, i32Timedelta
-    from kio.static.protocol import RequestPayload
-
-ALTER_PARTITION_REASSIGNMENTS = 45
-LIST_PARTITION_REASSIGNMENTS = 46
 
 Orders = Mapping[TopicPartition, tuple[int, ...] | None]
 """Assignments; None cancels the reassignment in progress."""
@@ -45,7 +37,6 @@ async def list_reassignments(
     from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
     from kio.schema.types import TopicName
 
-    conn.require(LIST_PARTITION_REASSIGNMENTS, (0,), "ListPartitionReassignments")
     topics = None
     if partitions is not None:
         topics = tuple(
@@ -76,12 +67,14 @@ async def write_assignments(
     by the controller, unless ``other_factor`` is wanted; a replica exchanged for another is not.
     Raises BrokerError (``sent``: it may have been done), NotAllowed, NotOffered, BackendError.
     """
-    version = conn.require(ALTER_PARTITION_REASSIGNMENTS, (0, 1), "AlterPartitionReassignments")
-    request, response = _messages(version)
+    version = conn.require(Api.AlterPartitionReassignments)
     packed = pack_assignments(
-        request, dict(sorted(orders.items())), timeout_ms=_limit_ms(conn), other_factor=other_factor
+        request_type(Api.AlterPartitionReassignments, version),
+        dict(sorted(orders.items())),
+        timeout_ms=_limit_ms(conn),
+        other_factor=other_factor,
     )
-    answer = await conn.send(packed, response)
+    answer: Any = await conn.send(packed, response_type(Api.AlterPartitionReassignments, version))
     check(answer.error_code, "AlterPartitionReassignments", on_cluster("ALTER"), answer.error_message)
     reported: dict[TopicPartition, PartitionRefusal | None] = dict.fromkeys(orders, LEFT_OUT)
     for topic in answer.responses:
@@ -90,18 +83,6 @@ async def write_assignments(
                 p.error_code, p.error_message
             )
     return reported
-
-
-def _messages(version: int) -> tuple[type[RequestPayload], type[Answer0 | Answer1]]:
-    """AlterPartitionReassignments and its answer; v1 adds KIP-860's flag to both."""
-    if version:
-        from kio.schema.alter_partition_reassignments.v1 import request, response
-
-        return request.AlterPartitionReassignmentsRequest, response.AlterPartitionReassignmentsResponse
-    from kio.schema.alter_partition_reassignments.v0 import request as request_0
-    from kio.schema.alter_partition_reassignments.v0 import response as response_0
-
-    return request_0.AlterPartitionReassignmentsRequest, response_0.AlterPartitionReassignmentsResponse
 
 
 def _limit_ms(conn: BrokerConnection) -> int:

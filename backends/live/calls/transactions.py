@@ -10,6 +10,7 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.transactions import Marker
 from backends.live.calls.partition_errors import by_topic
+from backends.live.codec.apis import Api
 from backends.live.codec.column_reader import NeedsFullDecoder
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import Permission, check, on_cluster, on_topic, one_line, unknown
@@ -22,8 +23,6 @@ from recovery.transactions.transaction_values import (
     TransactionState,
 )
 
-LIST_OFFSETS, WRITE_TXN_MARKERS = 2, 27
-DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 LATEST = -1
 UNCOMMITTED, COMMITTED = 0, 1
 NO_TRANSACTION = -1
@@ -47,7 +46,6 @@ async def describe_producers(
     from kio.schema.types import TopicName
     from kio.static.primitive import i32
 
-    conn.require(DESCRIBE_PRODUCERS, (0,), "DescribeProducers")
     request = DescribeProducersRequest(
         topics=tuple(
             TopicRequest(name=TopicName(topic), partition_indexes=tuple(map(i32, numbers)))
@@ -99,7 +97,6 @@ async def latest_offsets(
     from kio.schema.types import BrokerId, TopicName
     from kio.static.primitive import i8, i32, i64
 
-    conn.require(LIST_OFFSETS, (7,), "ListOffsets v7")
     request = ListOffsetsRequest(
         replica_id=BrokerId(-1),
         isolation_level=i8(isolation),
@@ -134,7 +131,6 @@ async def list_transactions(conn: BrokerConnection, producers: Sequence[int]) ->
     from kio.schema.list_transactions.v0.response import ListTransactionsResponse
     from kio.schema.types import ProducerId
 
-    conn.require(LIST_TRANSACTIONS, (0,), "ListTransactions")
     request = ListTransactionsRequest(producer_id_filters=tuple(map(ProducerId, producers)))
     answer = await conn.send(request, ListTransactionsResponse)
     check(answer.error_code, f"{conn.where}: ListTransactions", on_transactional_id("DESCRIBE", "*"))
@@ -148,7 +144,7 @@ async def describe_transactions(
     from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
     from kio.schema.types import TransactionalId
 
-    conn.require(DESCRIBE_TRANSACTIONS, (0,), "DescribeTransactions")
+    conn.require(Api.DescribeTransactions)
     request = DescribeTransactionsRequest(transactional_ids=tuple(map(TransactionalId, ids)))
     raw = await conn.raw(request)
     answer = conn.columns(raw, described_transactions)
@@ -216,7 +212,6 @@ async def write_markers(conn: BrokerConnection, markers: Sequence[Marker]) -> Ma
     from kio.schema.write_txn_markers.v1.response import WriteTxnMarkersResponse
     from kio.static.primitive import i16, i32
 
-    conn.require(WRITE_TXN_MARKERS, (1,), "WriteTxnMarkers v1")
     request = WriteTxnMarkersRequest(
         markers=tuple(
             WritableTxnMarker(

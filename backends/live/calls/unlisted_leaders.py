@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from backends.live.calls.configs import describe_broker_configs
+from backends.live.codec.apis import Api
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
@@ -18,7 +19,6 @@ from recovery.model import PartitionState, TopicPartition, Unknown, Why
 if TYPE_CHECKING:
     from kio.schema.metadata.v12.response import MetadataResponseTopic
 
-METADATA = 3
 LISTENER_NOT_FOUND = 72
 NAMES = 500
 """Topic names a request."""
@@ -32,7 +32,7 @@ async def unlisted_leaders(
     Nothing is asked where no partition without a leader has an ISR. Raises BrokerError, BackendError.
     """
     doubtful = {state.tp for state in states if state.offline and state.isr}
-    if not doubtful or conn.highest(METADATA, (12,)) is None:
+    if not doubtful or conn.highest(Api.Metadata) is None:
         return {}
     topics = list(dict.fromkeys(tp.topic for tp in sorted(doubtful)))
     found = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import check, on_cluster
 
-UNREGISTER_BROKER = 64
-
 
 async def unregister_broker(conn: BrokerConnection, broker: int) -> None:
     """Removes the registration of a broker. Kafka does so even if it is alive: check that before. Raises
@@ -16,6 +14,5 @@ async def unregister_broker(conn: BrokerConnection, broker: int) -> None:
     from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
     from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
-    conn.require(UNREGISTER_BROKER, (0,), "UnregisterBroker")
     answer = await conn.send(UnregisterBrokerRequest(broker_id=BrokerId(broker)), UnregisterBrokerResponse)
     check(answer.error_code, "UnregisterBroker", on_cluster("ALTER"), answer.error_message)

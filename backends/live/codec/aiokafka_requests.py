@@ -6,22 +6,17 @@ aiokafka expects of a request ``prepare``, ``build_request_header``, ``encode``,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from io import BytesIO
 from typing import Any, TypeVar
 
-from kio.index import KioIndexError, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from backends.live.codec.apis import Versions
 from backends.live.codec.field_lengths import check_lengths
-
-API_VERSIONS = 18
-Versions = Mapping[int, tuple[int, int]]
-"""Api key to the lowest and highest version that a broker serves."""
+from backends.live.codec.message_fields import response_type
 
 R = TypeVar("R", bound=ResponsePayload)
 
@@ -104,7 +99,7 @@ class CarriedRequest:
             body = BytesIO()
             entity_writer(self._request)(body, request)
             self._body = body.getvalue()
-        response = _response_type(self._request.__api_key__, self._request.__version__)
+        response = response_type(self._request.__api_key__, self._request.__version__)
         self._read_header = entity_reader(response.__header_schema__)
 
     def prepare(self, _versions: Versions) -> CarriedRequest:
@@ -129,13 +124,3 @@ class CarriedRequest:
         header, size = self._read_header(buffer.getvalue(), 0)
         buffer.seek(size)
         return header
-
-
-@cache
-def _response_type(api_key: int, version: int) -> type[ResponsePayload]:
-    try:
-        return load_response_schema(api_key, version)
-    except KioIndexError:
-        from backends.live.codec.recovery_tool_messages import RESPONSES
-
-        return RESPONSES[api_key, version]

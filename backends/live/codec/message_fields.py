@@ -1,10 +1,43 @@
-"""The fields of kio's messages, from their annotations, for other readers and writers of the same messages."""
+"""kio's messages by call and version, their fields from their annotations, and messages from plain values: once for
+client and simulator.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_origin
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from backends.live.codec.apis import ELECT_DESIGNATED, Api
+from backends.live.codec.primitives import uuid_of
+
+_IN_NO_RELEASE = {(Api.GetReplicaLogInfo, 0), (Api.ElectLeaders, ELECT_DESIGNATED)}
+
+
+@cache
+def request_type(api_key: int, version: int) -> type[RequestPayload]:
+    """The message of that version. Raises kio's errors if there is none."""
+    if (api_key, version) in _IN_NO_RELEASE:
+        from backends.live.codec.recovery_tool_messages import REQUESTS
+
+        return REQUESTS[api_key, version]
+    return load_request_schema(api_key, version)
+
+
+@cache
+def response_type(api_key: int, version: int) -> type[ResponsePayload]:
+    """As :func:`request_type`."""
+    if (api_key, version) in _IN_NO_RELEASE:
+        from backends.live.codec.recovery_tool_messages import RESPONSES
+
+        return RESPONSES[api_key, version]
+    return load_response_schema(api_key, version)
 
 
 class MessageField(NamedTuple):
@@ -49,3 +82,63 @@ def message_fields(kind: Any) -> tuple[MessageField, ...]:
             )
         )
     return tuple(found)
+
+
+Values = Mapping[str, Any]
+_Make = Callable[[Any], Any]
+
+
+def build(kind: type[Any], values: Values) -> Any:
+    """The message from its fields' values: times in ms, ids in Kafka's form, errors by number.
+
+    A nested message is a mapping. A missing field has the schema's default, or is zero.
+    """
+    made: dict[str, Any] = {}
+    for name, make, absent in _plan(kind):
+        if name in values:
+            value = values[name]
+            made[name] = make(value) if make is not None and value is not None else value
+        elif absent is not MISSING:
+            made[name] = absent
+    return kind(**made)
+
+
+_Plan = tuple[tuple[str, _Make | None, Any], ...]
+_PLANS: dict[type[Any], _Plan] = {}
+
+
+def _plan(kind: Any) -> _Plan:
+    if kind in _PLANS:
+        return _PLANS[kind]
+    plan = []
+    for shape in message_fields(kind):
+        make: _Make | None
+        if shape.nested is not None:
+            make = _many(shape.nested) if shape.many else _one(shape.nested)
+        else:
+            make = _MAKERS.get(shape.primitive)
+        absent = MISSING if shape.default is not MISSING else _ABSENT.get(shape.name, MISSING)
+        plan.append((shape.name, make, absent))
+    return _PLANS.setdefault(kind, tuple(plan))
+
+
+def _one(nested: type[Any]) -> _Make:
+    return lambda value: build(nested, value)
+
+
+def _many(nested: type[Any]) -> _Make:
+    return lambda values: tuple(build(nested, value) for value in values)
+
+
+_MAKERS: dict[str, _Make] = {
+    "timedelta_i32": lambda ms: timedelta(milliseconds=ms),
+    "timedelta_i64": lambda ms: timedelta(milliseconds=ms),
+    "datetime_i64": lambda ms: None if ms < 0 else datetime.fromtimestamp(ms / 1000, UTC),
+    "error_code": ErrorCode,
+    "uuid": uuid_of,
+}
+_ABSENT: dict[str, Any] = {
+    "throttle_time": timedelta(0),
+    "error_code": ErrorCode.none,
+    "error_message": None,
+}

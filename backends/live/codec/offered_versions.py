@@ -7,77 +7,62 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from backends.base.answers import Capabilities, Offered
+from backends.live.codec.apis import ELECT_DESIGNATED, USES, Api, Versions
 from recovery.model import Unknown, Why
-
-GET_REPLICA_LOG_INFO = 93
-"""The number that Kafka's development line had for it. It is in no release up to 4.4, and 4.4.0 gave the number to
-StreamsGroupTopologyDescriptionUpdate: a broker is only asked where :func:`serves_log_info`.
-"""
-ELECT_LEADERS = 43
-ELECT_DESIGNATED = 3
-"""The version of ElectLeaders that takes designated leaders; in no release up to 4.4."""
-
 
 NEEDS_CLUSTER_ACTION = Unknown(Why.NOT_ALLOWED, "needs CLUSTER_ACTION on the cluster")
 
 
 class CallVersions(NamedTuple):
-    """A call and its use here; ``least`` is the lowest version that is enough, ``newest`` the highest we know."""
+    """A call and its use here, with the versions that are sent."""
 
     name: str
-    key: int
-    least: int
-    newest: int
+    api: Api
+    sent: tuple[int, ...]
     used_for: str
 
 
-LIST_OFFSETS = CallVersions("ListOffsets", 2, 1, 9, "log end offsets of every replica")
-FETCH = CallVersions("Fetch", 1, 12, 12, "epoch lineage, log start, high watermark")
-ALTER_REASSIGNMENTS = CallVersions(
-    "AlterPartitionReassignments", 45, 0, 1, "designated elections, by reordering"
-)
+def _call(api: Api, used_for: str) -> CallVersions:
+    return CallVersions(api.name, api, USES[api].sent, used_for)
+
+
+LIST_OFFSETS = _call(Api.ListOffsets, "log end offsets of every replica")
+FETCH = _call(Api.Fetch, "epoch lineage, log start, high watermark")
+ALTER_REASSIGNMENTS = _call(Api.AlterPartitionReassignments, "designated elections, by reordering")
 ELECT = CallVersions(
-    "ElectLeaders", ELECT_LEADERS, 2, 2, "preferred, unclean and (by reordering) designated elections"
+    "ElectLeaders", Api.ElectLeaders, (2,), "preferred, unclean and (by reordering) designated elections"
+)
+DESIGNATE = CallVersions(
+    "ElectLeaders v3", Api.ElectLeaders, (ELECT_DESIGNATED,), "designated elections, native"
 )
 
 CALLS = (
-    CallVersions("DescribeCluster", 60, 0, 2, "brokers; with fenced ones from v2"),
-    CallVersions("DescribeTopicPartitions", 75, 0, 0, "partitions with ELR and LastKnownELR"),
-    CallVersions("Metadata", 3, 12, 12, "partitions where DescribeTopicPartitions is missing"),
+    _call(Api.DescribeCluster, "brokers; with fenced ones from v2"),
+    _call(Api.DescribeTopicPartitions, "partitions with ELR and LastKnownELR"),
+    _call(Api.Metadata, "partitions where DescribeTopicPartitions is missing"),
     LIST_OFFSETS,
     FETCH,
-    CallVersions("DescribeConfigs", 32, 4, 4, "min.insync.replicas and the kind of topic"),
-    CallVersions("DescribeLogDirs", 35, 4, 5, "log dirs, sizes, topics that may not be seen"),
-    CallVersions("DescribeQuorum", 55, 1, 2, "controllers, and which broker is caught up"),
-    CallVersions("ListPartitionReassignments", 46, 0, 0, "reassignments in progress"),
+    _call(Api.DescribeConfigs, "min.insync.replicas and the kind of topic"),
+    _call(Api.DescribeLogDirs, "log dirs, sizes, topics that may not be seen"),
+    _call(Api.DescribeQuorum, "controllers, and which broker is caught up"),
+    _call(Api.ListPartitionReassignments, "reassignments in progress"),
     ALTER_REASSIGNMENTS,
     ELECT,
-    CallVersions("AddRaftVoter", 80, 0, 0, "replacing a controller"),
-    CallVersions("RemoveRaftVoter", 81, 0, 0, "replacing a controller"),
-    CallVersions("ListGroups", 16, 5, 5, "consumer groups"),
-    CallVersions("OffsetFetch", 9, 9, 9, "committed offsets of groups"),
-    CallVersions("OffsetCommit", 8, 9, 9, "fixing the offsets of groups"),
-    CallVersions("DescribeProducers", 61, 0, 0, "open transactions"),
-    CallVersions("ListTransactions", 66, 0, 0, "the transactional id of a producer"),
-    CallVersions("DescribeTransactions", 65, 0, 0, "what a coordinator knows of a transaction"),
-    CallVersions("WriteTxnMarkers", 27, 1, 1, "ending hanging transactions"),
-    CallVersions("GetReplicaLogInfo", GET_REPLICA_LOG_INFO, 0, 0, "replica log info, native"),
-    CallVersions(
-        "ElectLeaders v3", ELECT_LEADERS, ELECT_DESIGNATED, ELECT_DESIGNATED, "designated elections, native"
-    ),
+    _call(Api.AddRaftVoter, "replacing a controller"),
+    _call(Api.RemoveRaftVoter, "replacing a controller"),
+    _call(Api.ListGroups, "consumer groups"),
+    _call(Api.OffsetFetch, "committed offsets of groups"),
+    _call(Api.OffsetCommit, "fixing the offsets of groups"),
+    _call(Api.DescribeProducers, "open transactions"),
+    _call(Api.ListTransactions, "the transactional id of a producer"),
+    _call(Api.DescribeTransactions, "what a coordinator knows of a transaction"),
+    _call(Api.WriteTxnMarkers, "ending hanging transactions"),
+    _call(Api.GetReplicaLogInfo, "replica log info, native"),
+    DESIGNATE,
 )
 
-ApiKeys = Mapping[int, tuple[int, int]]
-"""What one broker serves: api key to (lowest, highest version)."""
-Served = Mapping[int, ApiKeys]
+Served = Mapping[int, Versions]
 """Broker id to what it serves."""
-
-
-def serves_log_info(keys: ApiKeys) -> bool:
-    """Whether key 93 of that broker is GetReplicaLogInfo: only where it elects designated leaders as well
-    (Kafka 4.4.0 serves another call under that number, and ElectLeaders up to 2).
-    """
-    return GET_REPLICA_LOG_INFO in keys and keys.get(ELECT_LEADERS, (0, 0))[1] >= ELECT_DESIGNATED
 
 
 def capabilities(served: Served, features: Mapping[str, int] | None) -> Capabilities:
@@ -95,8 +80,8 @@ def without_cluster_action(offered: Capabilities, granted: bool | Unknown) -> Ca
     """What is used where CLUSTER_ACTION, which the native calls need, is not granted, or is not known to be."""
     versions = {
         **{call.call: call.versions for call in offered.calls},
-        "GetReplicaLogInfo": NEEDS_CLUSTER_ACTION,
-        "ElectLeaders v3": NEEDS_CLUSTER_ACTION,
+        Api.GetReplicaLogInfo.name: NEEDS_CLUSTER_ACTION,
+        DESIGNATE.name: NEEDS_CLUSTER_ACTION,
     }
     logs, elections = _replica_logs(versions), _designated(versions)
     if isinstance(granted, Unknown):
@@ -119,9 +104,9 @@ def _common(call: CallVersions, served: Served) -> tuple[int, int] | Unknown:
     """The versions that each broker serves and that are known here."""
     if not served:
         return Unknown(Why.NOT_ANSWERED, "no broker was asked")
-    ranges = {broker: _range(call, keys) for broker, keys in served.items()}
+    ranges = {broker: keys.get(call.api) for broker, keys in served.items()}
     usable = {
-        broker: (max(r[0], call.least), min(r[1], call.newest))
+        broker: (max(r[0], min(call.sent)), min(r[1], max(call.sent)))
         for broker, r in ranges.items()
         if r is not None
     }
@@ -138,10 +123,6 @@ def _common(call: CallVersions, served: Served) -> tuple[int, int] | Unknown:
     return low, high
 
 
-def _range(call: CallVersions, keys: ApiKeys) -> tuple[int, int] | None:
-    return None if call.key == GET_REPLICA_LOG_INFO and not serves_log_info(keys) else keys.get(call.key)
-
-
 def _speaks(ranges: Iterable[tuple[int, int] | None]) -> str:
     spoken = sorted({f"{r[0]}-{r[1]}" for r in ranges if r is not None})
     return f"brokers serve versions {', '.join(spoken)} only" if spoken else ""
@@ -152,7 +133,7 @@ def _ids(brokers: Iterable[int]) -> str:
 
 
 def _replica_logs(offered: Mapping[str, tuple[int, int] | Unknown]) -> str:
-    native = offered["GetReplicaLogInfo"]
+    native = offered[Api.GetReplicaLogInfo.name]
     if not isinstance(native, Unknown):
         lineage = offered[FETCH.name]
         return "GetReplicaLogInfo (native), epochs by Fetch" + (
@@ -163,7 +144,7 @@ def _replica_logs(offered: Mapping[str, tuple[int, int] | Unknown]) -> str:
 
 
 def _designated(offered: Mapping[str, tuple[int, int] | Unknown]) -> str | Unknown:
-    if not isinstance(offered["ElectLeaders v3"], Unknown):
+    if not isinstance(offered[DESIGNATE.name], Unknown):
         return "ElectLeaders v3 (native)"
     for call in (ALTER_REASSIGNMENTS, ELECT):
         lacking = offered[call.name]

@@ -18,7 +18,7 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS, GET_REPLICA_LOG_INFO
+from backends.live.codec.apis import ELECT_DESIGNATED, Api
 
 DESIGNATED = 2
 """ElectLeaders' election type; 0 is preferred and 1 unclean."""
@@ -32,7 +32,7 @@ class _LogInfoRequest:
     __slots__ = ()
     __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(GET_REPLICA_LOG_INFO)
+    __api_key__: ClassVar[i16] = i16(Api.GetReplicaLogInfo)
     __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
 
 
@@ -42,7 +42,7 @@ class _LogInfoResponse:
     __slots__ = ()
     __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(GET_REPLICA_LOG_INFO)
+    __api_key__: ClassVar[i16] = i16(Api.GetReplicaLogInfo)
     __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
 
 
@@ -121,11 +121,11 @@ class ElectLeadersResponse(elected_v2.ElectLeadersResponse):
 
 
 REQUESTS: dict[tuple[int, int], type[RequestPayload]] = {
-    (GET_REPLICA_LOG_INFO, 0): GetReplicaLogInfoRequest,
-    (ELECT_LEADERS, ELECT_DESIGNATED): ElectLeadersRequest,
+    (Api.GetReplicaLogInfo, 0): GetReplicaLogInfoRequest,
+    (Api.ElectLeaders, ELECT_DESIGNATED): ElectLeadersRequest,
 }
 RESPONSES: dict[tuple[int, int], type[ResponsePayload]] = {
-    (GET_REPLICA_LOG_INFO, 0): GetReplicaLogInfoResponse,
-    (ELECT_LEADERS, ELECT_DESIGNATED): ElectLeadersResponse,
+    (Api.GetReplicaLogInfo, 0): GetReplicaLogInfoResponse,
+    (Api.ElectLeaders, ELECT_DESIGNATED): ElectLeadersResponse,
 }
 """By api key and version: what kio's own index does not have."""

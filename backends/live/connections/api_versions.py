@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from backends.live.codec.aiokafka_requests import API_VERSIONS, CarriedRequest, RawAnswer, Versions
+from backends.live.codec.aiokafka_requests import CarriedRequest, RawAnswer
+from backends.live.codec.apis import Api, Versions, documented
 
 CLIENT_SOFTWARE = "ktriage"
 CLIENT_SOFTWARE_VERSION = "0.1.0"
@@ -33,7 +34,7 @@ class ApiVersionsRequest:
 
     def prepare(self, versions: Versions) -> CarriedRequest:
         """The request in the highest version that the broker serves (aiokafka's hook)."""
-        _, highest = versions[API_VERSIONS]
+        _, highest = versions[Api.ApiVersions]
         if highest >= 4:
             from kio.schema.api_versions.v4 import ApiVersionsRequest as Request4
 
@@ -53,7 +54,7 @@ class ApiVersionsRequest:
             raise ValueError(f"ApiVersions: {response.error_code.name}")
         reported = response.finalized_features_epoch >= 0
         return ApiVersionsAnswer(
-            {k.api_key: (k.min_version, k.max_version) for k in response.api_keys},
+            documented({k.api_key: (k.min_version, k.max_version) for k in response.api_keys}),
             {f.name: f.max_version_level for f in response.finalized_features} if reported else None,
         )
 

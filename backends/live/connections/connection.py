@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Protocol, TypeVar
 
 from kio.serial.errors import SerialError
@@ -16,7 +17,8 @@ from backends.base.errors import NotOffered, Refused
 from backends.live.client.addresses import Address
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
-from backends.live.codec.aiokafka_requests import CarriedRequest, RawAnswer, Sendable, read_exactly
+from backends.live.codec.aiokafka_requests import CarriedRequest, Packed, RawAnswer, Sendable, read_exactly
+from backends.live.codec.apis import USES, Api
 from backends.live.codec.column_reader import NeedsFullDecoder
 from backends.live.connections.api_versions import ApiVersionsAnswer, ApiVersionsRequest
 from backends.live.connections.transport import Transport, explain, protocol_hint
@@ -126,21 +128,23 @@ class BrokerConnection:
         """Every call that the broker serves: api key to (lowest, highest version)."""
         return self._hello.versions
 
-    def version(self, api_key: int) -> tuple[int, int] | None:
-        """The lowest and highest version of that call that the broker serves; None: not offered."""
-        return self._hello.versions.get(api_key)
+    def highest(self, api: Api) -> int | None:
+        """The highest version of that call that is sent here and that the broker serves; None: there is none."""
+        return max(filter(partial(self._serves, api), USES[api].sent), default=None)
 
-    def highest(self, api_key: int, known: Sequence[int]) -> int | None:
-        """The highest of the ``known`` versions that the broker serves too; None: no common one."""
-        lowest, highest = self._hello.versions.get(api_key, (0, -1))
-        return max((v for v in known if lowest <= v <= highest), default=None)
-
-    def require(self, api_key: int, known: Sequence[int], call: str) -> int:
-        """As :meth:`highest`. Raises NotOffered, which names ``call``."""
-        version = self.highest(api_key, known)
+    def require(self, api: Api) -> int:
+        """As :meth:`highest`. Raises NotOffered."""
+        version = self.highest(api)
         if version is None:
-            raise NotOffered(f"{self.where}: does not offer {call} in a version known here")
+            raise self._not_offered(api.name)
         return version
+
+    def _serves(self, api_key: int, version: int) -> bool:
+        lowest, highest = self._hello.versions.get(api_key, (0, -1))
+        return lowest <= version <= highest
+
+    def _not_offered(self, call: str) -> NotOffered:
+        return NotOffered(f"{self.where}: does not offer {call} in a version known here")
 
     async def send(self, request: Sendable, response_type: type[R], *, timeout: float | None = None) -> R:
         """Send ``request`` and return its decoded answer, whatever error codes that holds.
@@ -148,8 +152,12 @@ class BrokerConnection:
         ``timeout`` in seconds (default: the settings' request timeout) covers waiting for the turn and for
         the end of a throttle as well. Raises BrokerError; after it the connection is closed, except where
         the request was never written. Cancelling closes it too: nobody would take the answer.
-        Raises Refused where the request holds a value that Kafka's protocol cannot carry.
+        Raises Refused where the request holds a value that Kafka's protocol cannot carry, and NotOffered where the
+        broker does not serve its version.
         """
+        kind = request.request_type if isinstance(request, Packed) else type(request)
+        if not self._serves(kind.__api_key__, kind.__version__):
+            raise self._not_offered(kind.__name__.removesuffix("Request"))
         return self.decoded(await self.raw(request, timeout=timeout), response_type)
 
     async def send_exactly(

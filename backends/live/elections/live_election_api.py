@@ -11,11 +11,10 @@ from backends.live.calls.describe_cluster import cluster_info
 from backends.live.calls.describe_partitions import WHOLE_TOPIC, describe_some
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.reassignments import (
-    ALTER_PARTITION_REASSIGNMENTS,
     list_reassignments,
     write_assignments,
 )
-from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
+from backends.live.codec.apis import ELECT_DESIGNATED, Api
 from recovery.controller.rules import ELR_FEATURE
 from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
 
@@ -90,7 +89,7 @@ class LiveElectionApi:
             return False
 
         async def ask(conn: BrokerConnection) -> bool:
-            return conn.highest(ELECT_LEADERS, (ELECT_DESIGNATED,)) is not None
+            return conn.highest(Api.ElectLeaders) == ELECT_DESIGNATED
 
         try:
             return (await self._fleet.any(ask)).value
@@ -113,7 +112,7 @@ class LiveElectionApi:
 
         async def ask(conn: BrokerConnection) -> bool:
             elr = (conn.features or {}).get(ELR_FEATURE, 0) >= 1
-            return elr and conn.highest(ALTER_PARTITION_REASSIGNMENTS, (1,)) is None
+            return elr and (conn.highest(Api.AlterPartitionReassignments) or 0) < 1
 
         return (await self._fleet.any(ask)).value
 

@@ -12,7 +12,6 @@ from kio.static.primitive import i8, i32, i32Timedelta
 
 from backends.base.errors import NotAllowed, NotOffered
 from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal, by_topic, refusal
-from backends.live.codec.offered_versions import ELECT_DESIGNATED, ELECT_LEADERS
 from backends.live.connections.connection import BrokerConnection
 from backends.live.elections.election_api import ElectionRefusal
 from backends.live.elections.election_batch import ElectionBatch
@@ -59,7 +58,6 @@ async def elect_designated(
         ElectLeadersResponse,
     )
 
-    conn.require(ELECT_LEADERS, (ELECT_DESIGNATED,), CALL)
     topics = by_topic(leaders)
     request = ElectLeadersRequest(
         election_type=i8(DESIGNATED),

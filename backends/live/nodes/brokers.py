@@ -11,11 +11,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from backends.base.errors import BackendError
-from backends.live.calls.configs import BROKER_RESOURCE, DESCRIBE_CONFIGS
+from backends.live.calls.configs import BROKER_RESOURCE
 from backends.live.calls.describe_cluster import ClusterDescription, describe_cluster
 from backends.live.calls.describe_quorum import describe_quorum
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
+from backends.live.codec.apis import Api
 from backends.live.connections.connection import BrokerConnection
 from backends.live.connections.hedging import AllFailed, first_success
 from backends.live.connections.pool import Pool
@@ -45,7 +46,7 @@ async def check_node(conn: BrokerConnection, *, timeout: float) -> None:
     No API without a permission returns a node's id: DescribeConfigs of a broker is answered by that broker
     only, and needs DESCRIBE_CONFIGS on the cluster. Without it ``verified`` stays False.
     """
-    if conn.broker is not None and conn.highest(DESCRIBE_CONFIGS, (4,)) is not None:
+    if conn.broker is not None and conn.highest(Api.DescribeConfigs) is not None:
         conn.verified = await _is_node(conn, conn.broker, timeout)
 
 

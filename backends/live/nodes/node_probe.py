@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.membership import KRAFT_VERSION, Controller, NodeProbe, NodeSettings
-from backends.live.calls.configs import DESCRIBE_CONFIGS
-from backends.live.calls.describe_cluster import DESCRIBE_CLUSTER, describe_cluster
+from backends.live.calls.describe_cluster import describe_cluster
 from backends.live.calls.features import describe_features
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
@@ -51,7 +50,6 @@ async def list_controllers(conn: BrokerConnection, *, timeout: float | None = No
     from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
     from kio.static.primitive import i8
 
-    conn.require(DESCRIBE_CLUSTER, (1,), "DescribeCluster of controllers")
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False, endpoint_type=i8(CONTROLLERS)
     )
@@ -125,7 +123,6 @@ async def _configs(conn: BrokerConnection, node_id: int) -> dict[str, str] | int
     from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
     from kio.static.primitive import i8
 
-    conn.require(DESCRIBE_CONFIGS, (4,), "DescribeConfigs")
     resource = DescribeConfigsResource(
         resource_type=i8(_BROKER_RESOURCE), resource_name=str(node_id), configuration_keys=_KEYS
     )

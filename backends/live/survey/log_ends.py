@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from backends.live.codec.aiokafka_requests import RawAnswer
+from backends.live.codec.apis import Api
 from backends.live.codec.log_columns import read_log_info
 from backends.live.codec.names import numbers
-from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, serves_log_info
 from backends.live.codec.primitives import kafka_id
 from backends.live.codec.request_encoder import pack_log_info, pack_log_info_of, topic_id_bytes
 from backends.live.connections.connection import BrokerConnection
@@ -51,8 +51,7 @@ class LogEnds:
 
     def native(self, connection: BrokerConnection) -> bool:
         """Whether that broker is asked by GetReplicaLogInfo."""
-        keys = connection.api_keys
-        offered = serves_log_info(keys) and connection.highest(GET_REPLICA_LOG_INFO, (0,)) is not None
+        offered = connection.highest(Api.GetReplicaLogInfo) is not None
         return offered and (connection.broker or 0) not in self._emulated
 
     def call(self, connection: BrokerConnection) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.live.client.addresses import Address
+from backends.live.codec.apis import Api
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.in_memory.virtual_loop import MemoryTransport, VirtualLoop
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.network import OPERATOR, NetworkNode, NetworkRole, broker
-from backends.simulator.served.api_versions import Api, offered
+from backends.simulator.served.api_versions import offered
 from backends.simulator.served.client_connection import ClientConnection, NodeService
 from backends.simulator.served.frames import FrameFaults
 from backends.simulator.served.handler_table import HANDLER_TABLE

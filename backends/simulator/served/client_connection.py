@@ -11,17 +11,11 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.apis import Api
+from backends.live.codec.message_fields import Values, request_type, response_type
 from backends.simulator.network import NetworkNode
-from backends.simulator.served.api_versions import Api
 from backends.simulator.served.clock import SimulatorFailed
-from backends.simulator.served.entities import (
-    Undecodable,
-    Values,
-    decode,
-    encode,
-    request_type,
-    response_type,
-)
+from backends.simulator.served.entities import Undecodable, decode, encode
 from backends.simulator.served.frames import ConnectionCut, Frame, FrameFaults, answer, parse, read_frame
 from backends.simulator.served.principals import Principal, PrincipalRights
 from backends.simulator.served.served_call import HandlerTable, NodeSilent, ServedCall, ServedContext

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.apis import Api
 from backends.live.codec.primitives import NO_TAGS, compact_string
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.partition_table import topics_of
-from backends.simulator.served.api_versions import Api
 from backends.simulator.served.hosted_replica import HostedReplica, end_of, find
 from backends.simulator.served.response_encoding import topic_array
 from backends.simulator.served.served_call import ServedCall

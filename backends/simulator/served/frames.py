@@ -11,8 +11,9 @@ from kio.schema.request_header.v1.header import RequestHeader as Header1
 from kio.schema.request_header.v2.header import RequestHeader as Header2
 from kio.serial import entity_reader
 
-from backends.simulator.served.api_versions import Api
-from backends.simulator.served.entities import Undecodable, request_type
+from backends.live.codec.apis import Api
+from backends.live.codec.message_fields import request_type
+from backends.simulator.served.entities import Undecodable
 
 LARGEST = 16 << 20
 """The largest request in bytes. Kafka allows 100 MiB (``socket.request.max.bytes``); no client here needs that."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from backends.simulator.served.api_versions import Api
-from backends.simulator.served.entities import Values
+from backends.live.codec.apis import Api
+from backends.live.codec.message_fields import Values
 from backends.simulator.served.fast_path import FAST_PATHS
 from backends.simulator.served.handlers.configs import describe_configs, incremental_alter_configs
 from backends.simulator.served.handlers.consumer_groups import (

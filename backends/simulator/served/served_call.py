@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.apis import Api, Versions
+from backends.live.codec.message_fields import Values
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.rpc import Answer
-from backends.simulator.served.api_versions import Api, Versions
-from backends.simulator.served.entities import Values
 from backends.simulator.served.principals import PrincipalRights
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, cast
 
@@ -19,10 +19,10 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32, i32Timedelta
 
-from backends.live.calls.configs import DESCRIBE_CONFIGS
 from backends.live.calls.describe_cluster import ClusterDescription
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
+from backends.live.codec.apis import USES, Api
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
 from backends.live.nodes.broker_addresses import BrokerAddresses
@@ -55,13 +55,13 @@ class Connection:
         self.address = self.peer = AT
         self.where = f"broker {broker} at {AT}"
 
-    def highest(self, api_key: int, known: Sequence[int]) -> int | None:
-        return max(known)
+    def highest(self, api: Api) -> int | None:
+        return max(USES[api].sent)
 
     async def send(self, request: Any, response_type: type, *, timeout: float | None = None) -> Any:
         if response_type is DescribeClusterResponse:
             return self._cluster()
-        assert request.__api_key__ == DESCRIBE_CONFIGS
+        assert request.__api_key__ == Api.DescribeConfigs
         return self._configs(request.resources[0].resource_name)
 
     def _cluster(self) -> DescribeClusterResponse:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,7 +20,8 @@ from backends.base.answers import Depth, SurveyRequest
 from backends.base.errors import BackendError
 from backends.live.calls.elect_leaders import elect_leaders
 from backends.live.calls.partition_errors import LEFT_OUT, refusal
-from backends.live.calls.reassignments import ALTER_PARTITION_REASSIGNMENTS, write_assignments
+from backends.live.calls.reassignments import write_assignments
+from backends.live.codec.apis import USES, Api
 from backends.live.connections.connection import BrokerConnection
 from backends.live.elections import kafka_elections
 from backends.live.elections.kafka_elections import hold_elections
@@ -47,11 +48,11 @@ class Connection:
         self.features = {"eligible.leader.replicas.version": elr}
         self._alter = alter
 
-    def highest(self, api_key: int, known: Sequence[int]) -> int | None:
-        return self._alter if api_key == ALTER_PARTITION_REASSIGNMENTS else max(known)
+    def highest(self, api: Api) -> int | None:
+        return self._alter if api == Api.AlterPartitionReassignments else max(USES[api].sent)
 
-    def require(self, api_key: int, known: Sequence[int], call: str) -> int:
-        return max(known)
+    def require(self, api: Api) -> int:
+        return max(USES[api].sent)
 
     async def send(self, request: object, response_type: type, *, timeout: float | None = None) -> Any:
         if response_type is reassignments.AlterPartitionReassignmentsResponse:

@@ -30,8 +30,8 @@ Reply = Callable[[int, bytes], bytes | None]
 SETTINGS = ClientSettings(bootstrap=(), connect_timeout=20.0, request_timeout=20.0)
 HASTY = replace(SETTINGS, connect_timeout=0.5, request_timeout=0.5)
 
-# API key 18, 60 in the layouts of ApiVersions v0 and v3.
-_KEYS = ((18, 0, 3), (60, 0, 0))
+# API key 18, 60, 75 in the layouts of ApiVersions v0 and v3.
+_KEYS = ((18, 0, 3), (60, 0, 0), (75, 0, 0))
 _V0 = b"".join(n.to_bytes(2, "big") for key in _KEYS for n in key)
 VERSIONS_V0 = b"\0\0" + len(_KEYS).to_bytes(4, "big") + _V0
 VERSIONS_V3 = (

@@ -85,7 +85,7 @@ class Player:
     def api_keys(self) -> Mapping[int, tuple[int, int]]:
         return {}
 
-    def highest(self, _api_key: int, _known: Sequence[int]) -> int | None:
+    def highest(self, _api: int) -> int | None:
         """It offers no native call."""
         return None
 

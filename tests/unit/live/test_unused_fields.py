@@ -9,11 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from backends.live.codec.apis import USES, Api
 from backends.live.codec.message_fields import message_fields
 
 ROOT = Path(__file__).parents[3]
 LIVE = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "backends/live").rglob("*.py"))}
-SCHEMA = re.compile(r"kio\.schema\.(\w+)\.v(\d+|\{version\})(?:\.response| import .*[rR]esponse)")
+SCHEMA = re.compile(r"kio\.schema\.(\w+)\.v(\d+)(?:\.response| import .*[rR]esponse)")
+LOADED = re.compile(r"response_type\(Api\.(\w+)")
 ROW = re.compile(r"^\| (\w+) \| (`.+`) \| (.+) \|$", re.MULTILINE)
 EVERYWHERE = {"throttle_time", "error_code", "error_message"}
 
@@ -24,7 +26,11 @@ def responses() -> dict[str, tuple[Any, str]]:
     code: dict[str, str] = defaultdict(str)
     for text in LIVE.values():
         for api, version in set(SCHEMA.findall(text)):
-            versions[api].update(range(20) if version == "{version}" else {int(version)})
+            versions[api].add(int(version))
+            code[api] += text
+        for name in set(LOADED.findall(text)):
+            api = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+            versions[api].update(USES[Api[name]].sent)
             code[api] += text
     found = {}
     for api, named in versions.items():
@@ -50,7 +56,8 @@ def unused() -> dict[str, set[str]]:
     """By API, the fields that none of the modules names that name the schema; without those below an unused one."""
     found: dict[str, set[str]] = {}
     for api, (message, code) in responses().items():
-        read = set(re.findall(r"[.\"](\w+)", code)) | EVERYWHERE
+        asked = re.compile(r"\"\w+\":")  # a field of the request
+        read = set(re.findall(r"[.\"](\w+)", asked.sub("", code))) | EVERYWHERE
         not_read = [path for path, name in paths(message) if name not in read]
         top = {path for path in not_read if not any(path.startswith(f"{other}.") for other in not_read)}
         if top:

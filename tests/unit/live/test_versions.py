@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backends.live.codec.offered_versions import GET_REPLICA_LOG_INFO, capabilities, release
+from backends.live.codec.apis import Api, documented
+from backends.live.codec.offered_versions import capabilities, release
 from recovery.model import Unknown, Why
 
 TODAY = {
@@ -54,7 +55,7 @@ def test_nobody_asked_is_not_the_same_as_not_offered() -> None:
 
 def test_native_calls_are_recognised_when_a_server_has_them() -> None:
     # No released Kafka serves these; the numbers are those of its development line.
-    native = {**TODAY, GET_REPLICA_LOG_INFO: (0, 0), 43: (0, 3)}
+    native = {**TODAY, Api.GetReplicaLogInfo: (0, 0), 43: (0, 3)}
     offered = capabilities({1: native}, {"metadata.version": 31})
     assert {c.call: c.versions for c in offered.calls}["ElectLeaders v3"] == (3, 3)
     assert offered.replica_logs == "GetReplicaLogInfo (native), epochs by Fetch"
@@ -63,7 +64,9 @@ def test_native_calls_are_recognised_when_a_server_has_them() -> None:
 
 def test_a_number_that_another_release_gave_to_another_call_is_not_replica_log_info() -> None:
     """Kafka 4.4.0: 93 is StreamsGroupTopologyDescriptionUpdate, which changes a group."""
-    offered = capabilities({1: {**TODAY, GET_REPLICA_LOG_INFO: (0, 0)}}, {"metadata.version": 33})
+    offered = capabilities(
+        {1: documented({**TODAY, Api.GetReplicaLogInfo: (0, 0)})}, {"metadata.version": 33}
+    )
     assert {c.call: c.versions for c in offered.calls}["GetReplicaLogInfo"] == Unknown(Why.NOT_OFFERED, "")
     assert offered.replica_logs == "ListOffsets+Fetch (emulated)"
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.messages import Done, Error, NotController, SetConfig
 from backends.simulator.network import NetworkRole
 from backends.simulator.partition_table import topics_of
-from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import ServedCall, code, message
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerRefusal

@@ -10,6 +10,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.simulator.broker.group_coordinator import refused
 from backends.simulator.classic_group import (
     AssignorOffer,
@@ -39,7 +40,6 @@ from backends.simulator.operator_messages import (
     ListedGroup,
     ListGroupOffsets,
 )
-from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import PATIENCE, NodeSilent, ServedCall, code
 from recovery.groups.group_values import CommittedOffset
 from recovery.model import TopicPartition

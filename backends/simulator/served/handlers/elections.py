@@ -7,11 +7,11 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.live.codec.recovery_tool_messages import DESIGNATED
 from backends.simulator.messages import ElectLeaders, ElectLeadersReply, Reassign, ReassignReply
 from backends.simulator.operator_messages import ListReassignments, ReassignmentsListed
 from backends.simulator.partition_table import topics_of
-from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.configs import refusal_of
 from backends.simulator.served.served_call import ServedCall, code, message
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal

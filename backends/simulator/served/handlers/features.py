@@ -10,10 +10,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import Done, UpdateFeature
 from backends.simulator.quorum.quorum_log import KRAFT_VERSION
-from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.quorum import ask_leader
 from backends.simulator.served.served_call import ServedCall
 from backends.simulator.world import World

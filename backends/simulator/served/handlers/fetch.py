@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import NO_TAGS, compact_string, kafka_id, unsigned_varint
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.replica_log import read
 from backends.simulator.partition_table import topic_names
-from backends.simulator.served.entities import Values
 from backends.simulator.served.hosted_replica import HostedReplica, current, end_of, find
 from backends.simulator.served.response_encoding import topic_array, uuid_bytes
 from backends.simulator.served.served_call import ServedCall

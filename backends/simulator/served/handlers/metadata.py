@@ -8,6 +8,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.live.calls.authorized_operations import NOT_ASKED
+from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.describe import describe_page
@@ -15,7 +16,6 @@ from backends.simulator.messages import Error
 from backends.simulator.network import NetworkRole, broker
 from backends.simulator.operator_messages import DescribeTopicPartitions
 from backends.simulator.partition_table import id_of, topics_of
-from backends.simulator.served.entities import Values
 from backends.simulator.served.response_encoding import DescribedPage, pack_described
 from backends.simulator.served.served_call import ServedCall
 from recovery.controller.cluster_image import ClusterImage, offline_replicas

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import NO_TAGS, compact_string
 from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.served.entities import Values
 from backends.simulator.served.hosted_replica import HostedReplica, current, end_of, find
 from backends.simulator.served.response_encoding import topic_array
 from backends.simulator.served.served_call import ServedCall

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess, Perform, append_batch
 from backends.simulator.loop import MILLISECOND
@@ -15,7 +16,6 @@ from backends.simulator.messages import Error, ProduceReply
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.record_batches import BadRecords, Compressed, ProducedBatch, read_produced
 from backends.simulator.rpc import Answer
-from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import ServedCall, code
 from backends.simulator.transaction_coordinators import TransactionCoordinators
 from backends.simulator.transaction_logs import NO_TRANSACTION

@@ -9,6 +9,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import kafka_id
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.loop import MILLISECOND, SECOND
@@ -21,7 +22,6 @@ from backends.simulator.quorum.raft_messages import (
     VoterRequest,
 )
 from backends.simulator.rpc import Answer
-from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import HOST, NodeSilent, ServedCall
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, RaftError
 from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter

@@ -9,6 +9,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.base.answers import LogDir
+from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import NO_TAGS, compact_array, compact_string, kafka_id
 from backends.live.codec.recovery_tool_messages import LIMIT
 from backends.simulator.broker.broker_access import BrokerAccess
@@ -16,7 +17,6 @@ from backends.simulator.broker.operator_requests import TOTAL_BYTES
 from backends.simulator.messages import Error
 from backends.simulator.operator_messages import DescribeLogDirs, LogDirsDescribed
 from backends.simulator.partition_table import topic_names
-from backends.simulator.served.entities import Values
 from backends.simulator.served.fast_path import HostedReplicas
 from backends.simulator.served.hosted_replica import HostedReplica
 from backends.simulator.served.response_encoding import uuid_bytes

@@ -7,10 +7,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import kafka_id
 from backends.simulator.messages import CreateTopic, DeleteTopic
 from backends.simulator.partition_table import id_of, topics_of
-from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.configs import (
     ACTED_UPON,
     TOPIC,

@@ -12,6 +12,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from backends.base.consumer_groups import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from backends.live.codec.message_fields import Values
 from backends.simulator.broker.broker_access import BrokerAccess, Perform
 from backends.simulator.classic_group import MemberClaim
 from backends.simulator.group_store import OFFSETS_PARTITIONS, group_coordinator, offsets_partition
@@ -20,7 +21,6 @@ from backends.simulator.network import broker as node
 from backends.simulator.operator_messages import CheckGroupMember
 from backends.simulator.partition_table import topics_of
 from backends.simulator.rpc import Answer
-from backends.simulator.served.entities import Values
 from backends.simulator.served.handlers.consumer_groups import requested_offsets
 from backends.simulator.served.handlers.topics import spread_replicas
 from backends.simulator.served.handlers.transactions import transaction_coordinator

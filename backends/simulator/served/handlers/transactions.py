@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
+from backends.live.codec.message_fields import Values
 from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.operator_messages import (
     DescribeProducers,
@@ -19,7 +20,6 @@ from backends.simulator.operator_messages import (
     TxnMarkersWritten,
     WriteTxnMarkers,
 )
-from backends.simulator.served.entities import Values
 from backends.simulator.served.served_call import NodeSilent, ServedCall, code
 from backends.simulator.transaction_logs import LedPartition
 from recovery.model import NO_LEADER, TopicPartition
