@@ -211,7 +211,7 @@ class Backend(Protocol):
         ...
 
     def replica_mover(self) -> ReplicaMover:
-        """Writes assignments and throttles, and removes a broker's registration."""
+        """Writes assignments and configurations, and removes a broker's registration."""
         ...
 
     async def revert_orders(self, rows: Sequence[WrittenOrder], recorder: Recorder) -> tuple[Election, ...]:

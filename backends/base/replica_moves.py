@@ -1,4 +1,4 @@
-"""Moving replicas as a backend offers it: assignments, replication throttles, and a broker's registration."""
+"""What moves and keeps replicas, as a backend offers it: assignments, configurations, a broker's registration."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 """Of a topic: the throttled replicas, ``partition:broker`` with commas between them."""
 
 
-class ThrottledKind(StrEnum):
-    """What carries a throttle."""
+class ConfiguredKind(StrEnum):
+    """What has configurations."""
 
     BROKER = "broker"
     TOPIC = "topic"
 
 
-class Throttled(NamedTuple):
+class Configured(NamedTuple):
     """A broker (its id as text) or a topic."""
 
-    kind: ThrottledKind
+    kind: ConfiguredKind
     name: str
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Throttled(NamedTuple):
 
 
 Throttles = Mapping[str, str]
-"""The throttle's configurations that are set, by name."""
+"""The replication throttles that are set, by the names of their configurations."""
 
 
 class ReplicaMover(Protocol):
@@ -49,9 +49,9 @@ class ReplicaMover(Protocol):
         """
         ...
 
-    async def set_throttles(
-        self, values: Mapping[Throttled, Mapping[str, str | None]]
-    ) -> Mapping[Throttled, str | None]:
+    async def alter_configs(
+        self, values: Mapping[Configured, Mapping[str, str | None]]
+    ) -> Mapping[Configured, str | None]:
         """Sets configurations, or removes those whose value is None. For each broker and topic None, or in one line
         why that failed. Needs ALTER_CONFIGS on the cluster and on the topics.
         """
@@ -65,6 +65,6 @@ class ReplicaMover(Protocol):
 class ThrottleReader(Protocol):
     """Implemented by each adapter. Every call may raise :mod:`backends.base.errors`."""
 
-    async def throttles(self, named: Sequence[Throttled]) -> Mapping[Throttled, Throttles | Unknown]:
+    async def throttles(self, named: Sequence[Configured]) -> Mapping[Configured, Throttles | Unknown]:
         """The throttles that are set now. Needs DESCRIBE_CONFIGS on the cluster and on the topics."""
         ...

@@ -338,7 +338,7 @@ class LiveBackend:
         return LiveThrottleReader(self._fleet)
 
     def replica_mover(self) -> LiveReplicaMover:
-        """Sent to the controller, and throttles to the brokers themselves."""
+        """Sent to the controller, and a broker's configurations to the broker itself."""
         from backends.live.replica_mover import LiveReplicaMover  # for moves of replicas only
 
         return LiveReplicaMover(self._fleet)

@@ -11,8 +11,8 @@ from backends.base.replica_moves import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    Throttled,
-    ThrottledKind,
+    Configured,
+    ConfiguredKind,
     Throttles,
 )
 from backends.live.calls.configs import (
@@ -49,13 +49,13 @@ class LiveReplicaMover:
         )
         return {tp: None if why is None else _refusal_text(why) for tp, why in results.value.items()}
 
-    async def set_throttles(
-        self, values: Mapping[Throttled, Mapping[str, str | None]]
-    ) -> Mapping[Throttled, str | None]:
+    async def alter_configs(
+        self, values: Mapping[Configured, Mapping[str, str | None]]
+    ) -> Mapping[Configured, str | None]:
         """Each broker is asked itself: no other takes its configuration."""
-        topics = {one.name: changes for one, changes in values.items() if one.kind is ThrottledKind.TOPIC}
-        brokers = [one for one in values if one.kind is ThrottledKind.BROKER]
-        found: dict[Throttled, str | None] = {}
+        topics = {one.name: changes for one, changes in values.items() if one.kind is ConfiguredKind.TOPIC}
+        brokers = [one for one in values if one.kind is ConfiguredKind.BROKER]
+        found: dict[Configured, str | None] = {}
         if topics:
             found.update(await self._set_topics(topics))
         answers = await asyncio.gather(*(self._set_broker(one, values[one]) for one in brokers))
@@ -64,16 +64,16 @@ class LiveReplicaMover:
 
     async def _set_topics(
         self, topics: Mapping[str, Mapping[str, str | None]]
-    ) -> dict[Throttled, str | None]:
+    ) -> dict[Configured, str | None]:
         try:
             results = (
                 await self._fleet.any(lambda conn: alter_topic_configs(conn, topics), again=False)
             ).value
         except BackendError as error:
             results = dict.fromkeys(topics, str(error))
-        return {Throttled(ThrottledKind.TOPIC, name): why for name, why in results.items()}
+        return {Configured(ConfiguredKind.TOPIC, name): why for name, why in results.items()}
 
-    async def _set_broker(self, one: Throttled, changes: Mapping[str, str | None]) -> str | None:
+    async def _set_broker(self, one: Configured, changes: Mapping[str, str | None]) -> str | None:
         broker = int(one.name)
         try:
             async with asyncio.timeout(BROKER_SECONDS):
@@ -94,11 +94,11 @@ class LiveThrottleReader:
     def __init__(self, fleet: BrokerFleet) -> None:
         self._fleet = fleet
 
-    async def throttles(self, named: Sequence[Throttled]) -> Mapping[Throttled, Throttles | Unknown]:
+    async def throttles(self, named: Sequence[Configured]) -> Mapping[Configured, Throttles | Unknown]:
         """Each broker is asked itself."""
-        topics = [one.name for one in named if one.kind is ThrottledKind.TOPIC]
-        brokers = [one for one in named if one.kind is ThrottledKind.BROKER]
-        found: dict[Throttled, Throttles | Unknown] = {}
+        topics = [one.name for one in named if one.kind is ConfiguredKind.TOPIC]
+        brokers = [one for one in named if one.kind is ConfiguredKind.BROKER]
+        found: dict[Configured, Throttles | Unknown] = {}
         if topics:
             keys = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
             try:
@@ -107,12 +107,14 @@ class LiveThrottleReader:
                 ).value
             except BackendError as error:
                 described = dict.fromkeys(topics, as_unknown(error))
-            found.update({Throttled(ThrottledKind.TOPIC, name): _set(one) for name, one in described.items()})
+            found.update(
+                {Configured(ConfiguredKind.TOPIC, name): _set(one) for name, one in described.items()}
+            )
         answers = await asyncio.gather(*map(self._of_broker, brokers))
         found.update(zip(brokers, answers, strict=True))
         return found
 
-    async def _of_broker(self, one: Throttled) -> Throttles | Unknown:
+    async def _of_broker(self, one: Configured) -> Throttles | Unknown:
         broker, keys = int(one.name), (LEADER_RATE, FOLLOWER_RATE)
         try:
             async with asyncio.timeout(BROKER_SECONDS):

@@ -16,9 +16,9 @@ from backends.base.replica_moves import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    Configured,
+    ConfiguredKind,
     ReplicaMover,
-    Throttled,
-    ThrottledKind,
     Throttles,
 )
 from console.change.access import Access
@@ -57,7 +57,7 @@ class ReplicationThrottle:
     """``rate`` in bytes a second, for each broker as a source and as a target; ``values`` are what is set."""
 
     rate: int
-    values: Mapping[Throttled, Mapping[str, str]]
+    values: Mapping[Configured, Mapping[str, str]]
 
     def as_fields(self) -> dict[str, object]:
         """As the journal has it."""
@@ -67,7 +67,7 @@ class ReplicationThrottle:
     @classmethod
     def of_fields(cls, fields: Mapping[str, Any]) -> ReplicationThrottle:
         """Reads :meth:`as_fields`."""
-        values = {Throttled(ThrottledKind(kind), name): found for kind, name, found in fields["values"]}
+        values = {Configured(ConfiguredKind(kind), name): found for kind, name, found in fields["values"]}
         return cls(fields["rate"], values)
 
 
@@ -84,11 +84,11 @@ def throttle_of(moves: Iterable[ReplicaMove], up: Collection[int], rate: int) ->
         sources[move.tp.topic] += [f"{move.tp.partition}:{broker}" for broker in stays]
         targets[move.tp.topic] += [f"{move.tp.partition}:{broker}" for broker in move.added]
     values = {
-        Throttled(ThrottledKind.BROKER, str(broker)): {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
+        Configured(ConfiguredKind.BROKER, str(broker)): {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
         for broker in sorted(brokers)
     }
     for topic in sorted(sources):
-        values[Throttled(ThrottledKind.TOPIC, topic)] = {
+        values[Configured(ConfiguredKind.TOPIC, topic)] = {
             LEADER_REPLICAS: ",".join(sources[topic]),
             FOLLOWER_REPLICAS: ",".join(targets[topic]),
         }
@@ -111,21 +111,21 @@ async def refuse_other_throttles(cluster: Backend, throttle: ReplicationThrottle
 
 async def set_throttle(mover: ReplicaMover, throttle: ReplicationThrottle) -> str:
     """Why it could not be set everywhere, in one line; "" if it was. What was set is still set then."""
-    problems = await mover.set_throttles(throttle.values)
+    problems = await mover.alter_configs(throttle.values)
     failed = {one: why for one, why in problems.items() if why is not None}
     return next((f"the throttle could not be set on {one}: {why}" for one, why in failed.items()), "")
 
 
 async def remove_throttle(
     cluster: Backend, mover: ReplicaMover, throttle: ReplicationThrottle
-) -> Mapping[Throttled, str]:
+) -> Mapping[Configured, str]:
     """Removes what is still as we set it; returns what may still be set, and why. Never raises BackendError
     for a single broker or topic.
     """
     found = await cluster.throttle_reader().throttles(list(throttle.values))
     left = {one: str(values) for one, values in found.items() if isinstance(values, Unknown)}
     ours = {one: _ours(throttle.values[one], values) for one, values in found.items() if one not in left}
-    problems = await mover.set_throttles({one: changes for one, changes in ours.items() if changes})
+    problems = await mover.alter_configs({one: changes for one, changes in ours.items() if changes})
     left.update({one: why for one, why in problems.items() if why is not None})
     return left
 

@@ -18,7 +18,7 @@ import pytest
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Reassignment
 from backends.base.errors import Unreachable
-from backends.base.replica_moves import Throttled, ThrottledKind, Throttles
+from backends.base.replica_moves import Configured, ConfiguredKind, Throttles
 from console.change.access import backend_access
 from console.change.change import Change, run_change
 from console.errors import NotDone
@@ -40,7 +40,7 @@ from tests.unit.membership.quorums import quorum as quorum_of
 
 SIZE, ROOM = 1_000, 1_000_000
 RATE = 5_000
-ORDERS = Throttled(ThrottledKind.TOPIC, "orders")
+ORDERS = Configured(ConfiguredKind.TOPIC, "orders")
 
 
 def partition(number: int, replicas: tuple[int, ...] = (3, 1, 2)) -> PartitionState:
@@ -58,9 +58,9 @@ class CopyingCluster(MemoryBackend):
     looks: int | None = 2
     up: set[int] = field(default_factory=lambda: {1, 2, 4, 5})
     copying: dict[TopicPartition, tuple[tuple[int, ...], int]] = field(default_factory=dict)
-    set_now: dict[Throttled, dict[str, str]] = field(default_factory=dict)
-    ever_set: set[Throttled] = field(default_factory=set)
-    refuses_throttle: Throttled | None = None
+    set_now: dict[Configured, dict[str, str]] = field(default_factory=dict)
+    ever_set: set[Configured] = field(default_factory=set)
+    refuses_throttle: Configured | None = None
     each_look: Callable[[], None] = lambda: None
     loses_answers: bool = False
     voters: tuple[int, ...] | None = None
@@ -105,20 +105,20 @@ class CopyingCluster(MemoryBackend):
     def replica_mover(self) -> CopyingCluster:
         return self
 
-    async def throttles(self, named: Sequence[Throttled]) -> Mapping[Throttled, Throttles | Unknown]:
+    async def throttles(self, named: Sequence[Configured]) -> Mapping[Configured, Throttles | Unknown]:
         silent = Unknown(Why.NOT_ANSWERED, "connection refused")
         up = {str(broker) for broker in self.up}
         return {
             one: silent
-            if one.kind is ThrottledKind.BROKER and one.name not in up
+            if one.kind is ConfiguredKind.BROKER and one.name not in up
             else dict(self.set_now.get(one, {}))
             for one in named
         }
 
-    async def set_throttles(
-        self, values: Mapping[Throttled, Mapping[str, str | None]]
-    ) -> Mapping[Throttled, str | None]:
-        told: dict[Throttled, str | None] = {}
+    async def alter_configs(
+        self, values: Mapping[Configured, Mapping[str, str | None]]
+    ) -> Mapping[Configured, str | None]:
+        told: dict[Configured, str | None] = {}
         for one, changes in values.items():
             told[one] = "needs ALTER_CONFIGS" if one == self.refuses_throttle else None
             if one == self.refuses_throttle:
@@ -155,7 +155,7 @@ class CopyingCluster(MemoryBackend):
         return Unknown(Why.NOT_OFFERED, "a test") if self.voters is None else quorum_of(*self.voters)
 
     @property
-    def throttled(self) -> list[Throttled]:
+    def throttled(self) -> list[Configured]:
         return [one for one, values in self.set_now.items() if values]
 
 
