@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Partitions
 from backends.base.errors import BackendError
-from backends.base.failed_disks import LogDirs, brokers_not_listed
+from backends.base.failed_disks import LogDirs
 from backends.base.membership import Membership, ProcessRole
 from backends.base.protocol import Backend
 from console.last_healthy import recall, remember
+from console.reading.cluster_reading import ClusterReading
 from recovery.controller.rules import MIN_ISR, ControllerRules, shipped
 from recovery.disks.disk_swap import MovedReplica, moved
 from recovery.disks.failed_dirs import FailedDir, failed_dirs
@@ -34,34 +35,23 @@ TOPICS = "topicIds"
 
 
 @dataclass(frozen=True)
-class Disks:
-    """All log dirs and the partitions.
-
-    ``last_in_sync_dirs`` is the dir where each replica was when it was last in sync. ``failed_before`` are dirs
-    that had failed, of brokers that list none now.
+class Disks(ClusterReading):
+    """The reading with what is remembered of log dirs: ``last_in_sync_dirs`` is the dir where each replica was when
+    it was last in sync.
     """
 
-    cluster: ClusterInfo
-    partitions: Partitions
-    dirs: LogDirs
-    last_in_sync_dirs: PartitionsByDir
-    failed_before: tuple[LogDir, ...] = ()
+    last_in_sync_dirs: PartitionsByDir = field(default_factory=dict)
 
     @cached_property
     def listed(self) -> tuple[LogDir, ...]:
         """Every dir that a broker listed, and those that failed before, by broker and path."""
-        reported = (dirs for dirs in self.dirs.values() if not isinstance(dirs, Unknown))
+        reported = (dirs for dirs in self.log_dirs.values() if not isinstance(dirs, Unknown))
         every = (*(d for dirs in reported for d in dirs), *self.failed_before)
         return tuple(sorted(every, key=lambda d: (d.broker, d.path)))
 
     @property
     def unknown_dirs(self) -> tuple[tuple[int, Unknown], ...]:
-        return tuple((broker, d) for broker, d in self.dirs.items() if isinstance(d, Unknown))
-
-    @cached_property
-    def not_listed(self) -> tuple[int, ...]:
-        """The brokers whose log dirs are not known: what has failed there is in no count."""
-        return brokers_not_listed(self.dirs, self.partitions.states)
+        return tuple((broker, d) for broker, d in self.log_dirs.items() if isinstance(d, Unknown))
 
     @property
     def failed(self) -> tuple[LogDirPlace, ...]:
@@ -108,10 +98,9 @@ class Disks:
             min_isr[topic] = int(value) if value.isdecimal() else 1
             if config.get(UNCLEAN) == "true":
                 unclean.add(topic)
-        brokers = {broker.id: broker for broker in self.cluster.brokers}
         return DiskCluster(
             self.partitions.states,
-            brokers,
+            self.brokers,
             self.replica_dirs,
             min_isr,
             self._rules(),
@@ -136,7 +125,8 @@ def with_memory(cluster: ClusterInfo, partitions: Partitions, dirs: LogDirs) -> 
     """With what is remembered of this cluster's log dirs."""
     document = _recalled(cluster, partitions)
     last = dirs_from_json(document)
-    return Disks(cluster, partitions, dirs, last, tuple(_failed_before(document, dirs, last)))
+    before = tuple(_failed_before(document, dirs, last))
+    return Disks(cluster, partitions, log_dirs=dirs, failed_before=before, last_in_sync_dirs=last)
 
 
 def failed_before(cluster: ClusterInfo, partitions: Partitions, dirs: LogDirs) -> tuple[LogDir, ...]:
@@ -275,12 +265,11 @@ def _keep_unlisted(
     for one in disks.listed:
         if one.error and one.last_listed is None:
             failed.setdefault(one.broker, []).append(one.path)
-    brokers = {broker.id: broker for broker in disks.cluster.brokers}
     for state in disks.partitions.states if failed else ():
         for broker in state.offline_replicas:
             paths = failed.get(broker, [])
             # Of a broker that is fenced by now every replica is offline, on whatever disk it is.
-            disk = len(paths) == 1 and standing(state, broker, brokers) is Standing.OFFLINE_REPLICA
+            disk = len(paths) == 1 and standing(state, broker, disks.brokers) is Standing.OFFLINE_REPLICA
             if disk and state.tp not in was.get(broker, {}):
                 placed.setdefault(broker, {}).setdefault(paths[0], set()).add(state.tp)
 

@@ -4,19 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from backends.base.answers import LogDir
-from backends.base.failed_disks import LogDirs, brokers_not_listed
 from console.output.json_document import document
+from console.reading.cluster_reading import ClusterReading
 from console.reading.log_dir_survey import Disks
 from console.reading.survey_json import last_listed_ms, unknown_json
 from recovery.disks.disk_swap import DiskSwap, waiting
 from recovery.disks.failed_dirs import FailedDir, LostReplica, last_copies
 from recovery.disks.failure_preview import FailureEffect, FailurePreview
 from recovery.disks.values import LogDirPlace
-from recovery.model import NO_LEADER, PartitionState, TopicPartition, Unknown, Why
+from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
 from recovery.wording.cluster_health_text import not_listed_text
 from recovery.wording.quantity_text import counted, human_bytes, ids, printable
 from widgets.fields import (
@@ -39,16 +39,14 @@ _STATES = ("FAILED", "unknown", "nearly full", "healthy")
 _STATE_TONES = {"FAILED": Tone.BAD, "healthy": Tone.GOOD}
 
 
-def dir_rows(
-    log_dirs: LogDirs, failed_before: Iterable[LogDir], states: Iterable[PartitionState]
-) -> tuple[DirRow, ...]:
+def dir_rows(reading: ClusterReading) -> tuple[DirRow, ...]:
     """Failed dirs first, then brokers whose dirs are not known: nobody must search for one among a thousand."""
-    every = [dir_ for dirs in log_dirs.values() if not isinstance(dirs, Unknown) for dir_ in dirs]
-    listed = sorted((*every, *failed_before), key=lambda d: (d.broker, d.path))
+    every = [dir_ for dirs in reading.log_dirs.values() if not isinstance(dirs, Unknown) for dir_ in dirs]
+    listed = sorted((*every, *reading.failed_before), key=lambda d: (d.broker, d.path))
     absent = Unknown(Why.NOT_ANSWERED, "the cluster does not list this broker")
     silent: list[DirRow] = []
-    for broker in brokers_not_listed(log_dirs, states):
-        answer = log_dirs.get(broker, absent)
+    for broker in reading.dirs_not_listed:
+        answer = reading.log_dirs.get(broker, absent)
         silent.append((broker, answer if isinstance(answer, Unknown) else absent))
     failed = [(d.broker, d) for d in listed if d.error]
     return (*failed, *silent, *((d.broker, d) for d in listed if not d.error))
@@ -196,7 +194,8 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
     replicas = sum(len(d.replicas) for d in listed if not d.error)
     yield (
         f"cluster {disks.cluster.cluster_id}: {counted(len(listed), 'log dir')} of"
-        f" {counted(len(disks.dirs), 'broker')}: {len(failed):,} failed{not_listed_text(disks.not_listed)};"
+        f" {counted(len(disks.log_dirs), 'broker')}:"
+        f" {len(failed):,} failed{not_listed_text(disks.dirs_not_listed)};"
         f" {counted(replicas, 'replica')} on those that work"
     )
     gone = last_copies(failed)
@@ -213,7 +212,7 @@ def dirs_lines(disks: Disks, failed: tuple[FailedDir, ...], limit: int) -> Itera
         lines = [f"{m.tp} on broker {m.broker}: was on {m.was}, is on {m.now}" for m in disks.moved]
         yield from first_lines([printable(line) for line in lines], limit, "  ")
     yield ""
-    yield from text_rows(LOG_DIR, dir_rows(disks.dirs, disks.failed_before, disks.partitions.states))
+    yield from text_rows(LOG_DIR, dir_rows(disks))
 
 
 def fails_lines(found: FailurePreview, limit: int) -> Iterator[str]:
@@ -250,7 +249,7 @@ def swap_lines(found: DiskSwap, disks: Disks, limit: int, target: Sequence[str])
             f"  and {counted(len(found.unplaced), 'replica')} of that broker that may have been there:"
             " on which of its log dirs is not known"
         )
-    if found.place.broker in disks.not_listed:
+    if found.place.broker in disks.dirs_not_listed:
         yield f"  broker {found.place.broker} does not list its log dirs now: this is what is known from before"
     first = [d for d in found.dangers if d.others]
     if first:
@@ -284,10 +283,10 @@ def dirs_document(disks: Disks, failed: tuple[FailedDir, ...]) -> Iterator[str]:
         {
             "clusterId": disks.cluster.cluster_id,
             "counts": {
-                "brokers": len(disks.dirs),
+                "brokers": len(disks.log_dirs),
                 "dirs": len(disks.listed),
                 "failed": len(failed),
-                "notListed": len(disks.not_listed),
+                "notListed": len(disks.dirs_not_listed),
                 "lastCopiesLost": len(last_copies(failed)),
             },
             "unknown": [{"broker": broker, **unknown_json(why)} for broker, why in disks.unknown_dirs],
@@ -339,7 +338,7 @@ def swap_document(found: DiskSwap, disks: Disks, target: Sequence[str]) -> Itera
             "path": found.place.path,
             "held": len(found.replicas),
             "unplaced": [_tp_json(tp) for tp in found.unplaced],
-            "brokerLists": found.place.broker not in disks.not_listed,
+            "brokerLists": found.place.broker not in disks.dirs_not_listed,
             "waiting": [_tp_json(state.tp) for state in left],
             "recoverFirst": [
                 {**_tp_json(d.tp), "reason": d.why, "others": list(d.others)}

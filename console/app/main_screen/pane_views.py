@@ -122,9 +122,8 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case QuorumPane():
             pane.update(quorum_shown(view))
         case LogDirsPane():
-            states = () if view.partitions is None else view.partitions.states
-            rows = None if view.log_dirs is None else dir_rows(view.log_dirs, view.failed_before, states)
-            pane.update(rows, sources.log_dir)
+            reading = None if view.log_dirs is None else view.reading
+            pane.update(None if reading is None else dir_rows(reading), sources.log_dir)
         case PlanPane():
             batches = sources.batches
             batch = (

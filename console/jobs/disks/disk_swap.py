@@ -61,9 +61,9 @@ def _on_dir(disks: Disks, where: LogDirPlace) -> tuple[set[TopicPartition], set[
     if where not in disks.failed:
         # A broker that lists nothing may have had any of its replicas there.
         unlisted = (s.tp for s in states.values() if broker in s.replicas and s.tp not in placed)
-        return here, set(unlisted) if broker in disks.not_listed else set()
+        return here, set(unlisted) if broker in disks.dirs_not_listed else set()
     rest = {s.tp for s in states.values() if broker in s.offline_replicas and s.tp not in placed}
-    registered = {one.id: one for one in disks.cluster.brokers}.get(broker)
+    registered = disks.brokers.get(broker)
     others = {one.path for one in disks.listed if one.broker == broker} | before.keys()
     down = registered is None or registered.fenced
     failed = [one for one in disks.failed if one.broker == broker]
@@ -75,4 +75,4 @@ def _on_dir(disks: Disks, where: LogDirPlace) -> tuple[set[TopicPartition], set[
 def _dirs_known(disks: Disks, where: LogDirPlace) -> bool:
     """Whether the dirs of that broker are known: it listed them, or no broker with that id is known."""
     hosts = any(where.broker in state.replicas for state in disks.partitions.states)
-    return where.broker in disks.replica_dirs or not (where.broker in disks.dirs or hosts)
+    return where.broker in disks.replica_dirs or not (where.broker in disks.log_dirs or hosts)

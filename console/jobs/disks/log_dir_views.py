@@ -181,7 +181,7 @@ def show(run: Run, rows: int) -> int:
     elif failed:
         first = failed[0].place
         run.next("log-dirs", "--swap", str(first))
-    return Status.PARTLY if failed or disks.not_listed else Status.DONE
+    return Status.PARTLY if failed or disks.dirs_not_listed else Status.DONE
 
 
 def predict(run: Run, places: list[LogDirPlace], rows: int) -> int:

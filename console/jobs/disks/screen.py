@@ -92,8 +92,8 @@ async def read_swap(
 
 def _runs(disks: Disks, broker: int) -> bool:
     """Whether the broker is registered, unfenced, and answers."""
-    registered = next((one for one in disks.cluster.brokers if one.id == broker), None)
-    answers = not isinstance(disks.dirs.get(broker), Unknown | None)
+    registered = disks.brokers.get(broker)
+    answers = not isinstance(disks.log_dirs.get(broker), Unknown | None)
     return registered is not None and not registered.fenced and answers
 
 

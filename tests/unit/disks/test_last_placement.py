@@ -31,7 +31,7 @@ def log_dir(path: str, *held: TopicPartition, error: str | None = None) -> LogDi
 def disks(
     states: list[PartitionState], dirs: tuple[LogDir, ...], kept: PartitionsByDir | None = None
 ) -> Disks:
-    return Disks(CLUSTER, Partitions(tuple(states)), {1: dirs}, kept or {})
+    return Disks(CLUSTER, Partitions(tuple(states)), log_dirs={1: dirs}, last_in_sync_dirs=kept or {})
 
 
 def kept_of(found: Disks) -> PartitionsByDir:
@@ -119,7 +119,13 @@ async def test_a_replica_that_was_on_another_dir_of_the_broker_does_not_belong_t
     states = tuple(state(p, leader=2, isr=(2, 3), offline_replicas=(1,)) for p in range(4))
     before: PartitionsByDir = {1: {A: frozenset({tp(0)}), B: frozenset({tp(1)})}}
     dirs = {1: Unknown(Why.NOT_ANSWERED, "down")}
-    gone = Disks(down, Partitions(states), dirs, before, (log_dir(B, error="KAFKA_STORAGE_ERROR"),))
+    gone = Disks(
+        down,
+        Partitions(states),
+        log_dirs=dirs,
+        failed_before=(log_dir(B, error="KAFKA_STORAGE_ERROR"),),
+        last_in_sync_dirs=before,
+    )
     swap = await disk_swap(cast("Backend", NoConfigs()), gone, LogDirPlace(1, B))
     assert (swap.replicas, swap.unplaced) == ((tp(1),), (tp(2), tp(3)))
     assert swap.awaited == (tp(1), tp(2), tp(3))
@@ -135,7 +141,7 @@ async def test_a_swap_of_a_broker_that_nobody_has_listed_reckons_with_all_of_its
     led_last = state(0, leader=-1, isr=(1,), offline_replicas=(1,))
     other = state(1, leader=2, isr=(2, 3), offline_replicas=(1,))
     dirs = {1: Unknown(Why.NOT_ANSWERED, "down")}
-    found = Disks(down, Partitions((led_last, other)), dirs, {})
+    found = Disks(down, Partitions((led_last, other)), log_dirs=dirs)
     swap = await disk_swap(cast("Backend", NoConfigs()), found, LogDirPlace(1, B))
     assert (swap.replicas, swap.unplaced) == ((), (tp(0), tp(1)))
     assert [danger.tp for danger in swap.dangers] == [tp(0)]
@@ -157,11 +163,11 @@ async def test_a_replica_that_moved_for_good_belongs_to_the_dir_where_it_is() ->
 
 def test_what_was_not_listed_stands_beside_what_has_failed() -> None:
     dirs: LogDirs = {1: (log_dir(A, tp(0)),), 2: Unknown(Why.NOT_ALLOWED, "DESCRIBE on the cluster")}
-    found = Disks(CLUSTER, Partitions((state(0),)), dirs, {})
-    assert found.not_listed == (2, 3), "3 has a replica, and was not there to be asked"
+    found = Disks(CLUSTER, Partitions((state(0),)), log_dirs=dirs)
+    assert found.dirs_not_listed == (2, 3), "3 has a replica, and was not there to be asked"
     assert "0 failed, not known of brokers 2, 3;" in next(dirs_lines(found, (), 0))
     assert json.loads("".join(dirs_document(found, ())))["counts"]["notListed"] == 2
-    health = ClusterHealth(QuorumFinding(QuorumState.LED), offline=0, dirs_not_listed=found.not_listed)
+    health = ClusterHealth(QuorumFinding(QuorumState.LED), offline=0, dirs_not_listed=found.dirs_not_listed)
     assert not health.well and "log dirs of 2 brokers not known" in health_line(health)
     down = health._replace(brokers_down=(2, 3))
     assert "not known" not in health_line(down), "the line says already that they are down"

@@ -255,7 +255,7 @@ LISTED = (
     LogDir(1, "/data/1", None, 100 * GIB, 8 * GIB, (LogDirReplica(PAYMENTS, 40 * GIB, 0, False),)),
     LogDir(1, "/data/2", "KAFKA_STORAGE_ERROR", -1, -1, ()),
 )
-DIRS = dir_rows({1: LISTED}, (), ())
+DIRS = dir_rows(replace(examples.READING, log_dirs={1: LISTED}))
 
 
 async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() -> None:
@@ -267,7 +267,11 @@ async def test_log_dirs_show_state_in_words_and_ask_for_the_prediction_once() ->
             asked.append(message)
 
     async with Asking(pane, theme_name=theme.PLAIN).run_test(size=SIZE) as pilot:
-        pane.update(dir_rows({1: LISTED, 3: Unknown(Why.NOT_ANSWERED, "broker 3")}, (), ()))
+        pane.update(
+            dir_rows(
+                replace(examples.READING, log_dirs={1: LISTED, 3: Unknown(Why.NOT_ANSWERED, "broker 3")})
+            )
+        )
         await pilot.pause()
         assert "nearly full" in line_of(pilot, "/data/1") and "92%" in line_of(pilot, "/data/1")
         assert "FAILED" in line_of(pilot, "/data/2") and "size unknown" in line_of(pilot, "/data/2")

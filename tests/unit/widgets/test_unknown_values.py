@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from console.jobs.disks.log_dirs_pane import LogDirsPane
@@ -41,7 +43,10 @@ async def test_whether_anybody_waits_for_a_leader_is_not_known_before_it_was_tol
     ("rows", "told"),
     [
         (None, "the log dirs are not known yet"),
-        (dir_rows({1: Unknown(Why.NOT_ANSWERED, "broker 1")}, (), ()), "no broker listed its log dirs"),
+        (
+            dir_rows(replace(examples.READING, log_dirs={1: Unknown(Why.NOT_ANSWERED, "broker 1")})),
+            "no broker listed its log dirs",
+        ),
     ],
 )
 async def test_log_dirs_that_nobody_told_are_not_counted_as_whole(
