@@ -6,7 +6,7 @@ alone (KIP-919, ``--bootstrap-controller``) has nothing else. The values are tho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -92,6 +92,16 @@ class ClusterNode(NamedTuple):
         return self.answer.settings
 
 
+class EveryAddress(NamedTuple):
+    """``controllers`` by address: one that is known by two addresses is there twice. ``led``: the quorums that are
+    led at those addresses.
+    """
+
+    brokers: tuple[ClusterNode, ...]
+    controllers: tuple[ClusterNode, ...]
+    led: Mapping[str, Quorum]
+
+
 class ChangeEnd(StrEnum):
     """How a request ended."""
 
@@ -167,9 +177,9 @@ class Membership(Protocol):
         """
         ...
 
-    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
-        """Each controller address that was named, asked on its own: the quorum that is led there. Unknown: nobody
-        leads there, or why it could not be asked. Empty where brokers were named.
+    async def every_address(self, further: Iterable[tuple[str, int]] = ()) -> EveryAddress:
+        """Every known broker, and every address of a controller that is named, registered, a voter's, in a node's
+        settings, or ``further``: each asked on its own. Works without a leader.
         """
         ...
 
@@ -178,9 +188,7 @@ class Membership(Protocol):
         ...
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
-        """Every known broker and controller, each asked at its own address, by id. This works while the
-        quorum has no leader: it needs only the addresses that were known before.
-        """
+        """The nodes of :meth:`every_address`, each controller once, by id."""
         ...
 
     async def metadata_log(self) -> MetadataLogReader:

@@ -79,7 +79,7 @@ class ReadOnlyMembership:
     pause = _read(Membership.pause)
     describe = _read(Membership.describe)
     controllers = _read(Membership.controllers)
-    at_named_addresses = _read(Membership.at_named_addresses)
+    every_address = _read(Membership.every_address)
     probe = _read(Membership.probe)
     nodes = _read(Membership.nodes)
     metadata_log = _read(Membership.metadata_log)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from backends.base.membership import (
     ChangeEnd,
     ClusterNode,
     Controller,
+    EveryAddress,
     NodeProbe,
     NodeSettings,
     ProcessRole,
@@ -194,18 +195,27 @@ class LiveMembership:
         except BackendError as error:
             return as_unknown(error)
 
-    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
-        """Only of controllers: a broker forwards the question to the leader."""
-        if self._fleet is not None:
-            return {}
-        return await self._controllers.each_of(self._settings.bootstrap)
-
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
         """Over a connection of its own."""
         return await probe(self._settings, Address(host, port), node_id)
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
         """Brokers at their advertised addresses, controllers at every address that is known for them."""
+        brokers, controllers, _ = await self._each_address()
+        return tuple(sorted((*brokers, *_once(controllers)), key=lambda node: (node.role, node.id)))
+
+    async def every_address(self, further: Iterable[tuple[str, int]] = ()) -> EveryAddress:
+        """As the protocol says. Only those that answer as a controller are asked what they lead."""
+        self._controllers.learn(Address(*at) for at in further)
+        brokers, controllers, asked = await self._each_address()
+        answering = [
+            at for at, node in zip(asked, controllers, strict=True) if isinstance(node.answer, NodeProbe)
+        ]
+        led = await self._controllers.each_of(answering)
+        quorums = {at: quorum for at, quorum in led.items() if not isinstance(quorum, Unknown)}
+        return EveryAddress(brokers, tuple(controllers), quorums)
+
+    async def _each_address(self) -> tuple[tuple[ClusterNode, ...], list[ClusterNode], tuple[Address, ...]]:
         brokers = await self._route.brokers()
         for node in brokers:
             if not isinstance(node.answer, Unknown) and not isinstance(node.answer.settings, Unknown):
@@ -223,7 +233,7 @@ class LiveMembership:
             ClusterNode(_node_id(answer, ids.get(address, -1)), ProcessRole.CONTROLLER, str(address), answer)
             for address, answer in zip(known, answers, strict=True)
         ]
-        return tuple(sorted((*brokers, *_once(found)), key=lambda node: (node.role, node.id)))
+        return brokers, found, known
 
     async def add_voter(
         self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from backends.base.membership import (
@@ -11,8 +11,7 @@ from backends.base.membership import (
 )
 from backends.live.membership import LiveMembership
 from backends.simulator.simulation import Simulation
-from recovery.membership.quorum import MembershipRules, Quorum
-from recovery.model import Unknown
+from recovery.membership.quorum import MembershipRules
 
 if TYPE_CHECKING:
     from backends.base.metadata_log_reader import (
@@ -94,6 +93,7 @@ class SimulatedMembership:
     controllers = _timed(LiveMembership.controllers)
     probe = _timed(LiveMembership.probe)
     nodes = _timed(LiveMembership.nodes)
+    every_address = _timed(LiveMembership.every_address)
     add_voter = _timed(LiveMembership.add_voter, changes=True)
     remove_voter = _timed(LiveMembership.remove_voter, changes=True)
 
@@ -108,10 +108,6 @@ class SimulatedMembership:
     async def pause(self, seconds: float) -> None:
         """Let virtual time pass."""
         await self._backend.advance(seconds)
-
-    async def at_named_addresses(self) -> Mapping[str, Quorum | Unknown]:
-        """A simulated cluster is named as a whole."""
-        return {}
 
     async def metadata_log(self) -> MetadataLogReader:
         """The log as the active controller tells it, with virtual times. Raises NotAllowed."""

@@ -11,6 +11,7 @@ VERSIONS = {
     **dict.fromkeys(
         ("replicas", "plan", "review", "apply", "resume", "journal", "log-dirs", "quorum-rebuild"), 2
     ),
+    **dict.fromkeys(("quorum-status", "quorum-replication"), 2),
     **dict.fromkeys(("status", "recover", "elect", "verify", "report"), 3),
 }
 """Of the documents whose keys got new names or values since the first version, which all others have."""

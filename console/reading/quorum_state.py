@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
+from recovery.membership.controllers_asked import AskedController, ControllerFinding, ControllersAsked
 from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
-from recovery.model import Unknown, Why
+from recovery.model import Unknown
 
 if TYPE_CHECKING:
     from recovery.membership.quorum import Quorum
@@ -37,14 +39,19 @@ second.
 
 @dataclass(frozen=True, slots=True)
 class QuorumReading:
-    """A reading of a quorum with a leader. ``elsewhere`` is what was read at those of the named addresses
-    that are in no quorum with this leader: another quorum, or why it is not known what runs there.
+    """A reading of a quorum with a leader. ``asked``: what each controller answers at its own address; None where
+    only the leader was asked.
     """
 
     cluster_id: str
     health: QuorumHealth
     controllers: tuple[Controller, ...] | Unknown
-    elsewhere: Mapping[str, Quorum | Unknown] = field(default_factory=dict)
+    asked: ControllersAsked | None = None
+
+    @property
+    def findings(self) -> tuple[ControllerFinding, ...]:
+        """What the controllers' own answers show to be wrong, the worst first."""
+        return () if self.asked is None else self.asked.findings(self.health)
 
     @property
     def quorum(self) -> Quorum:
@@ -82,17 +89,27 @@ async def read_quorum_state(membership: Membership) -> QuorumReading:
     return QuorumReading(cluster_id, health(quorum, LivenessLimits(), ids, wedged=stuck), controllers)
 
 
-async def read_elsewhere(membership: Membership, quorum: Quorum) -> Mapping[str, Quorum | Unknown]:
-    """For ``QuorumReading.elsewhere``: what the named addresses answer that are in no quorum with this leader."""
-    named = await membership.at_named_addresses()
-    return {address: found for address, found in named.items() if not _of(quorum, found)}
+async def ask_controllers(membership: Membership, saved: Mapping[str, Any] | None) -> ControllersAsked:
+    """For ``QuorumReading.asked``: every controller that is named, registered, a voter, or named in a node's
+    settings; and the voters that were ``saved``.
+    """
+    found = await membership.every_address(_remembered(saved))
+    return ControllersAsked(
+        tuple(_asked_controller(node, found.led.get(node.address)) for node in found.controllers),
+        {
+            f"{node.role} {node.id}": None if node.settings is None else node.settings.bootstrap_servers
+            for node in (*found.brokers, *found.controllers)
+            if node.id >= 0 and (node.role is ProcessRole.BROKER or isinstance(node.answer, NodeProbe))
+        },
+        membership.asks_brokers,
+    )
 
 
-def _of(quorum: Quorum, found: Quorum | Unknown) -> bool:
-    """Whether a named address answered, and leads no quorum but this."""
-    if isinstance(found, Unknown):
-        return found.why is Why.NO_LEADER
-    return found.cluster_id == quorum.cluster_id and found.leader in quorum.voters.keys
+def _asked_controller(node: ClusterNode, led: Quorum | None) -> AskedController:
+    answer = node.answer
+    if isinstance(answer, Unknown):
+        return AskedController(node.address, -1, blank=_runs(answer), problem=answer)
+    return AskedController(node.address, node.id, answer.cluster_id, answer.leader, led)
 
 
 class PreflightReading(NamedTuple):
@@ -134,14 +151,23 @@ async def lost(
     """What can be read of a quorum without a leader; ``saved`` is the last :func:`saved_voters` of the healthy
     quorum.
     """
-    nodes = [node for node in await membership.nodes() if node.role is not ProcessRole.BROKER]
+    found = await membership.every_address(_remembered(saved))
+    nodes = found.controllers
+    brokers = {
+        f"broker {node.id}": node.settings.bootstrap_servers
+        for node in found.brokers
+        if node.settings is not None and node.settings.bootstrap_servers
+    }
+    answering = frozenset(node.address for node in nodes if _runs(node.answer))
+    commits = max((led.high_watermark is not None for led in found.led.values()), default=None)
+    described = partial(
+        QuorumWithoutLeader, cluster_id, brokers=brokers, answering=answering, commits=commits
+    )
     if saved is None:
-        hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in nodes]
-        return QuorumWithoutLeader(cluster_id, tuple(hosts), False, "")
+        once = {node.id if node.id >= 0 else node.address: node for node in sorted(nodes, key=_answers)}
+        hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in once.values()]
+        return described(tuple(sorted(hosts, key=lambda host: (host.key.id, host.address))), False, "")
     others = dict(saved.get("others", ()))
-    at = {f"{e[1]}:{e[2]}" for v in saved["voters"] for e in v["endpoints"]}
-    missing = [address for address in at if address not in {node.address for node in nodes}]
-    nodes += [await _asked(membership, address) for address in missing]
     hosts = [
         _host(
             ReplicaKey(v["id"], v["directoryId"]),
@@ -151,7 +177,7 @@ async def lost(
         )._replace(other=others.get(v["id"], ""))
         for v in saved["voters"]
     ]
-    return QuorumWithoutLeader(cluster_id, tuple(hosts), True, str(saved["at"]))
+    return described(tuple(hosts), True, str(saved["at"]))
 
 
 def saved_voters(quorum: Quorum, at: str) -> dict[str, object]:
@@ -180,11 +206,18 @@ def saved_voters(quorum: Quorum, at: str) -> dict[str, object]:
     }
 
 
-async def _asked(membership: Membership, address: str) -> ClusterNode:
-    host, _, port = address.rpartition(":")
-    answer = await membership.probe(host, int(port))
-    node = answer.node_id if isinstance(answer, NodeProbe) and isinstance(answer.node_id, int) else -1
-    return ClusterNode(node, ProcessRole.CONTROLLER, address, answer)
+def _remembered(saved: Mapping[str, Any] | None) -> list[tuple[str, int]]:
+    """Where the voters that were saved listened."""
+    return [(str(e[1]), int(e[2])) for v in (saved or {}).get("voters", ()) for e in v["endpoints"]]
+
+
+def _answers(node: ClusterNode) -> bool:
+    return isinstance(node.answer, NodeProbe)
+
+
+def _runs(answer: NodeProbe | Unknown) -> bool:
+    """Whether a controller runs there; one that has loaded no features refuses to report its cluster id."""
+    return isinstance(answer, NodeProbe) or UNLOADED in str(answer)
 
 
 def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], log_end_offset: int) -> VoterHost:
@@ -198,8 +231,7 @@ def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], log_end_o
         leads = answer.leader >= 0 and answer.leader == answer.node_id
         where = address or answer.address
         return VoterHost(key, where, True, "", log_end_offset, answer.metadata_offset, leads=leads)
-    # A controller that has loaded no features refuses to report its cluster id.
-    runs = isinstance(answer, Unknown) and UNLOADED in str(answer)
+    runs = answer is not None and _runs(answer)
     stopped = isinstance(answer, Unknown) and REFUSED in answer.detail
     return VoterHost(
         key, address, runs, str(answer or "not asked"), log_end_offset, NOT_KNOWN, stopped=stopped

@@ -10,13 +10,15 @@ from backends.base.errors import BackendError, NoLeader
 from backends.base.time_limit import time_limit
 from console.errors import NotDone
 from console.last_healthy import recall, remember
-from console.reading.quorum_state import QuorumReading, lost, read_quorum_state, saved_voters
+from console.reading.quorum_state import QuorumReading, ask_controllers, lost, read_quorum_state, saved_voters
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.model import Unknown, Why
+from recovery.wording.quantity_text import printable
 
 if TYPE_CHECKING:
     from backends.base.membership import Membership
     from backends.base.protocol import Backend
+    from recovery.membership.controllers_asked import ControllersAsked
     from recovery.membership.quorum import Quorum
     from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
@@ -64,6 +66,22 @@ async def reading_or_lost(membership: Membership) -> QuorumReading | QuorumWitho
     if not reading_now.health.wedged:
         remember_voters(reading_now.quorum)
     return reading_now
+
+
+async def ask_every_controller(membership: Membership, cluster_id: str) -> ControllersAsked:
+    """Every controller that is known, those that were remembered too, at its own address. Raises BackendError."""
+    return await ask_controllers(membership, recall(cluster_id, MEMORY))
+
+
+async def quorum_problems(membership: Membership) -> tuple[str, ...]:
+    """What is wrong with the quorum that its leader does not tell, such as brokers that would not find the next
+    leader; nothing where nobody leads or the question failed.
+    """
+    with contextlib.suppress(BackendError):
+        reading = await read_quorum_state(membership)
+        asked = await ask_every_controller(membership, reading.cluster_id)
+        return tuple(printable(one.text) for one in asked.findings(reading.health))
+    return ()
 
 
 def remember_voters(quorum: Quorum) -> None:

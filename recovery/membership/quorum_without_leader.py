@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from recovery.membership.controllers_asked import node_names
 from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import both
 
@@ -57,12 +58,19 @@ class VoterHost(NamedTuple):
 class QuorumWithoutLeader:
     """The voters of a quorum without a leader. ``certain``: they are the set that was last seen committed; else
     they are the controllers that have registered, which need not be the voters of today.
+
+    ``brokers``: the settings controller.quorum.bootstrap.servers of the brokers that told them, by "broker 1".
+    ``answering``: the addresses where a controller answers. ``commits``: whether what ``leads`` has committed
+    anything in its epoch; None: not known.
     """
 
     cluster_id: str
     hosts: tuple[VoterHost, ...]
     certain: bool
     recorded_at: str
+    brokers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    answering: frozenset[str] = frozenset()
+    commits: bool | None = None
 
     @property
     def majority(self) -> int:
@@ -92,15 +100,28 @@ class QuorumWithoutLeader:
         """Whether nobody leads for certain: each that could be the leader was seen, or too few run to elect one."""
         if any(host.leads for host in self.hosts):
             return False
+        if self._settings_only:
+            return False
         if not any(host.may_be_up for host in self.hosts):
             return bool(self.hosts)
         return self.certain and sum(not host.stopped for host in self.hosts) < self.majority
 
     @property
+    def _settings_only(self) -> bool:
+        """Whether the controllers are known from brokers' settings alone, and none of them runs: a controller that
+        was added later is in none of these settings, and may lead.
+        """
+        return not self.certain and not any(host.answers or host.may_be_up for host in self.hosts)
+
+    @property
     def hosts_title(self) -> str:
         """What ``hosts`` are."""
         return (
-            f"voters as last seen {self.recorded_at}" if self.certain else "controllers that have registered"
+            f"voters as last seen {self.recorded_at}"
+            if self.certain
+            else "controllers that the brokers' settings name"
+            if self._settings_only
+            else "controllers that have registered"
         )
 
     @property
@@ -117,18 +138,41 @@ class QuorumWithoutLeader:
             )
         leading = next((host for host in self.hosts if host.leads), None)
         if leading is not None:
-            return (
-                f"controller {leading.name} says that it leads",
-                "The brokers that answer are cut off from it: what they tell was true once",
-            )
+            return tuple(self._led_elsewhere(leading))
         return tuple(self._majority_lost() if self.missing else self._enough_answer())
+
+    def _led_elsewhere(self, leading: VoterHost) -> Iterator[str]:
+        """Why the leader that was seen is not the one that brokers reach, as far as their settings tell it."""
+        if self.commits is False:
+            yield f"controller {leading.name} says that it leads, and has committed nothing: no majority follows it"
+            yield (
+                "An election is under way, or the other voters do not reach it at the address that is registered"
+                f" for it ({leading.address})"
+            )
+            return
+        blind = [name for name, servers in self.brokers.items() if self.answering.isdisjoint(servers)]
+        if not blind:
+            yield f"controller {leading.name} says that it leads"
+            yield "The brokers that answer are cut off from it: what they tell was true once"
+            return
+        servers = sorted({server for name in blind for server in self.brokers[name]})
+        yield (
+            f"controller {leading.name} leads; {node_names(blind)} cannot find it, because"
+            f" controller.quorum.bootstrap.servers there names only addresses where no controller answers"
+            f" ({', '.join(servers)})"
+        )
+        up = ",".join(host.address for host in self.hosts if host.answers)
+        yield (
+            f"Set it to {up} there and restart these brokers one by one (without a controller a broker may not end"
+            " on SIGTERM), or start a controller with its disk at one of those addresses"
+        )
 
     def _majority_lost(self) -> Iterator[str]:
         down = ", ".join(
             f"{host.key.id} ({host.address})" if host.key.id >= 0 else host.address for host in self.down
         )
         lost = "a majority is lost" if self.proved else "no leader can be reached"
-        stuck = "no change can be committed, a change of the voters neither"
+        stuck = nothing = "no change can be committed, a change of the voters neither"
         if self.proved:
             stuck = f"{stuck[0].upper()}{stuck[1:]}"
         else:
@@ -141,6 +185,14 @@ class QuorumWithoutLeader:
             yield stuck
             which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
             yield f"Bring back {which}: {down}"
+        elif self._settings_only:
+            yield f"{lost}: none of the {len(self.hosts)} controllers that the brokers' settings name answers"
+            yield (
+                "Controllers that were added later are not in these settings, and may lead: name them with"
+                " --bootstrap-controller before anything else"
+            )
+            yield f"If none leads, {nothing}"
+            yield f"Then bring back as many as it takes: {down}"
         else:
             yield f"{lost}: {len(self.up)} of the {len(self.hosts)} controllers that have registered answer"
             yield "Which of them are voters is not known from here: one that was removed stays registered"

@@ -152,5 +152,4 @@ class ReplacementPlan:
 def _server(endpoints: tuple[VoterEndpoint, ...], node: int) -> str:
     if not endpoints:
         return f"HOST-OF-{node}:PORT"
-    host, port = endpoints[0].host, endpoints[0].port
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return endpoints[0].address

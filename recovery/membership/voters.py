@@ -23,6 +23,11 @@ class VoterEndpoint(NamedTuple):
     host: str
     port: int
 
+    @property
+    def address(self) -> str:
+        """``host:port``, as settings name it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     def __str__(self) -> str:
         return f"{self.listener}://{self.host}:{self.port}"
 

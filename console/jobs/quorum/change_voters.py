@@ -17,7 +17,7 @@ from console.jobs.quorum.prepared_change import PreparedChange, RequestedVoter, 
 from console.jobs.quorum.unfinished_voter_changes import check_entries
 from console.jobs.quorum.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
 from console.journal.unfinished_entries import Unfinished, unfinished
-from console.reading.remembered_voters import remember_new_voters
+from console.reading.remembered_voters import quorum_problems, remember_new_voters
 
 P = TypeVar("P")
 
@@ -65,6 +65,8 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
         with run.stop.in_flight():
             changed = await execute(cluster, prepared, run.journal, run.operator.says)
             await remember_new_voters(cluster)
+            if changed.done:
+                run.operator.says(*await quorum_problems(cluster))
         return changed
 
     def conclusion(self, result: VoterChangeResult) -> Conclusion:

@@ -4,15 +4,15 @@ and ``ktriage.quorum-status/1`` (docs/output.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from console.output.json_document import document
 from console.reading.quorum_state import QuorumReading
 from console.reading.survey_json import unknown_json
+from recovery.membership.controllers_asked import AskedController, ControllersAsked
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.preflight import PreflightResult, VoterSetStrength
-from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import (
     MemberRole,
     MemberState,
@@ -117,44 +117,38 @@ def status_lines(reading: QuorumReading) -> Iterator[str]:
 
 def replication_lines(reading: QuorumReading) -> Iterator[str]:
     """Every replica of the metadata log, also on brokers."""
+    yield from finding_lines(reading)
     yield _head(reading)
-    yield from elsewhere_lines(reading.elsewhere)
     yield ""
     yield from text_rows(MEMBERS, reading.health.silent_first)
 
 
 def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     """The quorum's version, how many failures it tolerates, and what is wrong with it."""
+    yield from finding_lines(reading)
     yield _head(reading)
-    yield from elsewhere_lines(reading.elsewhere)
-    yield from (text for _, text in sentences(reading.health))
+    yield from (text for _, text in sentences(reading.health, reading.asked))
     if isinstance(reading.controllers, Unknown):
         yield printable(
             f"which nodes are controllers and which are brokers is unknown: {reading.controllers}"
         )
 
 
-def elsewhere_lines(elsewhere: Mapping[str, Quorum | Unknown]) -> Iterator[str]:
-    """What runs at the other addresses that were named, where it is not in this quorum."""
-    quorums = {address: found for address, found in elsewhere.items() if not isinstance(found, Unknown)}
-    if quorums:
-        yield f"{len(quorums) + 1} QUORUMS: the controllers that were named are not in one quorum"
-    for address, other in quorums.items():
-        voters = ", ".join(map(str, other.voters.keys))
-        yield printable(
-            f"{address} leads another quorum: cluster {other.cluster_id}, leader {other.leader.id} (epoch"
-            f" {other.leader_epoch}), voters {voters}"
-        )
-    for address, found in elsewhere.items():
-        if isinstance(found, Unknown):
-            yield printable(f"{address}: which quorum it is in is not known: {found}")
+def finding_lines(reading: QuorumReading) -> Iterator[str]:
+    """What the controllers' own answers show to be wrong, and how many were asked and not reached."""
+    if reading.asked is None:
+        return
+    yield from (printable(one.text) for one in reading.findings)
+    if reading.findings or reading.asked.left_out:
+        yield printable(reading.asked.counts)
 
 
-def sentences(found: QuorumHealth) -> Iterator[tuple[Tone, str]]:
+def sentences(found: QuorumHealth, asked: ControllersAsked | None = None) -> Iterator[tuple[Tone, str]]:
     """How many failures the quorum tolerates, and one line for each kind of problem."""
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
     yield Tone.PLAIN, f"kraft.version {found.quorum.kraft_version} ({kind})"
-    yield Tone.GOOD if found.strength.spare > 0 else Tone.BAD, str(found.strength)
+    tolerates = str(found.strength) if asked is None else asked.strength(found)
+    yield Tone.GOOD if found.strength.spare > 0 and tolerates == str(found.strength) else Tone.BAD, tolerates
     if problem := non_voter_leads(found.quorum):
         yield Tone.BAD, problem
     if found.wedged:
@@ -242,9 +236,10 @@ def status_document(reading: QuorumReading, command: str = "quorum-status") -> I
             "ghosts": [key_json(m.key) for m in found.ghosts],
             "duplicates": list(found.duplicates),
             "controllers": _controllers_json(reading),
-            "elsewhere": [
-                {"address": address, **_elsewhere_json(found)} for address, found in reading.elsewhere.items()
-            ],
+            "problems": [{"problem": str(one.problem), "text": one.text} for one in reading.findings],
+            "notReached": []
+            if reading.asked is None
+            else [_not_reached(one) for one in reading.asked.not_reached],
             "members": [{**key_json(m.key), **json_row(MEMBERS, m)} for m in found.members],
         },
     )
@@ -281,16 +276,8 @@ def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> 
     )
 
 
-def _elsewhere_json(found: Quorum | Unknown) -> dict[str, object]:
-    if isinstance(found, Unknown):
-        return unknown_json(found)
-    voters = [key_json(key) for key in found.voters.keys]
-    return {
-        "clusterId": found.cluster_id,
-        "leader": found.leader.id,
-        "leaderEpoch": found.leader_epoch,
-        "voters": voters,
-    }
+def _not_reached(one: AskedController) -> dict[str, object]:
+    return {"address": one.address, **({} if one.problem is None else unknown_json(one.problem))}
 
 
 def strength_json(strength: VoterSetStrength) -> dict[str, object]:

@@ -16,8 +16,7 @@ from console.jobs.quorum.quorum_report import (
     status_lines,
 )
 from console.journal.run_records import ClusterMarks
-from console.reading.quorum_state import read_elsewhere
-from console.reading.remembered_voters import reading_or_lost
+from console.reading.remembered_voters import ask_every_controller, reading_or_lost
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def show(run: Run, *, everything: bool) -> int:
         reading = await reading_or_lost(membership)
         if isinstance(reading, QuorumWithoutLeader):
             return reading
-        return replace(reading, elsewhere=await read_elsewhere(membership, reading.quorum))
+        return replace(reading, asked=await ask_every_controller(membership, reading.cluster_id))
 
     found = read_quorum(run, job)
     command = "quorum-replication" if everything else "quorum-status"
@@ -43,4 +42,4 @@ def show(run: Run, *, everything: bool) -> int:
     lines = replication_lines if everything else status_lines
     run.screen.out(status_document(found, command) if run.json else lines(found))
     remind(run, found.cluster_id, ClusterMarks(directories=found.quorum.directories))
-    return Status.DONE if (everything or found.health.well) and not found.elsewhere else Status.PARTLY
+    return Status.DONE if (everything or found.health.well) and not found.findings else Status.PARTLY

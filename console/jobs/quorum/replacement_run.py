@@ -20,7 +20,7 @@ from console.journal.journal import Journal
 from console.new_files import write_new
 from console.plan_files import plans_directory, share_plan
 from console.provenance import made_by, now, version
-from console.reading.remembered_voters import remember_voters
+from console.reading.remembered_voters import quorum_problems, remember_voters
 from console.signals import StopRequest
 from recovery.membership.replacement import (
     ReplacementError,
@@ -162,6 +162,8 @@ async def run_replacement(
         journal.after(entry, {"course": str(result.reason)})
         earlier = [e.entry for e in (*found.of(REPLACE), *found.entries)]
         journal.settle("the replacement was carried out to its end", entries=earlier)
+        for problem in await quorum_problems(membership):
+            watcher.says(plan.steps[-1], problem)
     # resume finds the newest entry; it replaces those of earlier runs.
     elif replacements := found.of(REPLACE):
         journal.settle("a later run went on with it", entries=[e.entry for e in replacements])

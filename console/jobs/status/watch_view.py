@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from backends.base.answers import Contact
 from backends.base.check_report import CheckReport
+from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import Status
@@ -18,6 +19,7 @@ from console.notifications import Notifications
 from console.output.json_document import one_line
 from console.reading.evidence_sources import FurtherSource, evidence_sources
 from console.reading.read_cluster import read_state
+from console.reading.remembered_voters import quorum_problems
 from console.reading.unread_disks import open_disks
 from console.signals import StopRequest
 from recovery.cluster_changes import ClusterChangeKind, WatchedState
@@ -33,17 +35,19 @@ def check_cluster(run: Run) -> int:
 
     async def job(
         backend: Backend, _stop: StopRequest
-    ) -> tuple[CheckReport, ClusterHealth, tuple[FurtherSource, ...]]:
+    ) -> tuple[CheckReport, ClusterHealth, tuple[FurtherSource, ...], tuple[str, ...]]:
         await backend.open()
         report = await backend.check()
         reached = tuple(Contact(one.broker, one.address, one.problem, 0.0, "") for one in report.reach)
         reading = await read_state(backend, report.cluster, reached)
-        return report, reading.health, await evidence_sources(backend)
+        membership: Membership | None = getattr(backend, "membership", None)
+        quorum = () if membership is None else await quorum_problems(membership)
+        return report, reading.health, await evidence_sources(backend), quorum
 
-    checked, health, sources = run.read(job)
+    checked, health, sources, quorum = run.read(job)
     form = checked_document if run.json else checked_lines
     run.screen.out(form(checked, health, sources))
-    found = list(problems(checked))
+    found = [*quorum, *problems(checked)]
     if why := why_unusable():
         found.append(f"nothing can be changed from here, because it could not be recorded: {why}")
     for problem in found:

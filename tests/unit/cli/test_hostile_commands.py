@@ -15,7 +15,7 @@ import pytest
 
 from backends.base.answers import Capabilities, ClusterInfo, Offered, Partitions
 from backends.base.check_report import CheckReport, PermissionCheck, Reachability
-from backends.base.membership import ClusterNode, NodeProbe, NodeSettings, ProcessRole
+from backends.base.membership import ClusterNode, EveryAddress, NodeProbe, NodeSettings, ProcessRole
 from console.cli.base import quorum_run
 from console.rescue_files.manifest import INDEX, MANIFEST
 from recovery.membership.quorum import Quorum
@@ -175,9 +175,9 @@ class HostileQuorum:
             default_listener=self.text,
         )
 
-    async def at_named_addresses(self) -> dict[str, Quorum | Unknown]:
+    async def every_address(self, _further: object = ()) -> EveryAddress:
         elsewhere = replace(await self.describe(), leader=key(9, self.text))
-        return {self.text: elsewhere, f"{self.text}:1": Unknown(Why.NOT_ANSWERED, self.text)}
+        return EveryAddress((), await self.nodes(), {self.text: elsewhere})
 
     async def controllers(self) -> Unknown:
         return Unknown(Why.NOT_ALLOWED, self.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
+from backends.base.membership import ClusterNode, EveryAddress, Membership, NodeProbe, ProcessRole
 from console.jobs.quorum.quorum_report import lost_lines
 from console.reading.quorum_state import UNLOADED, lost, saved_voters
 from recovery.cluster_health import QuorumState, quorum_finding
@@ -70,14 +70,15 @@ async def test_a_new_disk_that_was_seen_beside_its_voter_is_remembered() -> None
 class Unloaded:
     """Stands for a real quorum without a leader: a simulated controller answers whatever it has loaded."""
 
-    async def nodes(self) -> tuple[ClusterNode, ...]:
+    async def every_address(self, _further: object) -> EveryAddress:
         told = Unknown(Why.NOT_OFFERED, f"UNSUPPORTED_VERSION: {UNLOADED}")
         loaded = NodeProbe("h1:9093", "c", 1, -1, (0, 1), 42, Unknown(Why.NOT_ALLOWED, ""))
-        return (
+        nodes = (
             ClusterNode(1, ProcessRole.CONTROLLER, "h1:9093", loaded),
             ClusterNode(2, ProcessRole.CONTROLLER, "h2:9093", told),
             ClusterNode(3, ProcessRole.CONTROLLER, "h3:9093", Unknown(Why.NOT_ANSWERED, "")),
         )
+        return EveryAddress((), nodes, {})
 
 
 async def test_a_controller_that_answers_without_any_metadata_is_not_called_down() -> None:
@@ -93,12 +94,13 @@ async def test_a_controller_that_answers_without_any_metadata_is_not_called_down
 class Unreachable3:
     """Three controllers that were named by their addresses, each dead in its own way."""
 
-    async def nodes(self) -> tuple[ClusterNode, ...]:
+    async def every_address(self, _further: object) -> EveryAddress:
         problems = ("connection refused", "connect timed out", "name not resolved")
-        return tuple(
+        nodes = tuple(
             ClusterNode(-1, ProcessRole.CONTROLLER, f"kafka-{n}:9093", Unknown(Why.NOT_ANSWERED, why))
             for n, why in enumerate(problems)
         )
+        return EveryAddress((), nodes, {})
 
 
 async def test_each_controller_that_does_not_answer_has_its_own_reason() -> None:

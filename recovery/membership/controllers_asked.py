@@ -1,0 +1,299 @@
+"""Every controller whose address is known, asked at that address: what its answers say about the quorum.
+
+A leader describes the quorum from its own side: a voter that fetches is up. Whether the others reach that voter,
+whether some controllers are in a quorum of their own, and whether brokers find the voters of today, shows only by
+asking the addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import MemberState, QuorumHealth
+from recovery.membership.voters import Voter, VoterEndpoint
+from recovery.model import Unknown, Why
+from recovery.wording.quantity_text import both, counted
+
+FEW = 6
+"""So many nodes are named in a sentence."""
+
+
+class AskedController(NamedTuple):
+    """What answers at one address. ``node`` and ``leader`` (the leader that it knows) are -1 where not known.
+
+    ``led``: the quorum that it leads itself. ``blank``: a controller runs there that has loaded no metadata.
+    ``problem``: why it told nothing.
+    """
+
+    address: str
+    node: int = -1
+    cluster_id: str = ""
+    leader: int = -1
+    led: Quorum | None = None
+    blank: bool = False
+    problem: Unknown | None = None
+
+    @property
+    def reached(self) -> bool:
+        """Whether anything answered, be it to refuse."""
+        return self.blank or self.problem is None or self.problem.why is not Why.NOT_ANSWERED
+
+
+class QuorumProblem(StrEnum):
+    """What the answers show, the worst first."""
+
+    SEVERAL_QUORUMS = "several quorums"
+    ENDPOINT_LEADS_NOWHERE = "endpoint leads nowhere"
+    NEW_DISK = "new disk"
+    LEADER_NOT_NAMED = "leader not named"
+
+
+class ControllerFinding(NamedTuple):
+    """A problem in one line, without a full stop."""
+
+    problem: QuorumProblem
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControllersAsked:
+    """The answers by address. ``servers``: what each broker and controller runs with as
+    controller.quorum.bootstrap.servers, by "broker 1" or "controller 100"; None where it did not tell.
+    ``brokers_asked``: whether brokers were asked at all.
+    """
+
+    controllers: tuple[AskedController, ...] = ()
+    servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    brokers_asked: bool = True
+
+    def at(self, address: str) -> AskedController | None:
+        """The answer at that address; None: it was not asked."""
+        return next((one for one in self.controllers if one.address == address), None)
+
+    @property
+    def not_reached(self) -> tuple[AskedController, ...]:
+        return tuple(one for one in self.controllers if not one.reached)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What was not reached, told nothing, or was not asked; with counts."""
+        mute = [one for one in self.controllers if one.reached and one.problem is not None and not one.blank]
+        parts = []
+        for group, what in ((self.not_reached, "not reached"), (mute, "answered and told nothing")):
+            named = "; ".join(f"{one.address}: {_why(one)}" for one in group)
+            parts += [f"{len(group)} {what} ({named})"] if group else []
+        unknown = sorted(name for name, servers in self.servers.items() if servers is None)
+        if not self.brokers_asked:
+            parts.append("no broker asked")
+        elif unknown:
+            parts.append(f"{node_names(unknown)} did not tell which controllers they look for")
+        return tuple(parts)
+
+    @property
+    def counts(self) -> str:
+        """How many addresses were asked, and what was left out."""
+        asked = counted(len(self.controllers), "controller address", "controller addresses")
+        return ", ".join((f"{asked} asked", *(self.left_out or ("all reached",))))
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether no controller was reached from here, as where a firewall lets clients reach brokers alone: then
+        an address without an answer says nothing about the controllers.
+        """
+        return not any(one.reached for one in self.controllers)
+
+    def unreachable_voters(self, health: QuorumHealth) -> tuple[Voter, ...]:
+        """Voters that fetch, while none of their registered endpoints leads to them from here, and others' do."""
+        if self.cut_off:
+            return ()
+        return tuple(
+            voter
+            for voter in health.quorum.voters.voters
+            if _fetches(health, voter)
+            and voter.endpoints
+            and all(self._misses(voter, at) for at in voter.endpoints)
+        )
+
+    def _misses(self, voter: Voter, at: VoterEndpoint) -> bool:
+        answer = self.at(at.address)
+        if answer is None:
+            return False  # not asked
+        return not answer.reached or answer.node not in (-1, voter.key.id)
+
+    def strength(self, health: QuorumHealth) -> str:
+        """How many failures the quorum tolerates, where an endpoint that leads nowhere may count as a failure."""
+        missed = {voter.key for voter in self.unreachable_voters(health)}
+        found = health.strength
+        if not missed:
+            return str(found)
+        spare = sum(key not in missed for key in found.up) - found.voters.majority
+        more = counted(spare, "more failure") if spare > 0 else "no more failures"
+        return (
+            f"tolerates {more} for certain: {len(found.up)} of {counted(len(found.voters.voters), 'voter')} fetch,"
+            f" {both([key.id for key in sorted(missed)])} not reached at the registered endpoint, majority"
+            f" {found.voters.majority}"
+        )
+
+    def findings(self, health: QuorumHealth) -> tuple[ControllerFinding, ...]:
+        """What is wrong, the worst first."""
+        return (
+            *self._quorums(health.quorum),
+            *self._endpoints(health),
+            *self._disks(health),
+            *self._names(health),
+        )
+
+    def others(self, quorum: Quorum) -> tuple[AskedController, ...]:
+        """Those that lead another quorum; each quorum once."""
+        quorums: dict[object, AskedController] = {}
+        for one in self.controllers:
+            if one.led is None or _same(quorum, one.led):
+                continue
+            quorums.setdefault((one.led.cluster_id, one.led.leader), one)
+        return tuple(quorums.values())
+
+    def _quorums(self, quorum: Quorum) -> Iterator[ControllerFinding]:
+        others = self.others(quorum)
+        for one in others:
+            assert one.led is not None
+            other = one.led
+            same = (
+                "with the same cluster id" if other.cluster_id == quorum.cluster_id else "of other clusters"
+            )
+            voters = ", ".join(map(str, other.voters.keys))
+            yield ControllerFinding(
+                QuorumProblem.SEVERAL_QUORUMS,
+                f"{len(others) + 1} QUORUMS {same}: {one.address} leads another quorum: cluster"
+                f" {other.cluster_id}, leader {other.leader.id} (epoch {other.leader_epoch}), voters {voters}",
+            )
+
+    def _endpoints(self, health: QuorumHealth) -> Iterator[ControllerFinding]:
+        for voter in self.unreachable_voters(health):
+            where = ", ".join(at.address for at in voter.endpoints)
+            answer = self.at(voter.endpoints[0].address)
+            who = "nothing answers" if answer is None or not answer.reached else f"node {answer.node} answers"
+            why = "" if answer is None or answer.reached else f" ({_why(answer)})"
+            yield ControllerFinding(
+                QuorumProblem.ENDPOINT_LEADS_NOWHERE,
+                f"voter {voter.key.id} fetches, but at its registered endpoint {where} {who} from here{why}. If the"
+                " other controllers do not reach it either, it cannot vote for them, and nobody follows it when it"
+                f" leads: correct advertised.listeners on its host and restart it (ktriage quorum update-endpoint"
+                f" {voter.key.id} --endpoint LISTENER://HOST:PORT)",
+            )
+
+    def _disks(self, health: QuorumHealth) -> Iterator[ControllerFinding]:
+        up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
+        for voter in health.quorum.voters.voters:
+            if _fetches(health, voter):
+                continue
+            node = voter.key.id
+            fetching = [m.key for m in health.members if m.key.id == node and m.state in up]
+            swap = f"ktriage quorum replace {node} --why disk"
+            if fetching:
+                yield ControllerFinding(
+                    QuorumProblem.NEW_DISK,
+                    f"controller {node} runs with a new disk ({fetching[0].directory_id}), which has no vote; the"
+                    f" voter is {voter.key}: put that disk back, or {swap}",
+                )
+                continue
+            runs = next((one for one in self.controllers if self._is(one, voter) and one.reached), None)
+            if runs is not None:
+                loaded = "has loaded no metadata and " if runs.blank else ""
+                yield ControllerFinding(
+                    QuorumProblem.NEW_DISK,
+                    f"controller {node} answers at {runs.address}, {loaded}does not fetch as voter {voter.key}: it"
+                    " runs with a new disk, or does not find the leader. Compare directory.id in meta.properties of"
+                    " its metadata log dir",
+                )
+
+    @staticmethod
+    def _is(one: AskedController, voter: Voter) -> bool:
+        if one.node >= 0:
+            return one.node == voter.key.id
+        return one.blank and any(at.address == one.address for at in voter.endpoints)
+
+    def _names(self, health: QuorumHealth) -> Iterator[ControllerFinding]:
+        """Nodes that find nobody once the voters which their settings name are gone. A voter has the others in its
+        log; a static quorum (kraft.version 0) does not read the setting.
+        """
+        quorum = health.quorum
+        if quorum.kraft_version < 1:
+            return
+        registered = {at.address for voter in quorum.voters.voters for at in voter.endpoints}
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, servers in self.servers.items():
+            votes = name in {f"controller {key.id}" for key in quorum.voters.keys}
+            unknown = self.cut_off and not registered.issuperset(
+                servers or ()
+            )  # other names of voters, perhaps
+            if servers and not votes and not unknown and self.unnamed_majority(quorum, servers):
+                groups.setdefault(servers, []).append(name)
+        voters = both([key.id for key in quorum.voters.keys])
+        wanted = ",".join(self._where(voter) for voter in quorum.voters.voters)
+        for servers, names in groups.items():
+            known = self.voters_named(quorum, servers)
+            up = [v.key.id for v in quorum.voters.voters if v.key.id in known and _fetches(health, v)]
+            when = f"once {both(up)} is down" if up else "when the leader changes, or when they start"
+            which = f"only {both(sorted(known))}" if known else "none"
+            yield ControllerFinding(
+                QuorumProblem.LEADER_NOT_NAMED,
+                f"{node_names(names)} will find no leader {when}: controller.quorum.bootstrap.servers there"
+                f" ({', '.join(servers)}) names {which} of the voters {voters}. Set it to {wanted} there, and"
+                " restart these nodes one by one",
+            )
+
+    def _where(self, voter: Voter) -> str:
+        """Where the voter answers, or is registered."""
+        answering = next((one.address for one in self.controllers if one.node == voter.key.id), "")
+        registered = next((at.address for at in voter.endpoints), f"HOST-OF-{voter.key.id}:PORT")
+        return answering or registered
+
+    def voters_named(self, quorum: Quorum, servers: tuple[str, ...]) -> frozenset[int]:
+        """The voters that these addresses lead to, by what is registered and by who answers there."""
+        named = set()
+        for voter in quorum.voters.voters:
+            own = {at.address for at in voter.endpoints}
+            for server in servers:
+                answer = self.at(server)
+                if server in own or (answer is not None and answer.node == voter.key.id):
+                    named.add(voter.key.id)
+        return frozenset(named)
+
+    def unnamed_majority(self, quorum: Quorum, servers: tuple[str, ...]) -> bool:
+        """Whether voters that these addresses do not name could lead without the others."""
+        named = self.voters_named(quorum, servers)
+        return sum(key.id not in named for key in quorum.voters.keys) >= quorum.voters.majority
+
+
+def _fetches(health: QuorumHealth, voter: Voter) -> bool:
+    return any(voter.matches(m.key) and m.state is not MemberState.SILENT for m in health.members)
+
+
+def _same(quorum: Quorum, led: Quorum) -> bool:
+    """Whether what is led there is this quorum; another voter may have been elected meanwhile."""
+    return led.cluster_id == quorum.cluster_id and led.leader in (quorum.leader, *quorum.voters.keys)
+
+
+def node_names(names: Sequence[str]) -> str:
+    """``broker 1``, ``brokers 1 and 2``, ``20 brokers (1, 2, 3, …)``."""
+    ids: dict[str, list[str]] = {}
+    for name in names:
+        role, _, node = name.rpartition(" ")
+        ids.setdefault(role, []).append(node)
+    parts = []
+    for role, nodes in ids.items():
+        few = both(nodes) if len(nodes) <= FEW else f"({', '.join(nodes[:FEW])}, …)"
+        parts.append(
+            f"{role if len(nodes) == 1 else f'{role}s' if len(nodes) <= FEW else f'{len(nodes)} {role}s'} {few}"
+        )
+    return both(parts)
+
+
+def _why(one: AskedController) -> str:
+    """The reason without the address, which stands before it."""
+    detail = one.problem.detail if one.problem is not None else ""
+    return detail.removeprefix(f"{one.address}: ") or str(one.problem)

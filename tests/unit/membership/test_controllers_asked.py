@@ -1,0 +1,182 @@
+"""What the controllers' own answers say that the leader's does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.membership.controllers_asked import (
+    AskedController,
+    ControllersAsked,
+    QuorumProblem,
+)
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import health
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.model import Unknown, Why
+from tests.unit.membership.quorums import CLUSTER, key, quorum
+
+REFUSED = Unknown(Why.NOT_ANSWERED, "connection refused")
+
+
+def address(node: int) -> str:
+    return f"host{node}:9093"
+
+
+def answers(node: int, led: Quorum | None = None) -> AskedController:
+    return AskedController(address(node), node, CLUSTER, 1, led)
+
+
+def problems(of: Quorum, asked: ControllersAsked) -> list[tuple[QuorumProblem, str]]:
+    return [(one.problem, one.text) for one in asked.findings(health(of, LivenessLimits(), {1, 2, 3}))]
+
+
+def test_voters_that_answer_where_they_are_registered_are_no_problem() -> None:
+    asked = ControllersAsked(tuple(map(answers, (1, 2, 3))), {"broker 9": (address(1), address(2))})
+    assert problems(quorum(1, 2, 3), asked) == []
+    assert asked.left_out == ()
+    assert asked.counts == "3 controller addresses asked, all reached"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [AskedController(address(3), problem=REFUSED), answers(3)._replace(node=8)],
+    ids=["nothing answers", "another node answers"],
+)
+def test_a_voter_that_fetches_and_is_not_at_its_endpoint_is_no_spare(answer: AskedController) -> None:
+    of, asked = quorum(1, 2, 3), ControllersAsked((answers(1), answers(2), answer))
+    ((problem, text),) = problems(of, asked)
+    assert problem is QuorumProblem.ENDPOINT_LEADS_NOWHERE
+    assert text.startswith("voter 3 fetches, but at its registered endpoint host3:9093")
+    said = asked.strength(health(of, LivenessLimits()))
+    assert said.startswith("tolerates no more failures for certain: 3 of 3 voters fetch, 3 not reached")
+
+
+def test_five_voters_of_which_one_is_not_reached_tolerate_one_failure_for_certain() -> None:
+    silent = AskedController(address(5), problem=REFUSED)
+    asked = ControllersAsked((*map(answers, (1, 2, 3, 4)), silent))
+    found = health(quorum(1, 2, 3, 4, 5), LivenessLimits())
+    assert asked.strength(found).startswith("tolerates 1 more failure for certain: 5 of 5")
+
+
+@pytest.mark.parametrize("why", [Why.NOT_ALLOWED, Why.NOT_OFFERED])
+def test_a_voter_that_refuses_to_answer_is_reached(why: Why) -> None:
+    refusing = AskedController(address(3), problem=Unknown(why, "needs ALTER"))
+    asked = ControllersAsked((answers(1), answers(2), refusing))
+    assert problems(quorum(1, 2, 3), asked) == []
+    assert "1 answered and told nothing (host3:9093: needs ALTER)" in asked.counts
+
+
+def test_a_voter_whose_endpoint_was_not_asked_is_not_called_unreachable() -> None:
+    assert problems(quorum(1, 2, 3), ControllersAsked((answers(1), answers(2)))) == []
+
+
+def test_where_no_controller_is_reached_from_here_nothing_is_said_of_their_addresses() -> None:
+    silent = tuple(AskedController(address(node), problem=REFUSED) for node in (1, 2, 3))
+    asked = ControllersAsked(silent, {"broker 8": ("vip:9093",)})
+    assert problems(quorum(1, 2, 3), asked) == []
+    assert "3 not reached (host1:9093: connection refused;" in asked.counts
+
+
+def test_a_voter_that_is_down_is_not_told_twice() -> None:
+    dead = AskedController(address(3), problem=REFUSED)
+    assert problems(quorum(1, 2, 3, down=(3,)), ControllersAsked((answers(1), answers(2), dead))) == []
+
+
+def test_several_quorums_come_first_each_once_and_a_new_leader_of_this_one_is_none() -> None:
+    other = replace(quorum(7), leader=key(7), leader_epoch=2)
+    led = [
+        answers(7, led=other),
+        answers(8, led=other),
+        answers(2, led=replace(quorum(1, 2, 3), leader=key(2))),
+    ]
+    dead = AskedController(address(3), problem=REFUSED)
+    found = problems(quorum(1, 2, 3), ControllersAsked((*led, dead)))
+    assert [problem for problem, _ in found] == [
+        QuorumProblem.SEVERAL_QUORUMS,
+        QuorumProblem.ENDPOINT_LEADS_NOWHERE,
+    ]
+    assert found[0][1].startswith("2 QUORUMS with the same cluster id: host7:9093 leads another quorum")
+
+
+def test_a_controller_with_a_new_disk_is_told_by_its_directory_or_by_its_silence() -> None:
+    dead = quorum(1, 2, 3, down=(3,))
+    beside = quorum(1, 2, 3, down=(3,), observers=(key(3, "new"),))
+    asked = ControllersAsked(tuple(map(answers, (1, 2, 3))))
+    ((_, text),) = problems(beside, asked)
+    assert text.startswith("controller 3 runs with a new disk (new), which has no vote")
+    ((problem, text),) = problems(dead, asked)
+    assert problem is QuorumProblem.NEW_DISK
+    assert "answers at host3:9093, does not fetch as voter 3-dir3" in text
+    blank = AskedController(address(3), blank=True, problem=Unknown(Why.NOT_OFFERED, "no metadata"))
+    ((_, text),) = problems(dead, ControllersAsked((answers(1), answers(2), blank)))
+    assert "has loaded no metadata and does not fetch as voter 3-dir3" in text
+
+
+@pytest.mark.parametrize(
+    ("servers", "down", "said"),
+    [
+        (("host1:9093", "gone:9093"), (), "once 1 is down"),
+        (("gone:9093",), (), "when the leader changes, or when they start"),
+        (("host3:9093",), (3,), "when the leader changes, or when they start"),
+        (("host1:9093", "host2:9093"), (), ""),
+        (("vip:9093", "host2:9093"), (), ""),  # another name of voter 1
+        ((), (), ""),
+    ],
+)
+def test_a_broker_must_name_voters_that_are_left_when_others_fail(
+    servers: tuple[str, ...], down: tuple[int, ...], said: str
+) -> None:
+    asked = ControllersAsked(
+        (*map(answers, (1, 2, 3)), answers(1)._replace(address="vip:9093"))
+        if not down
+        else (answers(1), answers(2)),
+        {"broker 8": servers, "broker 9": servers, "controller 1": servers},
+    )
+    found = problems(quorum(1, 2, 3, down=down), asked)
+    if not said:
+        assert found == []
+        return
+    ((problem, text),) = found
+    assert problem is QuorumProblem.LEADER_NOT_NAMED
+    assert text.startswith(f"brokers 8 and 9 will find no leader {said}: controller.quorum.bootstrap.servers")
+    assert problems(replace(quorum(1, 2, 3, down=down), kraft_version=0), asked) == []
+
+
+def lost(**changed: Any) -> QuorumWithoutLeader:
+    hosts = (
+        VoterHost(key(1), address(1), False, "connection refused", -1, -1, stopped=True),
+        VoterHost(key(2), address(2), True, "", -1, 42, leads=True),
+        VoterHost(key(3), address(3), True, "", -1, 42),
+    )
+    found = QuorumWithoutLeader(
+        "c",
+        hosts,
+        True,
+        "then",
+        {"broker 9": (address(1), "gone:9093")},
+        frozenset((address(2), address(3))),
+        True,
+    )
+    return replace(found, **changed)
+
+
+def test_a_leader_that_brokers_cannot_find_is_told_with_the_setting_to_change() -> None:
+    first, then = lost().sentences
+    assert first.startswith("controller 2 leads; broker 9 cannot find it, because")
+    assert "(gone:9093, host1:9093)" in first
+    assert then.startswith("Set it to host2:9093,host3:9093 there")
+
+
+def test_where_a_broker_names_a_controller_that_answers_the_cause_is_another() -> None:
+    named = lost(brokers={"broker 9": (address(1), address(3))})
+    assert named.sentences[1].startswith("The brokers that answer are cut off from it")
+
+
+def test_a_leader_that_committed_nothing_leads_nobody() -> None:
+    first, then = lost(commits=False).sentences
+    assert "has committed nothing" in first
+    assert "at the address that is registered for it (host2:9093)" in then
