@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backends.simulator.config import Config
 from backends.simulator.invariants.checker import Checker
@@ -15,12 +16,17 @@ from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import NetworkConditions, broker, controller
 from backends.simulator.quorum_faults import QUORUM_FAULTS, Fault
+from backends.simulator.scenario.build import Scenario
+from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.controller.rules import ELR_FEATURE, KIP_966, ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.transition_targets import ElectionKind
 from recovery.membership.quorum import MembershipRules
 from recovery.model import NO_LEADER, TopicPartition
+
+if TYPE_CHECKING:
+    from backends.simulator.incident_operator import IncidentOperator
 
 Faults = Mapping[str, tuple[int, Fault]]
 """By name: how often one happens in relation to the others, and what it does."""
@@ -41,6 +47,7 @@ class FuzzResult:
     error: str = ""
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
     incident: bool = False
+    operator: bool = False
 
     @property
     def failed(self) -> bool:
@@ -49,8 +56,8 @@ class FuzzResult:
     @property
     def replay(self) -> str:
         """The command that runs this seed again, with its history."""
-        incidents = " --incidents" if self.incident else ""
-        return f"ktriage simulate fuzz{incidents} --seed {self.seed} --seeds 1"
+        kind = " --operator" if self.operator else " --incidents" if self.incident else ""
+        return f"ktriage simulate fuzz{kind} --seed {self.seed} --seeds 1"
 
 
 def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
@@ -59,21 +66,29 @@ def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
 
 
 def judged_run(
-    made: Topology, seed: int, seconds: int, faults: Faults, first: Fault | None = None
+    made: Topology,
+    seed: int,
+    seconds: int,
+    faults: Faults,
+    first: Fault | None = None,
+    *,
+    operator: bool = False,
 ) -> FuzzResult:
     """One run of ``faults`` on the cluster ``made``, after ``first``; before each fault every verdict is held
-    against the truth.
+    against the truth. With ``operator``, an operator looks in and elects meanwhile.
     """
-    world = World(made, seed)
+    simulation = Simulation(without_faults(made), seed)
+    world, checker = simulation.world, simulation.checker
     if first is not None:
         first(world, _random(seed, "first"))
-    checker = Checker(world, strict=False)
     soundness = VerdictSoundness(world, checker.known, _random(seed, "verdicts"))
+    looking = _operator(simulation, soundness) if operator else None
 
     def judge() -> None:
         checker.settle()
         checker.broken.extend(
-            BrokenInvariant(world.loop.now, name, detail) for name, detail in soundness.judge_all()
+            BrokenInvariant(world.loop.now, name, detail)
+            for name, detail in chain(soundness.judge_all(), looking.broken_promises() if looking else ())
         )
 
     error = ""
@@ -82,6 +97,9 @@ def judged_run(
         judge()
     except Exception as failed:  # any exception is the result of this seed
         error = f"{type(failed).__name__}: {failed}"
+    finally:
+        if looking is not None:
+            looking.close()
     return FuzzResult(
         seed,
         world.loop.steps,
@@ -90,7 +108,20 @@ def judged_run(
         world.history.digest(),
         error,
         soundness.counts,
+        operator=operator,
     )
+
+
+def _operator(simulation: Simulation, soundness: VerdictSoundness) -> IncidentOperator:
+    # The live adapter is imported only where somebody asks with it.
+    from backends.simulator.incident_operator import IncidentOperator  # noqa: PLC0415
+
+    return IncidentOperator(simulation, soundness, _random(simulation.seed, "operator"))
+
+
+def without_faults(made: Topology) -> Scenario:
+    """That cluster, with an operator from the beginning."""
+    return Scenario(made.name, made.name, "", "", made, (), 0, (), 0, ())
 
 
 def prepare(seed: int) -> tuple[World, Checker]:

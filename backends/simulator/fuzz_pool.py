@@ -26,14 +26,15 @@ def fuzz_seeds(
     *,
     seconds: int = 60,
     incidents: bool = False,
+    operator: bool = False,
 ) -> Iterator[FuzzResult]:
     """One result per seed, in order, each of ``seconds`` of virtual time. ``stop`` ends the iteration early.
-    ``incidents``: of :mod:`backends.simulator.incident_fuzz`.
+    ``incidents``: of :mod:`backends.simulator.incident_fuzz`; ``operator``: these, with an operator.
 
     No process is left behind, however the iteration ends.
     """
     jobs = min(jobs, len(seeds), AT_ONCE)
-    one = _FuzzSeed(seconds, incidents=incidents)
+    one = _FuzzSeed(seconds, incidents=incidents, operator=operator)
     if jobs <= 1:
         for seed in seeds:
             if stop():
@@ -59,12 +60,15 @@ def fuzz_seeds(
 class _FuzzSeed:
     """Runs one seed, also in a worker process."""
 
-    def __init__(self, seconds: int, *, incidents: bool) -> None:
+    def __init__(self, seconds: int, *, incidents: bool, operator: bool) -> None:
         self._seconds = seconds
-        self._run = fuzz_incident if incidents else fuzz
+        self._incidents = incidents
+        self._operator = operator
 
     def __call__(self, seed: int) -> FuzzResult:
-        return self._run(seed, self._seconds)
+        if self._incidents or self._operator:
+            return fuzz_incident(seed, self._seconds, operator=self._operator)
+        return fuzz(seed, self._seconds)
 
 
 @contextmanager

@@ -26,14 +26,21 @@ BROKERS_DIFFER = True
 
 
 def fuzz_incident(
-    seed: int, seconds: int = INCIDENT_SECONDS, *, brokers_differ: bool = BROKERS_DIFFER
+    seed: int,
+    seconds: int = INCIDENT_SECONDS,
+    *,
+    brokers_differ: bool = BROKERS_DIFFER,
+    operator: bool = False,
 ) -> FuzzResult:
-    """One run of ``seconds`` of virtual time. ``brokers_differ``: with the faults of :data:`DIFFERING_BROKERS`."""
+    """One run of ``seconds`` of virtual time. ``brokers_differ``: with the faults of :data:`DIFFERING_BROKERS`.
+    ``operator``: somebody looks in and elects meanwhile, by the code that does so in production.
+    """
     made = incident_topology(seed)
     if brokers_differ:
         made = with_differing_brokers(made, seed)
     faults = {**INCIDENT_FAULTS, **DIFFERING_BROKERS} if brokers_differ else INCIDENT_FAULTS
-    result = fuzz.judged_run(made, seed, seconds, faults, _begin_differing if brokers_differ else None)
+    first = _begin_differing if brokers_differ else None
+    result = fuzz.judged_run(made, seed, seconds, faults, first, operator=operator)
     return replace(result, incident=True)
 
 

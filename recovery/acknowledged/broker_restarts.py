@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.controller.registration import PartitionChange
+from recovery.controller.rules import ELR_FEATURE
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import IN_SNAPSHOT, BrokerSubject, HistoryRow, PartitionSubject
+from recovery.metadata_log.log_changes import (
+    IN_SNAPSHOT,
+    BrokerSubject,
+    FeatureSubject,
+    HistoryRow,
+    PartitionSubject,
+)
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     RegisterBrokerRecord,
 )
 
@@ -37,7 +46,9 @@ class BrokerRestart(NamedTuple):
     """A new process of the broker registered at ``offset``.
 
     ``stop`` is the end of the process before. ``lost_dirs`` are the ids of log dirs that the previous process
-    registered and this one did not.
+    registered and this one did not. ``elr_on``: the ELR was on, by the log, so that the
+    controller took the broker out of every ELR unless it had stopped cleanly
+    (ClusterControlManager.registerBroker); while the feature is off it leaves the ELRs of before as they are.
     """
 
     offset: int
@@ -45,6 +56,7 @@ class BrokerRestart(NamedTuple):
     stop: LastStop
     lost_dirs: frozenset[str]
     dirs: frozenset[str]
+    elr_on: bool = False
 
 
 def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestart, ...]:
@@ -54,6 +66,7 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
     dirs: frozenset[str] = frozenset()
     shutting_down = False
     fenced: HistoryRow | None = None
+    levels = tuple(history.of(FeatureSubject(ELR_FEATURE)))
     for row in history.of(BrokerSubject(broker)):
         change = row.change
         if isinstance(change, BrokerRegistrationChangeRecord):
@@ -70,10 +83,20 @@ def broker_restarts(history: MetadataHistory, broker: int) -> tuple[BrokerRestar
             stop = LastStop.SHUT_DOWN
             if not shutting_down:
                 stop = _stop_without_record(history, broker, before, fenced)
-            found.append(BrokerRestart(row.offset, row.time_ms, stop, dirs - mine, mine))
+            on = _is_on(levels, row.offset)
+            found.append(BrokerRestart(row.offset, row.time_ms, stop, dirs - mine, mine, elr_on=on))
         before, dirs, shutting_down = change, mine, change.in_controlled_shutdown
         fenced = row if change.fenced else None
     return tuple(found)
+
+
+def _is_on(levels: Sequence[HistoryRow], offset: int) -> bool:
+    """Whether the last of the ``levels`` of a feature before ``offset`` is above 0."""
+    for row in reversed(levels):
+        # The offsets of a snapshot say nothing of those of the log.
+        if (row.batch == IN_SNAPSHOT or row.offset < offset) and isinstance(row.change, FeatureLevelRecord):
+            return row.change.level > 0
+    return False
 
 
 def _stop_without_record(

@@ -328,7 +328,7 @@ class InSyncHistory:
             return restart
         now, before = self.intervals[after].registration, self.intervals[after - 1].registration
         if broker in now.elr:
-            return restart._replace(stop=LastStop.CLEAN)
+            return restart._replace(stop=LastStop.CLEAN) if restart.elr_on else restart
         with_it = self.intervals[after].since_ms == restart.time_ms
         left = broker in before.elr and now.isr == before.isr and set(before.elr) == {*now.elr, broker}
         return restart._replace(stop=LastStop.UNCLEAN) if with_it and left else restart

@@ -55,6 +55,7 @@ class VerdictPromise(StrEnum):
     BOUND_IS_KEPT = "a choice loses no more acknowledged offsets than its verdict allows"
     NOTHING_LATER = "no leader that was replaced acknowledges more than a verdict allows after it was given"
     COMMITTED_WAS_COMMITTED = "what a verdict calls committed was committed"
+    READ_AS_IT_IS = "a replica's log is read as its broker has it"
 
 
 @dataclass
@@ -65,7 +66,9 @@ class VerdictCounts:
     are those decided with the log that no condition is left of. ``none`` are verdicts that nothing is lost, and
     ``none_beside_acks_1`` those of them whose choice lacks records that their leader acknowledged alone
     (acks=1): a verdict does not speak of these. ``transactions`` counts those of the runs by their
-    outcome; ``within_transaction`` are choices of partitions that a transaction was open in.
+    outcome; ``within_transaction`` are choices of partitions that a transaction was open in. ``looks`` counts
+    those of an operator (:mod:`backends.simulator.incident_operator`), of which ``looks_refused`` were answered by
+    nobody; ``overtaken`` are partitions that changed meanwhile, and ``elected`` those that the operator elected.
     """
 
     judged: int = 0
@@ -79,6 +82,10 @@ class VerdictCounts:
     none_beside_acks_1: int = 0
     within_transaction: int = 0
     transactions: Counter[str] = field(default_factory=Counter)
+    looks: int = 0
+    looks_refused: int = 0
+    overtaken: int = 0
+    elected: int = 0
 
     def add(self, more: VerdictCounts) -> None:
         """Adds those of another run."""
@@ -93,6 +100,10 @@ class VerdictCounts:
         self.none_beside_acks_1 += more.none_beside_acks_1
         self.within_transaction += more.within_transaction
         self.transactions.update(more.transactions)
+        self.looks += more.looks
+        self.looks_refused += more.looks_refused
+        self.overtaken += more.overtaken
+        self.elected += more.elected
 
 
 class _Standing(NamedTuple):
@@ -174,7 +185,7 @@ class VerdictSoundness:
         for broker in registration.replicas:
             standing = Standing.OFFLINE_REPLICA if broker in offline else Standing.ELECTABLE
             process = world.brokers.get(broker)
-            log = self._log(tp, broker)
+            log = self.readable_log(tp, broker)
             answers = process is not None and process.state.running and broker not in muted
             read = log is not None and not answers and disks_read
             if not disks_read:
@@ -223,18 +234,30 @@ class VerdictSoundness:
                 answer = FileAnswer(process.id, process.state.min_isr.file, now)
                 self._file_answers.setdefault(process.id, []).append(answer)
 
-    def _log(self, tp: TopicPartition, broker: int) -> Log | None:
+    def readable_log(self, tp: TopicPartition, broker: int) -> Log | None:
+        """That broker's log; None if it has none, or its log dir has failed."""
         log = self._world.log(broker, tp)
         return log if log is not None and self._world.disks[broker].works(tp) else None
 
     def _judge(
         self, facts: PartitionFacts, how: str
     ) -> Generator[tuple[str, str], None, Mapping[int, Verdict]]:
+        verdicts = partition_verdicts(facts).candidates
+        yield from self.hold(facts, verdicts, how)
+        return verdicts
+
+    def hold(
+        self, facts: PartitionFacts, verdicts: Mapping[int, Verdict], how: str
+    ) -> Iterator[tuple[str, str]]:
+        """(promise, detail) of each promise that the ``verdicts`` on the logs as they are now break; ``how`` they
+        came about.
+        """
         tp = facts.survey.tp
-        found = partition_verdicts(facts).candidates
-        for broker, verdict in found.items():
+        if tp in self._known.rewound:
+            return
+        for broker, verdict in verdicts.items():
             self.counts.judged += 1
-            log = self._log(tp, broker)
+            log = self.readable_log(tp, broker)
             assert log is not None
             wrong = list(self._wrong(tp, log, verdict))
             if verdict.none:
@@ -245,13 +268,12 @@ class VerdictSoundness:
             if wrong and not self._excused(facts, verdict):
                 for promise, detail in wrong:
                     yield promise.value, f"{tp}, choice {broker} {how}: {detail}; {verdict}"
-        return found
 
     def _excused(self, facts: PartitionFacts, verdict: Verdict) -> bool:
         """Whether a condition that the verdict named does not hold."""
-        min_isr = facts.survey.min_isr
-        assert not isinstance(min_isr, Unknown)
-        tp = facts.survey.tp
+        tp, min_isr = facts.survey.tp, facts.survey.min_isr
+        if isinstance(min_isr, Unknown):
+            min_isr = self._world.image.min_isr.of(tp.topic)
         false = [one.kind.value for one in verdict.conditions if not self._truth.holds(tp, one, min_isr)]
         self.counts.excused.update(false)
         return bool(false)
@@ -273,7 +295,7 @@ class VerdictSoundness:
             same = state.tp == tp and state.topic_id == id_of(world.image, tp.topic)
             if not same or event.span.epoch >= state.leader_epoch or one.broker == event.broker:
                 continue
-            now = self._log(tp, one.broker)
+            now = self.readable_log(tp, one.broker)
             if now is None or not missing(now, (event.span,)):
                 continue  # it follows that leader, and has it too
             lost = self._truth.lost_by(tp, one.log, until_epoch=state.leader_epoch)

@@ -313,7 +313,9 @@ def _with_disks(program: Program, of: DiskOf, job: Callable[[SimulatorBackend], 
     return program.supervisor.run(opened)
 
 
-def fuzz(program: Program, first: int, seeds: int, jobs: int, *, incidents: bool, json: bool) -> int:
+def fuzz(
+    program: Program, first: int, seeds: int, jobs: int, *, incidents: bool, operator: bool, json: bool
+) -> int:
     """Many random histories; each that breaks an invariant is printed with the command that replays it.
 
     Raises Stopped after a signal, after printing what was found until then.
@@ -323,7 +325,7 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, incidents: bool
     stop = program.supervisor.stop
     steps = lost = done = 0
     verdicts = VerdictCounts()
-    results = fuzz_seeds(wanted, jobs, lambda: bool(stop), incidents=incidents)
+    results = fuzz_seeds(wanted, jobs, lambda: bool(stop), incidents=incidents, operator=operator)
     for done, result in enumerate(results, start=1):
         steps += result.steps
         lost += len(result.lost)
@@ -347,8 +349,16 @@ def fuzz(program: Program, first: int, seeds: int, jobs: int, *, incidents: bool
                 f"{verdicts.judged:,} verdicts; of {verdicts.choices:,} best choices"
                 f" {verdicts.decided:,} were decided without the metadata log, {verdicts.decided_by_log:,} with it,"
                 f" {verdicts.decided_by_disks:,} with it and the disks of silent brokers",
+                *(_operator_counts(verdicts) if operator else ()),
             ]
         )
     if stop.signum is not None:
         raise Stopped(stop.signum, in_flight=False)
     return Status.PARTLY if failed else Status.DONE
+
+
+def _operator_counts(verdicts: VerdictCounts) -> Iterator[str]:
+    yield (
+        f"{verdicts.looks:,} looks of an operator, {verdicts.looks_refused:,} of them at a cluster that did not"
+        f" answer; {verdicts.overtaken:,} partitions changed meanwhile, {verdicts.elected:,} were elected"
+    )

@@ -139,6 +139,13 @@ def fuzz(
             help="Histories that leave partitions offline: the ELR on and off, power losses, failed disks.",
         ),
     ] = False,
+    operator: Annotated[
+        bool,
+        typer.Option(
+            "--operator",
+            help="The same, with an operator who reads and elects by the code that does so on a real cluster.",
+        ),
+    ] = False,
     output: OutputFormat = Output.TABLE,
 ) -> int:
     """Runs random histories and checks every invariant at every step, and every verdict on acknowledged records.
@@ -150,7 +157,9 @@ def fuzz(
     """
     from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
 
-    return rehearsals.fuzz(ctx.obj, seed, seeds, jobs, incidents=incidents, json=output == Output.JSON)
+    return rehearsals.fuzz(
+        ctx.obj, seed, seeds, jobs, incidents=incidents, operator=operator, json=output == Output.JSON
+    )
 
 
 def reset(

@@ -20,7 +20,8 @@ from recovery.acknowledged.verdict import (
     VerdictValue,
 )
 from recovery.controller.registration import PartitionChange
-from recovery.metadata_log.records import ConfigRecord, ResourceType
+from recovery.controller.rules import ELR_FEATURE
+from recovery.metadata_log.records import ConfigRecord, FeatureLevelRecord, ResourceType
 from recovery.model import ReplicaLog, Standing, Unknown
 from recovery.wording.verdict_text import verdict_text
 from tests.unit.acknowledged.controller_log import NOBODY_ANSWERED, ControllerLog
@@ -91,6 +92,25 @@ def test_after_a_controlled_shutdown_it_is_only_not_checked() -> None:
     told.starts(2)
     verdict = told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT})
     assert verdict.conditions == (Condition(ConditionKind.RECORDS_KEPT, (2,)),)
+
+
+@pytest.mark.parametrize("in_snapshot", [True, False])
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_place_in_an_elr_shows_a_clean_stop_only_while_the_feature_is_on(
+    level: int, *, in_snapshot: bool
+) -> None:
+    """The ELR was turned off after 2 had come into it: the controller leaves 2 there, whatever 2 lost."""
+    told = ControllerLog(in_snapshot=in_snapshot)
+    told.says(FeatureLevelRecord(ELR_FEATURE, 1))
+    told.isr(1, 2)
+    told.changes(PartitionChange(isr=(1,), elr=(2,)))
+    told.changes(PartitionChange(leader=-1, isr=(), elr=(1, 2)))
+    told.says(FeatureLevelRecord(ELR_FEATURE, level))
+    told.starts(2)
+    verdict = told.verdict(2, {1: SILENT, 2: log((0, 0, 900)), 3: SILENT})
+    assert verdict.kind is VerdictKind.NONE
+    kept = Condition(ConditionKind.RECORDS_KEPT, (2,), doubtful=True)
+    assert verdict.conditions == (() if level else (kept,))
 
 
 def test_a_replaced_disk_holds_nothing_of_what_was_acknowledged() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
+from backends.live.survey import topic_batch
 from backends.simulator.fuzz import judged_run
 from backends.simulator.incident_fuzz import (
     INCIDENT_FAULTS,
@@ -44,6 +46,52 @@ def test_no_verdict_of_random_incidents_is_wrong(shard: int) -> None:
     print(f"transactions: {counts.transactions}, choices with one open: {counts.within_transaction}")
     assert all(counts.transactions[outcome] for outcome in ("committed", "aborted", "open"))
     assert counts.within_transaction
+
+
+ELECTING = (19, 28, 49, 58)
+"""Incidents in which the operator finds somebody to elect."""
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(ELECTING, id="electing"),
+        *(pytest.param(range(first, 60, 3), id=f"{first}", marks=pytest.mark.long) for first in range(3)),
+    ],
+)
+def test_nothing_that_the_live_adapter_reads_judges_and_elects_in_random_incidents_is_wrong(
+    seeds: Iterable[int],
+) -> None:
+    counts = VerdictCounts()
+    for seed in seeds:
+        result = fuzz_incident(seed, operator=True)
+        assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
+        counts.add(result.verdicts)
+    print(f"{counts.looks} looks, {counts.looks_refused} refused, {counts.elected} elections")
+    assert counts.looks > counts.looks_refused
+    assert counts.elected or seeds is not ELECTING
+
+
+def test_an_operator_in_the_same_incident_does_the_same_again() -> None:
+    first, second = (fuzz_incident(19, operator=True) for _ in range(2))
+    assert (first.digest, first.verdicts) == (second.digest, second.verdicts)
+    assert first.verdicts.looks > first.verdicts.looks_refused
+
+
+def test_a_log_that_the_live_adapter_reads_wrongly_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_batch, "_log_start", lambda probe: probe.log_start_offset + 1)
+    results = (fuzz_incident(seed, operator=True) for seed in ELECTING)
+    failed = next(result for result in results if result.failed)
+    assert failed.broken[0].name == VerdictPromise.READ_AS_IT_IS, failed.error
+    assert failed.replay == f"ktriage simulate fuzz --operator --seed {failed.seed} --seeds 1"
+
+
+def test_a_broker_that_kept_its_place_in_the_elr_while_that_was_off_is_not_taken_for_stopped_cleanly() -> (
+    None
+):
+    """In this incident it lost power, and the ELR was turned off before it registered again."""
+    result = fuzz_incident(81, operator=True)
+    assert not result.failed, result.broken
 
 
 def test_no_cluster_lets_the_high_watermark_rise_below_min_isr() -> None:
