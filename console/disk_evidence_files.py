@@ -141,7 +141,15 @@ def _reading(path: Path, members: Object, dirs: list[_DirRow], logs: list[_LogRo
         tuple(strays),
         _start_effects(members),
         tuple(left_out),
+        NO_EPOCH if metadata is None else last_epoch_of(metadata),
+        tuple(one.directory_id for one in dirs if one.directory_id),
     )
+
+
+def last_epoch_of(disk: DiskLog) -> int:
+    """The epoch of the last record, which a scan always tells."""
+    lineage = disk.log.lineage
+    return lineage.last_epoch if isinstance(lineage, Lineage) else NO_EPOCH
 
 
 def _start_effects(members: Object) -> tuple[DiskStartEffect, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from recovery.lineages import reconciled_survey
-from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
+from recovery.model import NO_EPOCH, ReplicaLog, Survey, TopicPartition, Unknown
 
 
 class DiskLog(NamedTuple):
@@ -60,7 +60,8 @@ class DiskReading(NamedTuple):
     change. ``logs`` are those of its replicas; ``strays`` are none of them. ``at_start``: why the broker does not
     serve all of them, or what it deletes, if it is started with these disks as they are, the worst first.
     ``left_out`` are its other folders, each with what it is (``future``: a copy for a move between log dirs,
-    ``deleted``): their records were scanned, and are no log of a replica.
+    ``deleted``): their records were scanned, and are no log of a replica. ``metadata_epoch`` is the epoch of the
+    last record of the metadata log, ``directories`` are the ids of the log dirs.
     """
 
     source: str
@@ -73,6 +74,8 @@ class DiskReading(NamedTuple):
     strays: tuple[StrayLog, ...] = ()
     at_start: tuple[DiskStartEffect, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    metadata_epoch: int = NO_EPOCH
+    directories: tuple[str, ...] = ()
 
 
 class RegistrationFacts(NamedTuple):

@@ -181,7 +181,7 @@ def refusals(
     return (
         *_copy_refusals(copy),
         *_target_refusals(copy, target, voters, brokers),
-        *_death_refusals(copy.voters, target, dead),
+        *(_death_refusals(copy.voters, target, dead) if copy.voters.voters else ()),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from console.jobs.quorum.quorum_rebuild import (
     read_rebuild,
     save_rebuild,
     save_rehearsed,
+    script_of,
     undo_rebuild,
 )
 from console.jobs.quorum.quorum_rebuild_report import (
@@ -29,6 +31,7 @@ from console.jobs.quorum.quorum_rebuild_report import (
     rehearsal_lines,
 )
 from console.jobs.quorum.rebuild_rehearsal import rehearse
+from console.new_files import write_new
 from console.program import Program
 from console.signals import Stopped
 from recovery.membership.quorum_rebuild import RebuildPlan, digest
@@ -93,6 +96,19 @@ def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: boo
         screen.say(*refused.reasons)
         raise
     screen.out(rebuild_document(plan, file, applied=True) if json else applied_lines(done, file))
+    return Status.DONE
+
+
+def write_script(program: Program, file: Path, script: Path) -> int:
+    """Writes the plan as a script to the new file ``script``. Raises InputError, NotDone."""
+    plan, screen = read_rebuild(file), program.screen
+    write_new(script, script_of(plan, rebuild_lines(plan, file)), 0o755)
+    screen.out(rebuild_lines(plan, file))
+    screen.say(
+        f"wrote {script}; nothing else was written",
+        f"next: python3 {shlex.quote(script.name)} (on the host that has {plan.target}; it asks first)",
+    )
+    screen.say(*host_lines(plan))
     return Status.DONE
 
 

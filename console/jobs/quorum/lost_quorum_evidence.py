@@ -12,7 +12,9 @@ from backends.disk_scan.broker_start import same_batches_to
 from backends.log_segments.segment_source import SegmentError
 from backends.metadata_log.directory import DirectoryReading, MetadataDirError, read_directory
 from backends.metadata_log.quorum_copy import read_quorum_copy
+from console.disk_evidence_files import read_disk_evidence
 from console.errors import InputError
+from recovery.disk_evidence import DiskReading
 from recovery.membership.lost_quorum import (
     ComparedQuorumCopy,
     CopyRelation,
@@ -39,11 +41,29 @@ class CopiedChange(NamedTuple):
     kind: EventKind | None = None
 
 
+class ScannedMetadataEnd(NamedTuple):
+    """A copy of the metadata log as the output of ``disk scan`` or its script tells it: where it ends, and not what
+    its batches hold. ``source`` is the file, ``host`` where it was made.
+    """
+
+    source: str
+    host: str
+    node: int
+    cluster_id: str
+    epoch: int
+    end: int
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """By which Raft compares two logs."""
+        return self.epoch, self.end
+
+
 class LostQuorumEvidence(NamedTuple):
     """``copies``: each beside the ``chosen`` one, the best first. ``committed``: everything of the chosen one
     below this offset was committed for certain, for ``committed_why``; ``uncertain`` are its changes from there
     on. ``missing``: what the chosen one lacks of the others, by their path. ``unread``: a directory that could
-    not be read, and why.
+    not be read, and why. ``scans``: copies of which only the end is known.
     """
 
     chosen: QuorumCopy
@@ -53,6 +73,7 @@ class LostQuorumEvidence(NamedTuple):
     uncertain: tuple[CopiedChange, ...]
     missing: dict[str, tuple[CopiedChange, ...]]
     unread: tuple[tuple[str, str], ...]
+    scans: tuple[ScannedMetadataEnd, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -71,10 +92,14 @@ def gather_evidence(
     copies: dict[str, QuorumCopy] = {}
     unread: list[tuple[str, str]] = []
     chosen_copy: QuorumCopy | None = None
+    scans: list[ScannedMetadataEnd] = []
     for number, path in enumerate(dict.fromkeys((*(() if chosen is None else (chosen,)), *paths))):
         try:
+            if path.is_file():
+                scans += metadata_ends(read_disk_evidence([path]))
+                continue
             copy = read_quorum_copy(path.absolute())
-        except MetadataDirError as error:
+        except (MetadataDirError, InputError) as error:
             unread.append((str(path), str(error)))
         else:
             copies[copy.path] = copy
@@ -83,10 +108,14 @@ def gather_evidence(
         if progress is not None:
             progress(number + 1, len(paths))
     if chosen is not None and chosen_copy is None:
-        raise InputError("; ".join(why for path, why in unread if path == str(chosen)))
+        reason = "; ".join(why for path, why in unread if path == str(chosen))
+        raise InputError(
+            reason or f"{chosen}: is a scan, which does not have the log itself: give its directory"
+        )
     ordered = best_first(copies.values())
     if not ordered:
-        raise InputError("; ".join(why for _, why in unread))
+        scanned = "only scans were given, which do not have the log itself: give a directory with it as well"
+        raise InputError("; ".join(why for _, why in unread) or scanned)
     best = chosen_copy or ordered[0]
     found = tuple(compared(best, copy, _batches(best, copy)) for copy in ordered)
     committed, why = committed_to(best, found)
@@ -102,7 +131,22 @@ def gather_evidence(
             if one.lost_from is not None and one.copy.path != best.path
         },
         tuple(unread),
+        tuple(scans),
     )
+
+
+def metadata_ends(readings: Iterable[DiskReading]) -> Iterator[ScannedMetadataEnd]:
+    """Those of the scans that found a metadata log."""
+    for reading in readings:
+        if reading.metadata_end is not None:
+            yield ScannedMetadataEnd(
+                reading.source,
+                reading.host,
+                reading.broker,
+                reading.cluster_id,
+                reading.metadata_epoch,
+                reading.metadata_end,
+            )
 
 
 def history_of(copy: QuorumCopy, until: int | None = None) -> MetadataHistory:

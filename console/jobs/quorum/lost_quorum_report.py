@@ -70,6 +70,7 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
         yield from _defect_lines(found.copy)
     for path, why in evidence.unread:
         yield printable(f"{path}: NOT READ: {why}")
+    yield from scan_end_lines(evidence)
     yield ""
     yield from lacking_lines(evidence)
     if evidence.uncertain:
@@ -82,6 +83,22 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
         if left > 0:
             yield f"  … {left:,} before these (--output json shows all)"
         yield from change_lines(evidence.uncertain[-SHOWN:])
+
+
+def scan_end_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
+    """Copies of which a scan tells only the end: by epoch and offset, never by content."""
+    chosen = evidence.chosen
+    for one in evidence.scans:
+        if one.cluster_id != chosen.cluster_id:
+            beside = f"it is of ANOTHER CLUSTER, {one.cluster_id}"
+        elif one.position > chosen.position:
+            beside = "BEYOND this copy. Copy its __cluster_metadata-0 here to see what it has"
+        else:
+            beside = "not beyond this copy. Whether their batches are the same is not in a scan"
+        yield printable(
+            f"{one.source}: node {one.node}, scanned on {one.host}: last epoch {one.epoch}, log end"
+            f" {offset(one.end)}: {beside}"
+        )
 
 
 def committed_line(evidence: LostQuorumEvidence) -> str:
@@ -159,6 +176,17 @@ def evidence_document(evidence: LostQuorumEvidence) -> Iterator[str]:
             ],
             "uncertain": [_change_json(change) for change in evidence.uncertain],
             "unread": [{"path": path, "why": why} for path, why in evidence.unread],
+            "scans": [
+                {
+                    "source": one.source,
+                    "host": one.host,
+                    "node": one.node,
+                    "clusterId": one.cluster_id,
+                    "epoch": one.epoch,
+                    "logEndOffset": one.end,
+                }
+                for one in evidence.scans
+            ],
         },
     )
 

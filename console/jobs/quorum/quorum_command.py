@@ -357,7 +357,8 @@ def rebuild(
             "--data",
             metavar="DIR",
             help="A log dir of a broker, to see whether it knows of leader epochs that the copy lacks. Its"
-            " copy of the metadata log is compared too. May be repeated.",
+            " copy of the metadata log is compared too. Or a file of disk scan or its script, from a host where"
+            " nothing can be installed. May be repeated.",
         ),
     ] = None,
     unscanned: Annotated[
@@ -421,6 +422,14 @@ def rebuild(
             "--within", metavar="SECONDS", min=1, help="For --rehearse: so long the controller has to lead."
         ),
     ] = 120,
+    as_script: Annotated[
+        Path | None,
+        typer.Option(
+            "--as-script",
+            metavar="FILE",
+            help="Write PLAN as a Python script to this new file, for a host where nothing can be installed.",
+        ),
+    ] = None,
     undo: Annotated[
         bool,
         typer.Option("--undo", help="Put back what was there before. Refused once a broker has registered."),
@@ -444,7 +453,8 @@ def rebuild(
 
     Rehearse a plan first: a controller of the same Kafka leads with a copy, and has the topics, topic ids,
     configurations and ACLs that the log implies. A plan whose rehearsal failed is not carried out. A controller's
-    memory is 1 GB, or what KAFKA_HEAP_OPTS says.
+    memory is 1 GB, or what KAFKA_HEAP_OPTS says. With --as-script the same is written as one script, which needs
+    nothing but Python 3.8 on the host that has the directory.
 
     \b
     Examples:
@@ -458,6 +468,7 @@ def rebuild(
         carry_out,
         plan_rebuild,
         rehearse_plan,
+        write_script,
     )
     from console.jobs.quorum.quorum_rebuild import RebuildRequest  # noqa: PLC0415
     from recovery.membership.quorum_rebuild import RebuildError, parsed_voter  # noqa: PLC0415
@@ -485,9 +496,13 @@ def rebuild(
             if kafka_dir is None or undo:
                 raise InputError("--rehearse needs --kafka-dir DIR, and takes no --undo")
             return rehearse_plan(ctx.obj, plan, kafka_dir, within, json=json)
+        if as_script is not None:
+            if undo:
+                raise InputError("--as-script takes no --undo: the script has its own")
+            return write_script(ctx.obj, plan, as_script)
         return carry_out(ctx.obj, plan, stated(reason, asked=not yes), undo=undo, ask=not yes, json=json)
-    if plan is not None or undo or rehearse:
-        raise InputError("--from makes a plan: give neither PLAN nor --undo nor --rehearse with it")
+    if plan is not None or undo or rehearse or as_script is not None:
+        raise InputError("--from makes a plan: PLAN, --undo, --rehearse and --as-script go without it")
     if plan_out is None or not voter:
         raise InputError("--from needs --voter NODE@HOST:PORT and --plan-out FILE")
     try:

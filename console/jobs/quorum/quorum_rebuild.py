@@ -5,44 +5,45 @@ voter answers.
 
 from __future__ import annotations
 
-import json
-import os
 import socket
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
 from backends.disk_scan.log_dir_scan import scan_log_dirs
-from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth, ScannedDir
-from backends.log_segments.segment_source import reason_of
+from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth
 from backends.metadata_log.batch_writer import data_batch, voters_batch
-from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files
+from backends.metadata_log.directory import DIRECTORY, MetadataDirError
 from backends.metadata_log.quorum_copy import PROPERTIES, read_quorum_copy, running_node
-from backends.metadata_log.rebuilt_directory import (
-    RewriteError,
-    append_batch,
-    copy_directory,
-    fill_blank,
-    node_locked,
-    planned_file,
-    planned_files,
-    put_back,
-    sync,
+from backends.metadata_log.rebuild_main import AskedAddress, ScriptedRebuild
+from backends.metadata_log.rebuild_script import rebuild_script
+from backends.metadata_log.rebuild_steps import (
+    RebuildOrder,
+    WrittenFiles,
+    answers,
+    is_blank,
+    journal_line,
+    undo_order,
+    write_order,
 )
+from backends.metadata_log.rebuilt_directory import RewriteError, planned_files
+from console.disk_evidence_files import last_epoch_of, read_disk_evidence
 from console.errors import InputError, NotDone
 from console.jobs.quorum.lost_quorum_evidence import (
     LostQuorumEvidence,
+    ScannedMetadataEnd,
     changes_from,
     gather_evidence,
     history_of,
 )
 from console.new_files import replace_own, write_new
 from console.provenance import made_by, now, version
+from recovery.disk_evidence import DiskReading
 from recovery.membership.lost_quorum import EPOCH_MARGIN, QuorumCopy, RunningNode
 from recovery.membership.quorum_rebuild import (
     GivenVoter,
@@ -72,10 +73,7 @@ from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.records import RegisterBrokerRecord, TopicRecord, UnregisterBrokerRecord
 
-ANSWER_SECONDS = 3.0
-"""So long a voter that is named as dead may take to accept a connection."""
 METADATA_TOPIC = "__cluster_metadata"
-JOURNAL = "journal.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +116,12 @@ Answers = Callable[[str, int], bool]
 """Whether something listens at that host and port."""
 
 
-def answers(host: str, port: int) -> bool:
-    """Whether a connection to that address is accepted."""
-    try:
-        socket.create_connection((host, port), ANSWER_SECONDS).close()
-    except OSError:
-        return False
-    return True
-
-
 def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> PlannedRebuild:
     """The plan; nothing is written. Raises InputError: the directory cannot be read; NotDone with every reason
     why there must be no rebuild (RebuildRefused).
     """
-    # A broker's log dir holds a copy of the metadata log too.
-    beside = [path for path in request.data if (path / DIRECTORY).is_dir()]
+    # A broker's log dir holds a copy of the metadata log too, and the scan of one tells where that ends.
+    beside = [path for path in request.data if path.is_file() or (path / DIRECTORY).is_dir()]
     evidence = gather_evidence((*request.compare, *beside), chosen=request.source)
     copy = evidence.chosen
     try:
@@ -153,6 +142,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
     found = [
         *refusals(copy, target, request.voters, request.dead, brokers),
         *(printable_unread(path, why) for path, why in evidence.unread),
+        *scan_refusals(copy, evidence.scans, request.accept_loss_of),
         *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
         *(f"{copy.path}: {refused}: no controller starts with it" for refused in history.refused.values()),
         *disks.refusals,
@@ -243,16 +233,8 @@ def read_target(into: Path | None, copy: QuorumCopy) -> TargetDirectory:
         node=int(node) if node.isascii() and node.isdigit() and len(node) < 11 else -1,
         directory_id=properties.get("directory.id", ""),
         running=running_node(log_dir),
-        blank=_blank(directory),
+        blank=is_blank(directory),
     )
-
-
-def _blank(directory: Path) -> bool:
-    """Whether it is as ``kafka-storage format`` leaves it. Raises MetadataDirError."""
-    if not directory.exists():
-        return True
-    segments, snapshots = log_files(directory)
-    return not segments and all(end == 0 for end, _ in snapshots)
 
 
 def backup_directory(given: Path | None, target: Path, plan_id: str) -> Path:
@@ -287,26 +269,34 @@ class ReadDisks(NamedTuple):
 def read_disks(
     request: RebuildRequest, copy: QuorumCopy, history: MetadataHistory, brokers: Sequence[int]
 ) -> ReadDisks:
-    """The log dirs that were given with --data."""
-    scan = scan_log_dirs([str(path) for path in request.data], socket.gethostname(), 0, ScanDepth("none"))
+    """The log dirs that were given with --data, and the scans of others."""
+    files = [path for path in request.data if path.is_file()]
+    paths = [str(path) for path in request.data if path not in files]
+    scan = scan_log_dirs(paths, socket.gethostname(), 0, ScanDepth("none"))
+    readings = read_disk_evidence(files)
     given = [one for one in scan.dirs if one.problem is None]
     found = [f"{one.path}: {one.problem}" for one in scan.dirs if one.problem is not None]
+    clusters = [*((one.path, one.cluster_id) for one in given), *((r.source, r.cluster_id) for r in readings)]
     found += [
-        f"{one.path}: is of cluster {one.cluster_id or '(none)'}, the copy is of {copy.cluster_id}"
-        for one in given
-        if one.cluster_id != copy.cluster_id
+        f"{path}: is of cluster {cluster or '(none)'}, the copy is of {copy.cluster_id}"
+        for path, cluster in clusters
+        if cluster != copy.cluster_id
     ]
-    left_out = [b for b in brokers if not _scanned(given, b, online_directories(history, b))]
-    return ReadDisks(tuple(scanned_replicas(scan)), tuple(found), tuple(left_out))
+    read = [
+        *((one.node_id, one.directory_id) for one in given),
+        *((reading.broker, directory) for reading in readings for directory in ("", *reading.directories)),
+    ]
+    left_out = [b for b in brokers if not _scanned(read, b, online_directories(history, b))]
+    replicas = (*scanned_replicas(scan), *(replica for one in readings for replica in evidence_replicas(one)))
+    return ReadDisks(replicas, tuple(found), tuple(left_out))
 
 
-def _scanned(dirs: Sequence[ScannedDir], broker: int, directories: Sequence[str]) -> bool:
-    """Whether all log dirs of the broker were scanned. Before metadata.version 3.7 no ids are registered: then one
-    dir of it must do.
+def _scanned(read: Sequence[tuple[int, str]], broker: int, directories: Sequence[str]) -> bool:
+    """Whether all log dirs of the broker were read; ``read``: brokers, and the ids of their log dirs. Before
+    metadata.version 3.7 no ids are registered: then one dir of it must do.
     """
-    if not directories:
-        return any(one.node_id == broker for one in dirs)
-    return {one.directory_id for one in dirs}.issuperset(directories)
+    ids = {directory for node, directory in read if node == broker}
+    return bool(ids) and ids.issuperset(directories)
 
 
 def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]:
@@ -340,6 +330,35 @@ def scanned_replicas(scan: DiskScan) -> Iterator[ScannedReplica]:
                     log.log_end,
                     runs,
                 )
+
+
+def evidence_replicas(reading: DiskReading) -> Iterator[ScannedReplica]:
+    """The replicas in the output of ``disk scan`` or its script. Whether the broker runs since, nobody looked."""
+    for (topic, partition), disk in reading.logs.items():
+        last_epoch = last_epoch_of(disk)
+        yield ScannedReplica(
+            reading.broker,
+            disk.directory_id,
+            disk.topic_id,
+            topic,
+            partition,
+            max(disk.log.leader_epoch, last_epoch),
+            last_epoch,
+            disk.log.log_end_offset,
+        )
+
+
+def scan_refusals(
+    copy: QuorumCopy, scans: Iterable[ScannedMetadataEnd], accepted: Collection[int]
+) -> Iterator[str]:
+    """Scans of nodes whose metadata log ends beyond the copy."""
+    for one in scans:
+        if one.cluster_id == copy.cluster_id and one.position > copy.position and one.node not in accepted:
+            yield (
+                f"{one.source}: the metadata log of node {one.node} ends at offset {one.end} of epoch {one.epoch},"
+                f" and the chosen copy at {copy.end} of epoch {copy.epoch}: copy its {DIRECTORY} here and use it,"
+                f" or lose what it has beyond: --accept-loss-of {one.node}"
+            )
 
 
 def answering_voters(old: VoterSet, dead: Iterable[int], voter: GivenVoter, answering: Answers) -> list[str]:
@@ -387,6 +406,10 @@ def unchecked(request: RebuildRequest, written: Sequence[RewrittenPartition]) ->
             f" {EPOCH_MARGIN:,} above all that"
             " is known of them; it may know of more leader changes than that only if there were so many"
         )
+    files = [path for path in request.data if path.is_file()]
+    if files:
+        named = ", ".join(str(path) for path in files)
+        yield f"whether brokers have run since these scans: {named}"
     if request.accept_strays:
         yield "topics on brokers' disks whose ids the copy does not know: brokers set their folders aside as strays"
 
@@ -399,12 +422,10 @@ def printable_unread(path: str, why: str) -> str:
 
 
 class AppliedRebuild(NamedTuple):
-    """``before`` and ``after`` are the target's files; ``already``: an earlier run had done it."""
+    """What was written for the plan."""
 
     plan: RebuildPlan
-    before: tuple[PlannedFile, ...]
-    after: tuple[PlannedFile, ...]
-    already: bool = False
+    files: WrittenFiles
 
 
 def appended(plan: RebuildPlan) -> bytes:
@@ -421,68 +442,58 @@ _IN_A_BATCH = 1_000
 """Records in a batch: Kafka takes no batch of the metadata log beyond 8 MB."""
 
 
+def order_of(plan: RebuildPlan) -> RebuildOrder:
+    """What is written where."""
+    return RebuildOrder(
+        plan.header.plan_id,
+        plan.cluster_id,
+        plan.key.id,
+        plan.key.directory_id,
+        plan.source,
+        plan.target,
+        plan.backup,
+        plan.files,
+        plan.segment,
+        plan.whole_bytes,
+        appended(plan),
+    )
+
+
 def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) -> AppliedRebuild:
     """Carries the plan out on this host. Raises NotDone: the directory is not as it was planned, its node runs,
     or a dead voter answers; then nothing was written.
     """
-    source, target = Path(plan.source), Path(plan.target)
+    require_rehearsal_passed(plan)
     voter = plan.voter
-    if plan.rehearsal is not None and not plan.rehearsal.is_passed:
-        raise NotDone("its rehearsal failed: nothing was written; rehearse it again, or make another plan")
     given = GivenVoter(voter.key.id, *voter.endpoints[0])
     alive = answering_voters(plan.old, plan.dead, given, answering)
     if alive:
         raise RebuildRefused(tuple(alive))
+    order = order_of(plan)
     try:
-        _same_owner(plan, target)
-        with node_locked(target.parent):
-            before = planned_files(target) if target.exists() else ()
-            if is_applied(plan, target):
-                return AppliedRebuild(plan, before, before, already=True)
-            require_same_files(plan, source)
-            if not plan.in_place and not _blank(target):
-                raise NotDone(f"{target}: holds a metadata log by now; nothing was written")
-            owner = (target.parent / PROPERTIES).stat()
-            _back_up(plan, target, owner)
-            _record(plan, "applying", reason, before)
-            batch = appended(plan)
-            if plan.in_place:
-                append_batch(target, plan.segment, plan.whole_bytes, batch, owner)
-            else:
-                fill_blank(source, target, plan.files, (plan.segment, plan.whole_bytes, batch), owner)
-            if not is_applied(plan, target):
-                raise NotDone(
-                    f"{target}: does not hold what was written; put it back: quorum rebuild PLAN --undo"
-                )
-            after = planned_files(target)
-            _record(plan, "applied", reason, after)
+        return AppliedRebuild(plan, write_order(order, _recorder(order, reason)))
     except (RewriteError, MetadataDirError) as error:
         raise NotDone(str(error)) from None
-    except OSError as error:
-        raise NotDone(_stopped(plan, target, reason_of(error))) from None
-    return AppliedRebuild(plan, before, after)
 
 
-def _stopped(plan: RebuildPlan, target: Path, why: str) -> str:
-    """What stands after a write failed: the last ones follow when the new log is in its place."""
-    try:
-        applied = is_applied(plan, target)
-    except (MetadataDirError, OSError) as error:
-        return (
-            f"{target}: {why}, and which log stands there is not known ({error}): quorum rebuild PLAN --undo"
-        )
-    if applied:
-        return f"{target}: the log is rebuilt, and what follows failed ({why}): give the command again"
-    return f"{target}: cannot be written ({why}); the log is as it was"
+def require_rehearsal_passed(plan: RebuildPlan) -> None:
+    """Raises NotDone where there was a rehearsal that failed."""
+    if plan.rehearsal is not None and not plan.rehearsal.is_passed:
+        raise NotDone("its rehearsal failed: nothing was written; rehearse it again, or make another plan")
 
 
-def is_applied(plan: RebuildPlan, target: Path) -> bool:
-    """Whether the target's log ends with what the plan appends. Raises MetadataDirError."""
-    if not (target / plan.segment).is_file():
-        return False
-    copy = read_quorum_copy(target)
-    wanted = (plan.end, plan.epoch, plan.steps[-1])
-    return copy.defect is None and (copy.end, copy.epoch, copy.voters) == wanted
+def script_of(plan: RebuildPlan, summary: Iterable[str]) -> str:
+    """The same as one standard-library script. Raises NotDone."""
+    require_rehearsal_passed(plan)
+    dead = [
+        AskedAddress(voter.key.id, endpoint.host, endpoint.port)
+        for voter in plan.old.voters
+        if voter.key.id in plan.dead
+        for endpoint in voter.endpoints
+    ]
+    _, host, port = plan.voter.endpoints[0]
+    addresses = (*dead, AskedAddress(plan.key.id, host, port))
+    return rebuild_script(ScriptedRebuild(order_of(plan), tuple(summary), plan.dead, addresses))
 
 
 def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
@@ -490,26 +501,11 @@ def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
     nothing was applied, or a broker has registered since: then records have been committed that the old log
     does not have.
     """
-    target, backup = Path(plan.target), Path(plan.backup)
-    if not (backup / JOURNAL).exists():
-        raise NotDone(f"{backup}: there is no back-up of this plan: nothing was applied, or it was moved")
+    order = order_of(plan)
     try:
-        _same_owner(plan, target)
-        with node_locked(target.parent):
-            if target.exists():
-                _refuse_changed(plan, target)
-            saved = backup / DIRECTORY
-            owner = (target.parent / PROPERTIES).stat()
-            away = backup / f"undone-{int(time.time() * 1000)}"
-            put_back(saved if saved.exists() else None, target, away, owner)
-            if plan.in_place:
-                require_same_files(plan, target)
-            _record(plan, "undone", reason, planned_files(target) if target.exists() else ())
+        return undo_order(order, _recorder(order, reason), lambda target: _refuse_changed(plan, target))
     except (RewriteError, MetadataDirError) as error:
         raise NotDone(str(error)) from None
-    except OSError as error:
-        raise NotDone(f"{target}: cannot be put back ({reason_of(error)}); give the command again") from None
-    return away
 
 
 def _refuse_changed(plan: RebuildPlan, target: Path) -> None:
@@ -526,63 +522,9 @@ def _refuse_changed(plan: RebuildPlan, target: Path) -> None:
         )
 
 
-def _same_owner(plan: RebuildPlan, target: Path) -> None:
-    """Raises NotDone: the directory is not that of the planned node."""
-    try:
-        properties = read_properties(target.parent / PROPERTIES) or {}
-    except CheckpointError as error:
-        raise NotDone(str(error)) from None
-    found = tuple(properties.get(name, "") for name in ("cluster.id", "node.id", "directory.id"))
-    if found != (plan.cluster_id, str(plan.key.id), plan.key.directory_id):
-        raise NotDone(
-            f"{target.parent}: is not the log dir of node {plan.key.id} with directory id"
-            f" {plan.key.directory_id} of"
-            f" cluster {plan.cluster_id}: apply the plan on the host that has it"
-        )
+def _recorder(order: RebuildOrder, reason: str) -> Callable[[str, Sequence[PlannedFile]], None]:
+    def record(what: str, files: Sequence[PlannedFile]) -> None:
+        at = now().isoformat(timespec="milliseconds")
+        journal_line(order, {"at": at, "by": made_by(), "what": what, "reason": reason}, files)
 
-
-def require_same_files(plan: RebuildPlan, source: Path) -> None:
-    """Raises NotDone: a file is another one than when the plan was made. Raises RewriteError, MetadataDirError."""
-    present, planned = {f.name: f for f in planned_files(source)}, {f.name: f for f in plan.files}
-    changed = sorted(name for name in {*present, *planned} if present.get(name) != planned.get(name))
-    if changed:
-        raise NotDone(f"{source}: {', '.join(changed)} changed since the plan was made: make a new plan")
-
-
-def _back_up(plan: RebuildPlan, target: Path, owner: os.stat_result) -> None:
-    """All that is there before, in a directory of its own; that of a run that was killed is used again."""
-    backup = Path(plan.backup)
-    backup.mkdir(mode=0o700, exist_ok=True)
-    saved = backup / DIRECTORY
-    if target.exists() and not saved.exists():
-        copy_directory(target, saved, owner)
-    if saved.exists() and {f.name: f for f in planned_files(saved)} != {
-        f.name: f for f in (planned_file(path) for path in _logs(target))
-    }:
-        raise NotDone(f"{saved}: holds other files than {target}: give another --backup")
-
-
-def _logs(directory: Path) -> list[Path]:
-    segments, snapshots = log_files(directory)
-    return [path for _, path in (*segments, *snapshots)]
-
-
-def _record(plan: RebuildPlan, what: str, reason: str, files: Sequence[PlannedFile]) -> None:
-    """A line of the journal beside the back-up, on disk."""
-    entry = {
-        "at": now().isoformat(timespec="milliseconds"),
-        "by": made_by(),
-        "what": what,
-        "reason": reason,
-        "planId": plan.header.plan_id,
-        "directory": plan.target,
-        "files": [file._asdict() for file in files],
-    }
-    path = Path(plan.backup) / JOURNAL
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, json.dumps(entry).encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    sync(path.parent)
+    return record

@@ -161,12 +161,12 @@ def next_line(plan: RebuildPlan, file: Path) -> str:
 def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:
     """What was written, with the checksums before and after."""
     plan = done.plan
-    if done.already:
+    if done.files.already:
         yield printable(f"{plan.target}: holds what this plan writes already; nothing was written")
     else:
-        before = {one.name: one.sha256 for one in done.before}
+        before = {one.name: one.sha256 for one in done.files.before}
         yield printable(f"{plan.target}: written")
-        for one in done.after:
+        for one in done.files.after:
             if before.get(one.name) != one.sha256:
                 was = before.get(one.name, "not there")
                 yield printable(f"  {one.name}: sha256 {was} before, {one.sha256} after")

@@ -22,6 +22,7 @@ from backends.metadata_log.directory import (
     read_directory,
 )
 from backends.metadata_log.quorum_copy import PROPERTIES, QUORUM_STATE, running_node, stored_election
+from backends.metadata_log.rebuild_steps import require_same_files
 from backends.metadata_log.rebuilt_directory import RewriteError, copy_file, fill_blank
 from backends.metadata_log.rehearsal_controller import (
     RehearsalController,
@@ -31,7 +32,7 @@ from backends.metadata_log.rehearsal_controller import (
     kafka_jars,
 )
 from console.errors import InputError, NotDone
-from console.jobs.quorum.quorum_rebuild import appended, require_same_files
+from console.jobs.quorum.quorum_rebuild import order_of
 from console.provenance import made_by, now
 from recovery.membership.lost_quorum import RunningNode
 from recovery.membership.quorum_rebuild import RebuildPlan, RehearsalReport
@@ -116,14 +117,15 @@ def _copied(plan: RebuildPlan, work: Path, progress: ShowProgress) -> _Copy:
     source, target = Path(plan.source), Path(plan.target)
     if running_node(source.parent) is RunningNode.RUNS:
         raise NotDone(f"{source}: its node runs: stop it first")
-    require_same_files(plan, source)
+    order = order_of(plan)
+    require_same_files(order, source)
     log_dir, owner = work / "data", work.stat()
     log_dir.mkdir()
     for name in (PROPERTIES, _BOOTSTRAP):
         if (target.parent / name).is_file():
             copy_file(target.parent / name, log_dir / name, owner)
     log = log_dir / DIRECTORY
-    fill_blank(source, log, plan.files, (plan.segment, plan.whole_bytes, appended(plan)), owner)
+    fill_blank(source, log, plan.files, (plan.segment, plan.whole_bytes, order.appended), owner)
     if plan.in_place and (source / QUORUM_STATE).is_file():
         copy_file(source / QUORUM_STATE, log / QUORUM_STATE, owner)
     progress("reading what the log implies", 0, 0)

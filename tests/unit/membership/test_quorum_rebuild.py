@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import json
 import os
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from backends.disk_scan.scan_script import scan_script
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from console.errors import InputError, NotDone
@@ -29,6 +31,7 @@ from console.jobs.quorum.quorum_rebuild import (
     make_rebuild,
     read_rebuild,
     save_rebuild,
+    script_of,
     undo_rebuild,
 )
 from console.jobs.quorum.quorum_rebuild_report import rebuild_lines
@@ -352,7 +355,9 @@ def test_without_dynamic_voters_it_says_what_to_change(disks: Path) -> None:
     directory = disks / "node-100" / METADATA
     (directory / "00000000000000000000-0000000000.checkpoint").unlink()
     (directory / SEGMENT).write_bytes(leader_change_batch(0, 1, 5, 100, (100, 101, 102)))
-    assert "set controller.quorum.voters to the surviving controller alone" in reasons(disks)
+    text = reasons(disks)
+    assert "set controller.quorum.voters to the surviving controller alone" in text
+    assert "no voter of the lost quorum" not in text
 
 
 @pytest.mark.parametrize(
@@ -406,7 +411,7 @@ def test_a_second_apply_writes_nothing(disks: Path) -> None:
     plan = made(disks)
     apply_rebuild(plan, "a test", silent)
     before = contents(disks / "node-100" / METADATA)
-    assert apply_rebuild(plan, "a test", silent).already
+    assert apply_rebuild(plan, "a test", silent).files.already
     assert contents(disks / "node-100" / METADATA) == before
 
 
@@ -461,7 +466,7 @@ def test_what_stands_after_a_failed_write_is_told_as_it_is(
             assert "the log is rebuilt" in str(failed.value)
             break
     assert set(told) == {True, False}
-    assert apply_rebuild(plan, "a test", silent).already
+    assert apply_rebuild(plan, "a test", silent).files.already
 
 
 def killed(work: Callable[[], object], left: int) -> bool:
@@ -548,6 +553,118 @@ def test_there_is_no_way_back_once_a_broker_has_registered(disks: Path) -> None:
 def test_there_is_nothing_to_undo_before(disks: Path) -> None:
     with pytest.raises(NotDone, match="nothing was applied"):
         undo_rebuild(made(disks), "a test")
+
+
+# Scans of hosts where nothing can be installed
+
+
+def scan_file(directory: Path, *log_dirs: Path) -> Path:
+    """The output of the script of ``disk script``."""
+    argv = [sys.executable, "-I", "-S", "-", *map(str, log_dirs)]
+    done = subprocess.run(argv, input=scan_script(), capture_output=True, text=True, timeout=60, check=True)
+    path = directory / f"{log_dirs[0].name}.json"
+    path.write_text(done.stdout)
+    return path
+
+
+def test_the_scan_of_a_disk_does_instead_of_the_disk(disks: Path, tmp_path: Path) -> None:
+    partition_folder(disks, orders_id(disks), 9)
+    data = tuple(scan_file(tmp_path, disks / f"node-{broker}") for broker in (1, 2))
+    # By content its last record is idle; a scan tells only that there is one more.
+    plan = made(disks, data=data, accept_loss_of=(1,))
+    assert plan.partitions == made(disks, accept_loss_of=(1,)).partitions and plan.partitions
+    assert any("whether brokers have run since these scans" in line for line in plan.unchecked)
+    assert "the disks of broker 2 were not scanned" in reasons(disks, data=data[:1])
+
+
+def test_a_scan_whose_metadata_log_ends_beyond_the_copy_is_lost_only_by_its_name(
+    disks: Path, tmp_path: Path
+) -> None:
+    with (disks / "node-1" / METADATA / SEGMENT).open("ab") as log:
+        for offset in range(52, 60):
+            log.write(data_batch(offset, 1, 5, [b"x"]))
+    data = (scan_file(tmp_path, disks / "node-1"), disks / "node-2")
+    assert "the metadata log of node 1 ends at offset 60 of epoch 1, and the chosen copy at 51" in reasons(
+        disks, data=data
+    )
+    assert made(disks, data=data, accept_loss_of=(1,)).losses
+    with pytest.raises(InputError, match="does not have the log itself"):
+        made(disks, source=data[0])
+    told = invoke(tmp_path, "ktriage", "quorum", "evidence", str(disks / "node-100"), str(data[0]))
+    assert told.status == 0, told
+    assert "node 1, scanned on" in told.out and "BEYOND this copy" in told.out, told
+
+
+# The script for a host without ktriage
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_the_script_writes_the_same_bytes_and_puts_them_back(disks: Path, tmp_path: Path, into: bool) -> None:
+    partition_folder(disks, orders_id(disks), 9)
+    changed: dict[str, Any] = {"into": blank_controller(disks), "dead": (100, 101, 102)} if into else {}
+    plan = made(disks, **changed)
+    target = Path(plan.target)
+    before = contents(target) if target.exists() else None
+    apply_rebuild(plan, "a test", silent)
+    expected = contents(target)
+    undo_rebuild(plan, "a test")
+    shutil.rmtree(plan.backup)
+    script = tmp_path / "rebuild.py"
+    script.write_text(script_of(plan, ["the plan in words"]))
+
+    def run(*words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-I", "-S", str(script), *words]
+        return subprocess.run(argv, input=typed, capture_output=True, text=True, timeout=60, check=False)
+
+    refused = run(typed="101\n")
+    assert refused.returncode == 1 and "not confirmed" in refused.stderr, refused
+    assert (contents(target) if target.exists() else None) == before
+    done = run(typed=" ".join(map(str, plan.dead)) + "\n")
+    assert done.returncode == 0, done
+    assert "the plan in words" in done.stdout
+    assert contents(target) == expected
+    again = run("--yes", "--reason", "a test")
+    assert again.returncode == 0 and "nothing was written" in again.stdout, again
+    undone = run("--undo", "--yes", "--reason", "a test")
+    assert undone.returncode == 0, undone
+    assert (contents(target) if target.exists() else None) == before
+    lines = (Path(plan.backup) / "journal.jsonl").read_text().splitlines()
+    assert [json.loads(line)["what"] for line in lines] == ["applying", "applied", "undone"]
+
+
+def test_the_script_refuses_what_the_command_refuses(disks: Path) -> None:
+    plan = made(disks)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        plan = made(disks, voters=(GivenVoter(100, "", "127.0.0.1", listening.getsockname()[1]),))
+        script = script_of(plan, [])
+
+        def run() -> str:
+            argv = [sys.executable, "-I", "-S", "-", "--yes", "--reason", "a test"]
+            done = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 1, done
+            return done.stderr
+
+        assert "(controller 100): stop it first" in run()
+    (disks / "node-100" / ".lock").touch()
+    with HeldLock(disks / "node-100" / ".lock"):
+        assert "its node runs" in run()
+    with (disks / "node-100" / METADATA / SEGMENT).open("ab") as log:
+        log.write(b"x")
+    assert "changed since the plan was made" in run()
+    shutil.rmtree(disks / "node-100")
+    shutil.copytree(LOGS / "node-101", disks / "node-100")
+    assert "apply the plan on the host that has it" in run()
+
+
+def test_the_script_is_python_3_8_and_imports_the_standard_library_only(disks: Path) -> None:
+    tree = ast.parse(script_of(made(disks), []), feature_version=(3, 8))
+    imported = {
+        (node.module or "").partition(".")[0] if isinstance(node, ast.ImportFrom) else name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    assert imported <= sys.stdlib_module_names
 
 
 # The command

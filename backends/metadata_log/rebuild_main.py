@@ -1,0 +1,125 @@
+"""A rebuild as a program of its own: what the script of rebuild_script.py runs."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.metadata_log.directory import MetadataDirError
+from backends.metadata_log.rebuild_steps import (
+    RebuildOrder,
+    answers,
+    is_written,
+    journal_line,
+    undo_order,
+    write_order,
+)
+from backends.metadata_log.rebuilt_directory import RewriteError
+from recovery.membership.quorum_rebuild import PlannedFile
+
+
+class AskedAddress(NamedTuple):
+    """Where a voter listened that must not answer any more; or where the new one will."""
+
+    node: int
+    host: str
+    port: int
+
+
+class ScriptedRebuild(NamedTuple):
+    """``summary`` is the plan in words, ``dead`` the controllers that never start again with their disks."""
+
+    order: RebuildOrder
+    summary: Sequence[str]
+    dead: Sequence[int]
+    addresses: Sequence[AskedAddress]
+
+
+def run_rebuild(rebuild: ScriptedRebuild, arguments: Sequence[str]) -> int:
+    """Exit status 0: done; 1: not done, for the reason on stderr; 130: stopped by Ctrl-C."""
+    parser = argparse.ArgumentParser(
+        description="Carries out one plan of ktriage quorum rebuild on this host."
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--reason", default="", help="why; it is written to the journal")
+    parser.add_argument("--undo", action="store_true", help="put back what was there before")
+    given = parser.parse_args(arguments)
+    order = rebuild.order
+    for line in rebuild.summary:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+    if given.yes and not given.reason:
+        sys.stderr.write("--yes needs --reason TEXT; nothing was written\n")
+        return 2
+    try:
+        if not given.yes and not _is_confirmed(rebuild, undo=given.undo):
+            sys.stderr.write("not confirmed; nothing was written\n")
+            return 1
+        return _undo(order, given.reason) if given.undo else _apply(rebuild, given.reason)
+    except (RewriteError, MetadataDirError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except (KeyboardInterrupt, EOFError):
+        return 130
+
+
+def _is_confirmed(rebuild: ScriptedRebuild, *, undo: bool) -> bool:
+    wanted = [str(rebuild.order.node)] if undo or not rebuild.dead else [str(node) for node in rebuild.dead]
+    if undo:
+        question = "type the node id of the controller whose old log is put back: "
+    else:
+        question = (
+            "type the node ids of the controllers that never start again with the disks that they had: "
+        )
+        if not rebuild.dead:
+            question = "type the node id of the controller that becomes the only voter: "
+    return input(question).replace(",", " ").split() == wanted
+
+
+def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
+    order = rebuild.order
+    alive = [one for one in rebuild.addresses if answers(one.host, one.port)]
+    for one in alive:
+        sys.stderr.write(
+            f"something listens at {one.host}:{one.port} (controller {one.node}): stop it first\n"
+        )
+    if alive:
+        return 1
+    written = write_order(order, lambda what, files: _record(order, what, reason, files))
+    if written.already:
+        sys.stdout.write(f"{order.target}: holds what this plan writes already; nothing was written\n")
+        return 0
+    before = {file.name: file.sha256 for file in written.before}
+    for file in written.after:
+        if before.get(file.name) != file.sha256:
+            was = before.get(file.name, "not there")
+            sys.stdout.write(f"{order.target}/{file.name}: sha256 {was} before, {file.sha256} after\n")
+    sys.stdout.write(f"the back-up is {order.backup}\n")
+    return 0
+
+
+def _undo(order: RebuildOrder, reason: str) -> int:
+    def refuse_changed(target: Path) -> None:
+        """A node that ran since has appended something; what that was, only ktriage can read."""
+        path = target / order.segment
+        if is_written(order) and path.stat().st_size != order.whole_bytes + len(order.appended):
+            raise RewriteError(
+                f"{path}: the controller has gone on since. Whether there is a way back, quorum rebuild PLAN --undo"
+                " of ktriage tells"
+            )
+
+    away = undo_order(order, lambda what, files: _record(order, what, reason, files), refuse_changed)
+    sys.stdout.write(f"{order.target}: is as it was before; the rebuilt files: {away}\n")
+    return 0
+
+
+def _record(order: RebuildOrder, what: str, reason: str, files: Sequence[PlannedFile]) -> None:
+    moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")  # noqa: UP017  # Python 3.8 has no UTC
+    by = f"{getpass.getuser()}@{platform.node()}"
+    journal_line(order, {"at": moment, "by": by, "what": what, "reason": reason}, files)

@@ -1,0 +1,225 @@
+"""What a rebuild of a lost quorum does on the host that has the directory, step by step: compare, back up, write,
+check, and the way back. The command does it, and so does the script for hosts without ktriage (rebuild_script.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
+from backends.log_segments.segment_source import reason_of
+from backends.metadata_log.directory import DIRECTORY, log_files
+from backends.metadata_log.quorum_copy import PROPERTIES
+from backends.metadata_log.rebuilt_directory import (
+    RewriteError,
+    append_batch,
+    copy_directory,
+    fill_blank,
+    node_locked,
+    planned_file,
+    planned_files,
+    put_back,
+    sync,
+)
+from recovery.membership.quorum_rebuild import PlannedFile
+
+ANSWER_SECONDS = 3.0
+"""So long a voter that is named as dead may take to accept a connection."""
+JOURNAL = "journal.jsonl"
+
+
+class RebuildOrder(NamedTuple):
+    """What is written where. ``source`` and ``target`` are directories of the metadata log, the same one unless the
+    target is that of a blank controller. ``files`` are those of the source as planned; ``appended`` goes behind
+    byte ``whole_bytes`` of its last ``segment``.
+    """
+
+    plan_id: str
+    cluster_id: str
+    node: int
+    directory_id: str
+    source: str
+    target: str
+    backup: str
+    files: Sequence[PlannedFile]
+    segment: str
+    whole_bytes: int
+    appended: bytes
+
+    @property
+    def in_place(self) -> bool:
+        return self.source == self.target
+
+
+class WrittenFiles(NamedTuple):
+    """``before`` and ``after`` are the target's files; ``already``: an earlier run had done it."""
+
+    before: Sequence[PlannedFile]
+    after: Sequence[PlannedFile]
+    already: bool = False
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether a connection to that address is accepted."""
+    try:
+        socket.create_connection((host, port), ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def write_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]], None]) -> WrittenFiles:
+    """``record`` writes a line to the journal: what is done, and the files with their checksums.
+
+    Raises RewriteError, MetadataDirError: the directory is not as planned, or its node runs; nothing was written
+    then, or what the message says stands there.
+    """
+    source, target = Path(order.source), Path(order.target)
+    try:
+        require_owner(order)
+        with node_locked(target.parent):
+            before = planned_files(target) if target.exists() else ()
+            if is_written(order):
+                return WrittenFiles(before, before, already=True)
+            require_same_files(order, source)
+            if not order.in_place and not is_blank(target):
+                raise RewriteError(f"{target}: holds a metadata log by now; nothing was written")
+            owner = (target.parent / PROPERTIES).stat()
+            _back_up(order, target, owner)
+            record("applying", before)
+            if order.in_place:
+                append_batch(target, order.segment, order.whole_bytes, order.appended, owner)
+            else:
+                tail = (order.segment, order.whole_bytes, order.appended)
+                fill_blank(source, target, order.files, tail, owner)
+            if not is_written(order):
+                raise RewriteError(f"{target}: does not hold what was written; put it back with --undo")
+            after = planned_files(target)
+            record("applied", after)
+    except OSError as error:
+        raise RewriteError(_stopped(order, reason_of(error))) from None
+    return WrittenFiles(before, after)
+
+
+def undo_order(
+    order: RebuildOrder,
+    record: Callable[[str, Sequence[PlannedFile]], None],
+    refuse_changed: Callable[[Path], None],
+) -> Path:
+    """Puts back what was there before; returns where the rebuilt files are. ``refuse_changed`` raises where the
+    rebuilt log has what no back-up has. Raises RewriteError, MetadataDirError.
+    """
+    target, backup = Path(order.target), Path(order.backup)
+    if not (backup / JOURNAL).exists():
+        raise RewriteError(
+            f"{backup}: there is no back-up of this plan: nothing was applied, or it was moved"
+        )
+    try:
+        require_owner(order)
+        with node_locked(target.parent):
+            if target.exists():
+                refuse_changed(target)
+            saved = backup / DIRECTORY
+            owner = (target.parent / PROPERTIES).stat()
+            away = backup / f"undone-{int(time.time() * 1000)}"
+            put_back(saved if saved.exists() else None, target, away, owner)
+            if order.in_place:
+                require_same_files(order, target)
+            record("undone", planned_files(target) if target.exists() else ())
+    except OSError as error:
+        raise RewriteError(
+            f"{target}: cannot be put back ({reason_of(error)}); give the command again"
+        ) from None
+    return away
+
+
+def _stopped(order: RebuildOrder, why: str) -> str:
+    """What stands after a write failed: the last ones follow when the new log is in its place."""
+    try:
+        written = is_written(order)
+    except OSError as error:
+        return f"{order.target}: {why}, and which log stands there is not known ({error}): put it back with --undo"
+    if written:
+        return f"{order.target}: the log is rebuilt, and what follows failed ({why}): give the command again"
+    return f"{order.target}: cannot be written ({why}); the log is as it was"
+
+
+def is_written(order: RebuildOrder) -> bool:
+    """Whether the target has what is appended, in its place; the controller may have gone on behind it. Raises
+    OSError.
+    """
+    path = Path(order.target, order.segment)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        file.seek(order.whole_bytes)
+        return file.read(len(order.appended)) == order.appended
+
+
+def is_blank(directory: Path) -> bool:
+    """Whether it is as ``kafka-storage format`` leaves it. Raises MetadataDirError."""
+    if not directory.exists():
+        return True
+    segments, snapshots = log_files(directory)
+    return not segments and all(end == 0 for end, _ in snapshots)
+
+
+def require_owner(order: RebuildOrder) -> None:
+    """Raises RewriteError: the directory is not that of the planned node."""
+    log_dir = Path(order.target).parent
+    try:
+        properties = read_properties(log_dir / PROPERTIES) or {}
+    except CheckpointError as error:
+        raise RewriteError(str(error)) from None
+    owner = tuple(properties.get(name, "") for name in ("cluster.id", "node.id", "directory.id"))
+    if owner != (order.cluster_id, str(order.node), order.directory_id):
+        raise RewriteError(
+            f"{log_dir}: is not the log dir of node {order.node} with directory id {order.directory_id} of cluster"
+            f" {order.cluster_id}: apply the plan on the host that has it"
+        )
+
+
+def require_same_files(order: RebuildOrder, source: Path) -> None:
+    """Raises RewriteError: a file is another one than when the plan was made. Raises MetadataDirError."""
+    present, planned = {f.name: f for f in planned_files(source)}, {f.name: f for f in order.files}
+    changed = sorted(name for name in {*present, *planned} if present.get(name) != planned.get(name))
+    if changed:
+        raise RewriteError(f"{source}: {', '.join(changed)} changed since the plan was made: make a new plan")
+
+
+def _back_up(order: RebuildOrder, target: Path, owner: os.stat_result) -> None:
+    """All that is there before, in a directory of its own; that of a run that was killed is used again."""
+    backup = Path(order.backup)
+    backup.mkdir(mode=0o700, exist_ok=True)
+    saved = backup / DIRECTORY
+    if target.exists() and not saved.exists():
+        copy_directory(target, saved, owner)
+    if saved.exists():
+        segments, snapshots = log_files(target)
+        present = {path.name: planned_file(path) for _, path in (*segments, *snapshots)}
+        if {f.name: f for f in planned_files(saved)} != present:
+            raise RewriteError(f"{saved}: holds other files than {target}: give another --backup")
+
+
+def journal_line(order: RebuildOrder, entry: dict[str, object], files: Sequence[PlannedFile]) -> None:
+    """Appends a line to the journal beside the back-up, and puts it on disk. Raises OSError."""
+    members = {
+        **entry,
+        "planId": order.plan_id,
+        "directory": order.target,
+        "files": [file._asdict() for file in files],
+    }
+    path = Path(order.backup) / JOURNAL
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, json.dumps(members).encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync(path.parent)
