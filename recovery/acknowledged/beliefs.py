@@ -131,12 +131,13 @@ class Belief(Enum):
     )
     UNCLEAN_START_LEAVES_THE_ELR = _details(
         "With the ELR on, a broker that starts again without a clean shutdown leaves every ISR and ELR before it"
-        " can be elected (KIP-966).",
+        " can be elected (KIP-966). While the ELR is off the broker keeps its place in the ELRs of before.",
         (
             "org.apache.kafka.controller.ReplicationControlManager.handleBrokerUncleanShutdown",
             "org.apache.kafka.controller.ReplicationControlManager.handleBrokerShutdown",
         ),
         f"{_WITH_ELR}::test_a_member_that_returned_uncleanly_is_not_elected_before_the_clean_one",
+        "tests/live/test_elr_turned_off.py::test_a_killed_broker_stays_in_the_elr_only_while_the_feature_is_off",
     )
     CLEAN_STOP_WRITES_THE_LOGS = _details(
         "A clean shutdown writes every log to disk, and then the file .kafka_cleanshutdown. A broker that led"
