@@ -9,7 +9,7 @@ from typing import NamedTuple
 from console.errors import InputError
 from console.journal.errors import JournalError
 from console.journal.journal_lines import KafkaElectionKind
-from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
+from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs, unread_lines
 from recovery.controller.registration import Registration
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import TopicPartition
@@ -77,7 +77,9 @@ def own_changes(cluster_id: str) -> tuple[OwnChanges, tuple[str, ...]]:
     metadata log can be shown all the same.
     """
     try:
-        return OwnChanges(read_runs(cluster_id)), ()
+        runs = read_runs(cluster_id)
+        unread = tuple(line for run in runs for line in unread_lines(run))
+        return OwnChanges(runs), unread
     except (InputError, JournalError) as error:
         return OwnChanges(), (f"the changes that this host requested are not marked: {error}",)
 

@@ -1,4 +1,4 @@
-"""Reads the journal. Unknown fields are ignored; a broken line is an error, unless it is the last one."""
+"""Reads the journal. Unknown fields are ignored; a line that cannot be read is named, and the rest is read."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from recovery.assignment_order import WrittenOrder
 from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
 from recovery.requests_in_doubt import RENAMED_ACTIONS
+from recovery.wording.quantity_text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,9 @@ Event = EntryBegun | EntryEnded | EntriesSettled
 class RunRecord:
     """One run, read from its file. ``header`` is empty for a run that ended before its first line.
 
+    ``unread`` names each line that cannot be read, with the reason. ``unsure``: one of them stands before the
+    run's end, so that the run may have left more than is known.
+
     ``ended``: whether the run closed its file. ``status`` is its exit status, None if not recorded. ``counts`` is
     the number of rows with each result, empty if not recorded.
     """
@@ -83,6 +87,8 @@ class RunRecord:
     ended: bool
     status: int | None
     counts: Mapping[str, int] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    unsure: bool = False
 
     @property
     def topic_ids(self) -> frozenset[str]:
@@ -153,7 +159,9 @@ SETTLED = "settled"
 
 
 def read_unsettled_runs(cluster_id: str, root: Path | None = None) -> tuple[RunRecord, ...]:
-    """As :func:`read_runs`, without old runs that left nothing open. Raises the same errors."""
+    """As :func:`read_runs`, without old runs that left nothing open. Raises the same errors, and JournalError where
+    a run may have left something that cannot be read.
+    """
     directory = cluster_directory(cluster_id, root)
     paths = _run_files(cluster_id, root)
     names = [path.name for path in paths]
@@ -163,7 +171,27 @@ def read_unsettled_runs(cluster_id: str, root: Path | None = None) -> tuple[RunR
         through = ""
     # If the named run's file is gone, the numbering may have changed too: then all runs are read.
     first = names.index(through) + 1 if through in names else 0
-    return tuple(read_run(path) for path in paths[first:])
+    runs = tuple(read_run(path) for path in paths[first:])
+    if unsure := [run for run in runs if run.unsure]:
+        raise JournalError("; ".join(line for run in unsure for line in unread_lines(run)))
+    return runs
+
+
+def unread_lines(run: RunRecord) -> Iterator[str]:
+    """Which lines of the run cannot be read, and what to do."""
+    if not run.unread:
+        return
+    more = len(run.unread) - UNREAD_SHOWN
+    shown = (*run.unread[:UNREAD_SHOWN], *((f"and {counted(more, 'line')} more",) if more > 0 else ()))
+    yield f"{run.path}: {', '.join(shown)}"
+    if run.unsure:
+        yield (
+            "what was recorded there is not known; ktriage journal shows the rest. If you know that this run left"
+            " nothing unfinished, move the file away"
+        )
+
+
+UNREAD_SHOWN = 3
 
 
 def remember_settled(own: Path) -> None:
@@ -182,13 +210,16 @@ def remember_settled(own: Path) -> None:
 
 
 def read_run(path: Path) -> RunRecord:
-    """One run's file. Raises JournalError with the line: unreadable, broken, or of a newer format."""
+    """One run's file. Raises JournalError if it cannot be read at all."""
     header: Mapping[str, Any] = {}
     events: list[Event] = []
     ended, status = False, None
     counts: Mapping[str, int] = {}
-    for number, line in _lines(path):
+    unread: list[str] = []
+    unsure = False
+    for number, text in _lines(path):
         try:
+            line = orjson.loads(text)
             kind = _kind(line)
             if kind == "run":
                 header = line
@@ -199,27 +230,39 @@ def read_run(path: Path) -> RunRecord:
                 counts = {str(name): int(count) for name, count in line.get("counts", {}).items()}
             elif kind in _EVENTS:
                 events.append(_EVENTS[kind](line))
-        except JournalError as error:
-            raise JournalError(f"{path}: line {number}: {error}") from None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(f"{path}: line {number}: broken ({type(error).__name__}: {error})") from None
-    return RunRecord(path, header, tuple(events), ended, status, counts)
+        except (JournalError, KeyError, TypeError, ValueError, AttributeError) as error:
+            unread.append(f"line {number}: {_why_unread(error)}")
+            unsure = unsure or not ended  # nothing is sent after the end
+    return RunRecord(path, header, tuple(events), ended, status, counts, tuple(unread), unsure)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+def _why_unread(error: Exception) -> str:
+    if isinstance(error, JournalError):
+        return str(error)
+    if isinstance(error, orjson.JSONDecodeError):
+        return "broken, it is not JSON"
+    if isinstance(error, KeyError):
+        return f"broken, it has no {error.args[0]!r}"
+    return "broken, it is no record of a journal"
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         whole, _, torn = path.read_bytes().rpartition(b"\n")
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}") from None
     lines = whole.split(b"\n") if whole else []
-    for number, line in enumerate(lines, 1):
-        try:
-            yield number, orjson.loads(line)
-        except ValueError:
-            # A power loss can break the last line; then nothing was sent after it.
-            if number < len(lines) or torn:
-                advice = "if you know that this run left nothing unfinished, move the file away"
-                raise JournalError(f"{path}: line {number}: broken, it is not JSON; {advice}") from None
+    if lines and not torn and not _is_json(lines[-1]):
+        lines.pop()  # a power loss can break the last line; then nothing was sent after it
+    yield from enumerate(lines, 1)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _kind(line: Any) -> str:

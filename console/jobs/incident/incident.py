@@ -24,6 +24,7 @@ from console.journal.run_records import (
     of_other_clusters,
     other_runs_lines,
     read_runs,
+    unread_lines,
 )
 from console.journal.unfinished_entries import Unfinished, left_open
 from console.plan_files import read, read_regular
@@ -180,6 +181,8 @@ def _of_this_cluster(
 
 def _collected(sources: IncidentSources, recorded: Sequence[RunRecord]) -> Incident:
     runs = tuple(run for run in recorded if _within(run, sources))
+    unread = (f"The journal was not read whole: {line}." for run in runs for line in unread_lines(run))
+    sources = replace(sources, gaps=(*sources.gaps, *unread))
     named = [_plan_file(path, must=True) for path in sources.plans]
     files = _PlanFiles(sources.cluster_id, named)
     rounds = tuple(_rounds(runs, files))

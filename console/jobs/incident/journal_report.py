@@ -10,7 +10,7 @@ from typing import NamedTuple
 from console.jobs.incident.journal_outcomes import elections_lines, fix_lines
 from console.journal.change_kinds import kind_of
 from console.journal.planned_elections import planned_entries
-from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord
+from console.journal.run_records import EntryBegun, EntryEnded, Event, RunRecord, unread_lines
 from console.output.json_document import document
 from recovery.wording.quantity_text import counted, printable, time_text
 
@@ -42,8 +42,10 @@ def _run_lines(run: RunRecord, *, going_on: bool) -> Iterator[str]:
     yield printable(f"  {shlex.join(header.get('command', ()))}")
     if header.get("reason"):
         yield printable(f"  reason: {header['reason']}")
+    for line in unread_lines(run):
+        yield printable(f"  {line}")
     if not run.events:
-        yield "  nothing was sent"
+        yield "  nothing was sent" if not run.unread else "  nothing else is recorded"
     ends = {event.entry: event for event in run.events if isinstance(event, EntryEnded)}
     planned = planned_entries(run)
     for event in shown_events(run):
@@ -111,6 +113,7 @@ def run_json(cluster_id: str, run: RunRecord) -> dict[str, object]:
         "status": run.status,
         "counts": dict(run.counts),
         "events": [_event_json(event) for event in run.events],
+        "unread": list(run.unread),
     }
 
 

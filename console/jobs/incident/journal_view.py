@@ -55,7 +55,8 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
             if run.named is not None and going_on is None:
                 run.next("resume")
     run.screen.out(journal_document(journals) if run.json else journal_lines(journals))
-    return Status.DONE
+    unread = any(known.unread for journal in journals for known in journal.runs)
+    return Status.PARTLY if unread else Status.DONE
 
 
 def _through_controllers(run: Run) -> tuple[str, ClusterMarks]:

@@ -16,7 +16,15 @@ import pytest
 from backends.base.answers import Election, Outcome
 from console.journal.errors import JournalError, JournalLocked
 from console.journal.journal import Journal, cluster_directory, running
-from console.journal.run_records import EntriesSettled, EntryBegun, EntryEnded, read_run, read_runs
+from console.journal.run_records import (
+    EntriesSettled,
+    EntryBegun,
+    EntryEnded,
+    read_run,
+    read_runs,
+    read_unsettled_runs,
+    unread_lines,
+)
 from recovery.model import TopicPartition
 from tests.unit.journal.killed_process import listened
 from tests.unit.journal.runs import CLUSTER, Clock, journal, row, run
@@ -282,13 +290,27 @@ def test_a_last_line_that_lacks_its_end_never_counted_as_written(tmp_path: Path)
     assert read_run(path).events == ()
 
 
-def test_a_broken_line_in_the_middle_is_not_passed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", [b"garbage\n", b'{"v":1}\n', b"[]\n", b"3\n", b'{"x":1}\n', b'"s"\n'])
+def test_a_broken_line_is_named_and_the_rest_is_read(tmp_path: Path, broken: bytes) -> None:
     path = finished(tmp_path)
+    whole = read_run(path)
     kept = lines(path)
-    for broken in (b"garbage\n", b'{"v":1}\n', b"[]\n", b"3\n"):
-        path.write_bytes(b"".join([kept[0], broken, *kept[2:]]))
-        with pytest.raises(JournalError, match=r"\.jsonl: line 2: broken"):
-            read_run(path)
+    path.write_bytes(b"".join([kept[0], broken, *kept[2:]]))
+    told = read_run(path)
+    assert told.events == whole.events[1:]
+    assert told.unread[0].startswith("line 2: broken, it ") and told.unsure
+    (named, advice) = unread_lines(told)
+    assert named.startswith(str(path)) and "move the file away" in advice
+    with pytest.raises(JournalError, match="move the file away"):
+        read_unsettled_runs(CLUSTER, tmp_path)
+
+
+def test_a_broken_line_behind_the_end_of_a_run_hides_nothing_that_was_sent(tmp_path: Path) -> None:
+    path = finished(tmp_path)
+    path.write_bytes(path.read_bytes() + b'{"x":1}\n')
+    (told,) = read_unsettled_runs(CLUSTER, tmp_path)
+    assert (told.unread, told.unsure) == (("line 5: broken, it has no 'v'",), False)
+    assert list(unread_lines(told)) == [f"{path}: line 5: broken, it has no 'v'"]
 
 
 @pytest.mark.parametrize(
@@ -308,8 +330,8 @@ def test_a_row_that_cannot_be_restored_from_is_an_error_with_its_line(
     text = path.read_text()
     assert was in text
     path.write_text(text.replace(was, now))
-    with pytest.raises(JournalError, match="line 2: a row"):
-        read_run(path)
+    told = read_run(path)
+    assert told.unsure and told.unread[0].startswith("line 2: a row")
 
 
 def test_what_a_newer_version_adds_is_passed_over_and_a_newer_format_is_not(tmp_path: Path) -> None:
@@ -321,8 +343,10 @@ def test_what_a_newer_version_adds_is_passed_over_and_a_newer_format_is_not(tmp_
     path.write_text("".join(json.dumps(line) + "\n" for line in newer))
     assert read_run(path).events == whole.events
     path.write_text(json.dumps({**kept[0], "v": 2}) + "\n")
-    with pytest.raises(JournalError, match="line 1: journal format 2: this version of the tool reads 1"):
-        read_run(path)
+    told = read_run(path)
+    assert told.unsure and told.unread[0].startswith(
+        "line 1: journal format 2: this version of the tool reads 1; use the one that wrote it"
+    )
 
 
 def test_a_run_that_died_before_its_first_line_is_an_empty_one(tmp_path: Path) -> None:
