@@ -27,6 +27,26 @@ class JobRun(NamedTuple):
     version: str
 
 
+@contextmanager
+def spark_explained(job: str, discard: Callable[[], None]) -> Iterator[None]:
+    """Turns an error of Spark into one line, as PipelineError; ``discard`` is called after any error."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # an extra
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except PySparkException as error:
+        discard()
+        raise PipelineError(f"{job}: Spark: {failure_message(error)}") from None
+    except Py4JJavaError as error:
+        discard()
+        lines = _messages(error.java_exception) or ["it failed"]
+        raise PipelineError(f"{job}: Spark: {spark_message(lines, _innermost(lines))}") from None
+    except BaseException:
+        discard()
+        raise
+
+
 def execute(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
     """Runs ``body`` in a session and commits what it wrote.
 
@@ -36,29 +56,10 @@ def execute(run: JobRun, settings: SparkSettings, body: JobBody) -> JobResult:
     job, target, made_at, version = run
     # Tables that cannot be written fail before Spark starts.
     create(target.root, RUNS)
-    with _explained(job, target):
+    with spark_explained(job, target.discard):
         with session(f"ktriage pipeline {job}", settings) as spark:
             done = body(spark, target)
         return commit(JobResult(target, job, made_at, version, done.asked, done.summary))
-
-
-@contextmanager
-def _explained(job: str, target: RunTarget) -> Iterator[None]:
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # an extra
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        yield
-    except PySparkException as error:
-        target.discard()
-        raise PipelineError(f"{job}: Spark: {failure_message(error)}") from None
-    except Py4JJavaError as error:
-        target.discard()
-        lines = _messages(error.java_exception) or ["it failed"]
-        raise PipelineError(f"{job}: Spark: {spark_message(lines, _innermost(lines))}") from None
-    except BaseException:
-        target.discard()
-        raise
 
 
 def _messages(thrown: Any) -> list[str]:

@@ -14,7 +14,7 @@ from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_tex
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
 from pipeline.snapshot.catalog import BrokenObservation, checked_roots, read_catalog, snapshots
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.state_sources import RefusedSnapshot, at_most, rows_are_gone
+from pipeline.snapshot.state_sources import RefusedSnapshot, rows_are_gone, rows_left
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
@@ -201,7 +201,7 @@ def find_history(
             else:
                 missing = broken_off(catalog.clusters[cluster_id], observations, unreadable)
                 refused += [_refused(one) for one in missing]
-            gone = _without_rows(observations, files.get(cluster_id, ()))
+            gone = _without_rows(observations, files.get(cluster_id, {}), catalog.clusters[cluster_id])
             refused += gone
             names = frozenset(one.snapshot for one in gone)
             left = [one for one in observations if one.snapshot not in names]
@@ -215,28 +215,28 @@ def find_history(
     return _checked(HistorySources(clusters, tuple(refused), tuple(damaged), since, earlier))
 
 
-def _files_by_cluster(root: StoragePath) -> Mapping[str, list[DataFile]]:
-    found: dict[str, list[DataFile]] = {}
+def _files_by_cluster(root: StoragePath) -> Mapping[str, Mapping[date, list[DataFile]]]:
+    found: dict[str, dict[date, list[DataFile]]] = {}
     table = opened(root, PARTITION_STATES)
     for file in data_files(root, PARTITION_STATES, table) if table is not None else ():
-        found.setdefault(file.partition["cluster_id"], []).append(file)
+        days = found.setdefault(file.partition["cluster_id"], {})
+        days.setdefault(file.partition["day"], []).append(file)
     return found
 
 
-def _without_rows(observations: Sequence[Observation], files: Sequence[DataFile]) -> list[RefusedSnapshot]:
-    """Those that wrote more rows than the files can have of them."""
-    names: dict[date, list[str]] = {}
-    for one in observations:
-        if one.changed:
-            names.setdefault(one.day, []).append(one.snapshot)
-    for of_day in names.values():
-        of_day.sort()
-    holding: dict[str, list[DataFile]] = {}
-    for file in files:
-        of_day = names.get(file.partition["day"], [])
-        for name in of_day[_range_in(of_day, file)]:
-            holding.setdefault(name, []).append(file)
-    found = ((one, at_most(holding.get(one.snapshot, ()))) for one in observations)
+def _without_rows(
+    observations: Sequence[Observation],
+    files: Mapping[date, Sequence[DataFile]],
+    known: Sequence[Observation],
+) -> list[RefusedSnapshot]:
+    """Those of which the files have fewer rows than they wrote. ``known``: every observation of the cluster."""
+    written: dict[date, list[Observation]] = {}
+    for one in known:
+        written.setdefault(one.day, []).append(one)
+    left: dict[str, float] = {}
+    for day in {one.day for one in observations}:
+        left |= rows_left(files.get(day, ()), written[day])
+    found = ((one, left.get(one.snapshot, 0)) for one in observations)
     return [rows_are_gone(one, int(rows)) for one, rows in found if rows < one.changed]
 
 

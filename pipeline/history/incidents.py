@@ -64,6 +64,7 @@ def incidents(kind: int, found: Islands, partitions: ShardPartitions, moments: M
         "outcome": names_of(OUTCOMES, ends.outcome).cast(pa.string()),
         "how": _how(kind, ends.outcome, partitions, row, found.leader[_after(at, found)]),
         **{name: pa.nulls(len(at), pa.string()) for name in _ACTOR},
+        "topic_id": partitions.topic_id.take(pa.array(row)).cast(pa.string()),
     }
     return pa.table(columns, schema=without_run(INCIDENTS))
 
@@ -71,11 +72,11 @@ def incidents(kind: int, found: Islands, partitions: ShardPartitions, moments: M
 def _ends(found: Islands, at: Array, moments: MomentColumns) -> Ends:
     closed, vanished = found.closed[at], found.vanished_at[at] >= 0
     after = _after(at, found)
-    following, begun_after = found.state[after], found.first[after]
+    following, begun_after, remade = found.state[after], found.first[after], found.remade[after]
     ongoing = ~found.follows[at] & moments.newest[found.last[at]] & ~vanished
     outcome = np.select(
-        [closed & (following == UNKNOWN), closed & found.deleted[after], closed, ongoing],
-        [_UNKNOWN, _DELETED, _RECOVERED, _ONGOING],
+        [closed & remade, closed & (following == UNKNOWN), closed & found.deleted[after], closed, ongoing],
+        [_DELETED, _UNKNOWN, _DELETED, _RECOVERED, _ONGOING],
         default=_UNKNOWN,
     )
     return Ends(
@@ -87,7 +88,7 @@ def _ends(found: Islands, at: Array, moments: MomentColumns) -> Ends:
             [moments.before[begun_after], moments.before[found.vanished_at[at]]],
             default=moments.segment_end[found.first[at]],
         ),
-        np.where(closed & (following != UNKNOWN), moments.at[begun_after], NEVER),
+        np.where(closed & (remade | (following != UNKNOWN)), moments.at[begun_after], NEVER),
         found.sound_at[at],
     )
 
@@ -126,6 +127,7 @@ def states_to_carry(
         "known_before": pa.array(found.sound_at[at] != NEVER),
         "isr": partitions.isr.take(pa.array(row)),
         "elr": partitions.elr.take(pa.array(row)),
+        "topic_id": partitions.topic_id.take(pa.array(row)).cast(pa.string()),
     }
     return pa.table(columns, schema=without_run(HISTORY_STATES))
 

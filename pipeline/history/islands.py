@@ -26,6 +26,7 @@ class ShardPartitions(NamedTuple):
 
     cluster: Array
     topic: Any
+    topic_id: Any
     partition: Array
     line: Array
     isr: Any
@@ -58,7 +59,9 @@ class CarriedRows(NamedTuple):
 
 
 class KindRows(NamedTuple):
-    """What rows say for one kind, in the order of :class:`ReadRows`."""
+    """What rows say for one kind, in the order of :class:`ReadRows`. ``remade``: the topic is another than in the
+    row before: it was deleted and made again with the same name.
+    """
 
     row: Array
     line: Array
@@ -67,6 +70,7 @@ class KindRows(NamedTuple):
     deleted: Array
     leader: Array
     known_before: Array
+    remade: Array
 
 
 class StateRows(NamedTuple):
@@ -87,15 +91,17 @@ def state_rows(states: pa.Table, carried: pa.Table, moments: MomentColumns) -> S
     clusters = {name: number for number, name in enumerate(moments.clusters)}
     left = [clusters[name] for name in carried["cluster_id"].to_pylist()]
     cluster = np.concatenate([moments.cluster_of(numbers(states["moment"], 0)), np.array(left, np.int64)])
-    names = states.select(["topic"])
-    more = pa.table([encoded(carried["topic"])], schema=names.schema)
-    topic = pa.concat_tables([names, more]).unify_dictionaries().combine_chunks()["topic"].combine_chunks()
+    names = states.select(["topic", "topic_id"])
+    more = pa.table([encoded(carried[name]) for name in names.schema.names], schema=names.schema)
+    names = pa.concat_tables([names, more]).unify_dictionaries().combine_chunks()
+    topic, topic_id = (column.combine_chunks() for column in names.columns)
     partition = np.concatenate([numbers(states["partition"], -1), numbers(carried["partition"], -1)])
     both = [
         pa.concat_arrays([table[name].combine_chunks() for table in (states, carried)])
         for name in ("isr", "elr")
     ]
-    partitions = ShardPartitions(cluster, topic, partition, _lines(cluster, topic, partition), *both)
+    line = _lines(cluster, topic, partition)
+    partitions = ShardPartitions(cluster, topic, topic_id, partition, line, *both)
     read, flaws = _read_rows(states, partitions)
     return StateRows(partitions, read, _carried_rows(carried, partitions, len(states), moments), flaws)
 
@@ -187,8 +193,23 @@ def rows_of_kind(rows: StateRows, kind: int, moments: MomentColumns) -> KindRows
         deleted[at],
         read.leader[at],
         moments.known_before[read.moment[at]],
+        np.zeros(len(at), bool),
     )
-    return _with_carried(found, rows.carried, np.flatnonzero(mine)) if mine.any() else found
+    if mine.any():
+        found = _with_carried(found, rows.carried, np.flatnonzero(mine))
+    return found._replace(remade=_remade(found.row, found.line, rows.partitions.topic_id))
+
+
+def _remade(row: Array, line: Array, topic_id: Any) -> Array:
+    """Where a row has another topic id than the newest row before it that has one: that of a partition that is gone
+    has none.
+    """
+    code = numbers(topic_id.indices, -1)[row]
+    known = np.where((code >= 0) | _differs(line), np.arange(len(row)), 0)
+    code = code[np.maximum.accumulate(known)]
+    before = np.append(-1, code[:-1])[: len(code)]
+    remade: Array = ~_differs(line) & (before >= 0) & (code != before)
+    return remade
 
 
 def _with_carried(found: KindRows, carried: CarriedRows, mine: Array) -> KindRows:
@@ -202,6 +223,7 @@ def _with_carried(found: KindRows, carried: CarriedRows, mine: Array) -> KindRow
         # Only of an incident's first snapshot: of it nobody asks.
         np.full(count, -2),
         carried.known_before[mine],
+        np.zeros(count, bool),
     )
     whole = [np.concatenate(columns) for columns in zip(found, more, strict=True)]
     order = np.lexsort((whole[2], whole[1]))
@@ -218,16 +240,17 @@ def _states(bits: Array, kind: int) -> Array:
 class Islands(NamedTuple):
     """Islands in the order of time, partition by partition, with those before and after them.
 
-    ``deleted``: it begins with a partition that is gone. ``first`` and ``last`` are moments, and ``row`` is the
-    row of the last one. ``leader`` is that of the first. ``sound_at``: the snapshot before it, in which it was
-    not so; NEVER if no snapshot shows that. ``follows``: whether there is another island after it. ``closed``:
-    this is the next snapshot of the partition, without a gap. ``vanished_at``: the first full snapshot
-    afterwards that does not show the partition; -1: there is none.
+    ``deleted``: it begins with a partition that is gone, ``remade``: with another topic of the same name. ``first``
+    and ``last`` are moments, and ``row`` is the row of the last one. ``leader`` is that of the first. ``sound_at``:
+    the snapshot before it, in which it was not so; NEVER if no snapshot shows that. ``follows``: whether there is
+    another island after it. ``closed``: this is the next snapshot of the partition, without a gap. ``vanished_at``:
+    the first full snapshot afterwards that does not show the partition; -1: there is none.
     """
 
     row: Array
     state: Array
     deleted: Array
+    remade: Array
     first: Array
     last: Array
     leader: Array
@@ -241,12 +264,16 @@ def islands(rows: KindRows, moments: MomentColumns) -> Islands:
     """The islands of those rows."""
     segment = moments.segment[rows.moment]
     begins = _differs(rows.line) | _differs(rows.state) | _differs(segment) | rows.deleted
+    begins |= rows.remade
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(begins))[: len(first)] - 1
     line, state, segment = rows.line[first], rows.state[first], segment[first]
     begun, ended = rows.moment[first], rows.moment[last]
     after = np.arange(len(first)) + 1
     after[-1:] = 0
+    remade = rows.remade[first]
+    # Of a topic that was made since, the snapshot before cannot show anything.
+    shown = (np.append(SOUND, state[:-1])[: len(state)] != UNKNOWN) | remade
     follows = np.append(line[1:] == line[:-1], False)[: len(first)]
     same = follows & (segment[after] == segment)
     full = moments.full_after[ended]
@@ -255,10 +282,11 @@ def islands(rows: KindRows, moments: MomentColumns) -> Islands:
         rows.row[last],
         state,
         rows.deleted[first],
+        remade,
         begun,
         ended,
         rows.leader[first],
-        _sound_at(rows.known_before[first], state, begun, np.append(False, same)[: len(first)], moments),
+        _sound_at(rows.known_before[first], shown, begun, np.append(False, same)[: len(first)], moments),
         follows,
         same & ~vanished,
         np.where(vanished, full, -1),
@@ -266,13 +294,12 @@ def islands(rows: KindRows, moments: MomentColumns) -> Islands:
 
 
 def _sound_at(
-    known_before: Array, state: Array, begun: Array, continues: Array, moments: MomentColumns
+    known_before: Array, shown: Array, begun: Array, continues: Array, moments: MomentColumns
 ) -> Array:
-    """``continues``: the island before it is in the same segment. The start is unknown if that one does not
-    show the partition. It is unknown too if its segment names the partition for the first time here, and has no
-    earlier full snapshot.
+    """``continues``: the island before it is in the same segment. The start is unknown if that one does not show
+    the partition (``shown``). It is unknown too if its segment names the partition for the first time here, and has
+    no earlier full snapshot.
     """
-    shown = np.append(SOUND, state[:-1])[: len(state)] != UNKNOWN
     known = np.where(continues, shown, known_before)
     return np.where(known, moments.before[begun], NEVER)
 

@@ -34,6 +34,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     STATES: pa.schema(
         [
             ("topic", NAME),
+            ("topic_id", NAME),
             ("partition", pa.int32()),
             ("moment", pa.int32()),
             ("bits", pa.uint8()),

@@ -15,7 +15,7 @@ from pipeline.tables.schemas import PARTITION_STATES
 from recovery.arrays.nested_arrays import Array, any_of, bounds, items, numbers, truths, valid
 
 READ = pa.schema(
-    [("snapshot", NAME), ("topic", NAME)]
+    [("snapshot", NAME), ("topic", NAME), ("topic_id", NAME)]
     + [
         PARTITION_STATES.schema.field(name)
         for name in ("partition", "deleted", "leader", "isr", "elr", "min_isr")
@@ -57,6 +57,7 @@ def narrowed(batch: Any, cluster: str, moments: Mapping[str, int]) -> tuple[pa.T
     bad = (bits & BAD) > 0
     columns = {
         "topic": topic,
+        "topic_id": encoded(batch["topic_id"]),
         "partition": batch["partition"].cast(pa.int32()),
         "moment": pa.array(moment.astype(np.int32)),
         "bits": pa.array(bits.astype(np.uint8)),

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pipeline.snapshot.catalog import Chain
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import DataFile, unreadable
-from pipeline.tables.schema_conversion import conformed
+from pipeline.tables.schema_conversion import conformed, plain_text
 from pipeline.tables.schemas import PARTITIONS
 from recovery.arrays.nested_arrays import Array, numbers
 
@@ -285,7 +285,8 @@ def _rows(parquet: Any, group: int, base: str, paths: tuple[str, ...], reading: 
     if not selected.any():
         return
     first = 0
-    for batch in parquet.iter_batches(ROWS, [group], columns=_needed(paths, reading), use_threads=False):
+    read = parquet.iter_batches(ROWS, [group], columns=_needed(paths, reading), use_threads=False)
+    for batch in map(plain_text, read):
         mine = selected[first : first + batch.num_rows]
         first += batch.num_rows
         if mine.all():
@@ -298,7 +299,7 @@ def _selected(parquet: Any, group: int, base: str, *, leaderless: bool) -> Array
     """Which rows are of the full snapshot, and have no leader if only those are read. A row with a missing or
     impossible leader is not skipped: it is quarantined.
     """
-    columns = parquet.read_row_group(group, columns=["snapshot", "leader"], use_threads=False)
+    columns = plain_text(parquet.read_row_group(group, columns=["snapshot", "leader"], use_threads=False))
     selected: Array = pc.equal(columns["snapshot"], base).to_numpy()
     if leaderless:
         selected = selected & (numbers(columns["leader"].combine_chunks(), -1) < 0)
@@ -348,7 +349,7 @@ def _change_rows(chain: ChainSplits, columns: list[str]) -> pa.Table:
         with unreadable(file), file.open() as stream:
             parquet = pq.ParquetFile(stream)
             known = set(parquet.schema_arrow.names)
-            table = parquet.read([name for name in columns if name in known], use_threads=False)
+            table = plain_text(parquet.read([name for name in columns if name in known], use_threads=False))
         tables.append(table.filter(pc.is_in(table["snapshot"], names)))
     return pa.concat_tables(tables, promote_options="permissive")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
@@ -101,7 +101,7 @@ def find(
             known.add(cluster_id)
             chain = _usable(catalog, cluster_id, broken.get(cluster_id), at)
             usable = (
-                _with_files(chain, files.get((cluster_id, chain.full.day), ()))
+                _with_files(chain, files.get((cluster_id, chain.full.day), ()), catalog.clusters[cluster_id])
                 if isinstance(chain, Chain)
                 else chain
             )
@@ -170,28 +170,59 @@ def _files_by_day(root: StoragePath) -> _FilesByDay:
     return found
 
 
-def _with_files(chain: Chain, files: Sequence[DataFile]) -> ClusterFiles | RefusedSnapshot:
+def _with_files(
+    chain: Chain, files: Sequence[DataFile], known: Sequence[Observation]
+) -> ClusterFiles | RefusedSnapshot:
+    """``known``: every observation of the cluster that was read, of the day of the chain all."""
+    left = rows_left(files, [one for one in known if one.day == chain.full.day])
     for observation in chain.observations:
-        found = at_most(_overlapping(files, observation, observation))
-        if found < observation.changed:
+        if (found := left.get(observation.snapshot, 0)) < observation.changed:
             return rows_are_gone(observation, int(found))
     written = [one for one in chain.changes if one.changed]
     changes = _overlapping(files, written[0], written[-1]) if written else ()
     return ClusterFiles(chain, _overlapping(files, chain.full, chain.full), changes)
 
 
-def at_most(files: Iterable[DataFile]) -> float:
-    """So many rows of a snapshot can be in these files; infinite if the log does not tell how many they have."""
+def rows_left(files: Sequence[DataFile], written: Sequence[Observation]) -> Mapping[str, float]:
+    """How many rows of each snapshot the files have, which are all of a cluster and day; infinite if nobody can
+    tell. ``written``: what was observed of the cluster on that day.
+
+    A file with several snapshots (of ``compact``) is opened only if its table's log shows that rows are lost, or
+    does not tell.
+    """
     counts: list[int | None] = [file.rows for file in files]  # null for a file of a writer without statistics
-    return sum(math.inf if count is None else count for count in counts)
+    rows = sum(math.inf if count is None else count for count in counts)
+    mixed = [file for file in files if file.first is None or file.first != file.last]
+    if mixed and rows == sum(one.changed for one in written):
+        return {one.snapshot: one.changed for one in written}
+    found: dict[str, float] = {}
+    for file, count in zip(files, counts, strict=True):
+        mine: Mapping[str, float] = {file.first: math.inf if count is None else count}
+        if file in mixed:
+            mine = _rows_by_snapshot(file, written)
+        for name, more in mine.items():
+            found[name] = found.get(name, 0) + more
+    return found
+
+
+_SNAPSHOT = pa.schema([PARTITION_STATES.schema.field("snapshot")])
+
+
+def _rows_by_snapshot(file: DataFile, written: Sequence[Observation]) -> Mapping[str, float]:
+    try:
+        counted = pc.value_counts(read_file(file, _SNAPSHOT)["snapshot"]).to_pylist()
+    except PipelineError:
+        # The job finds the damage, and names it.
+        return {one.snapshot: math.inf for one in written}
+    return {row["values"]: row["counts"] for row in counted}
 
 
 def rows_are_gone(observation: Observation, found: int) -> RefusedSnapshot:
-    """The refusal of a snapshot that wrote more rows than the table can have of it: what they said is lost."""
+    """The refusal of a snapshot that wrote more rows than the table has of it: what they said is lost."""
     name, written = observation.snapshot, observation.changed
     what = f"the rows of {name} are missing"
     if found:
-        what = f"at most {found:,} of the {written:,} rows of {name} are left"
+        what = f"{found:,} of the {written:,} rows of {name} are left"
     return RefusedSnapshot(observation.cluster_id, name, f"{what} in {PARTITION_STATES.name}", written)
 
 

@@ -178,8 +178,11 @@ def commit_change(
 
 
 def data_files(root: StoragePath, definition: TableDefinition, table: DeltaTable) -> list[DataFile]:
-    """The files of that version, from the log alone. Raises PipelineError."""
+    """The files of that version, from the log alone. Raises PipelineError, also if a file of it has rows that are
+    deleted: only the log would say which.
+    """
     place = table_place(root, definition)
+    _check_deletion_vectors(place, table)
     with explained(place):
         actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     return [
@@ -193,6 +196,18 @@ def data_files(root: StoragePath, definition: TableDefinition, table: DeltaTable
         )
         for action in actions
     ]
+
+
+def _check_deletion_vectors(place: StoragePath, table: DeltaTable) -> None:
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return
+    with explained(place):
+        files = sum(len(batch) for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()))
+    if files:
+        raise PipelineError(
+            f"{place.uri}: rows are deleted by deletion vectors (of {files:,} of its files), which ktriage does not"
+            " read: REORG TABLE … APPLY (PURGE) of Spark writes these files without them"
+        )
 
 
 def read_file(file: DataFile, schema: pa.Schema) -> pa.Table:

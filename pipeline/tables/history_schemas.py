@@ -23,6 +23,7 @@ INCIDENTS = of_run(
         ("how", TEXT),
         ("who", TEXT),
         ("act", TEXT),
+        ("topic_id", TEXT),  # a topic that is deleted and made again has another
     ],
 )
 EVENTS = of_run(
@@ -63,6 +64,7 @@ HISTORY_STATES = of_run(
         ("known_before", pa.bool_()),  # the snapshot before the first one shows that it was not so
         ("isr", BROKERS),
         ("elr", BROKERS),
+        ("topic_id", TEXT),
     ],
 )
 """The states of partitions at that point that the next run has to know: incidents that may go on, unknown ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,34 @@ def _column(batch: Any, field: pa.Field) -> Any:
         return _conformed(batch[field.name], field.type)
     except pa.ArrowException as error:
         raise pa.ArrowInvalid(f"column {field.name}: {error}") from None
+
+
+def plain_text(rows: Any) -> Any:
+    """A table or batch without columns of string views: Parquet files that were written from such come back as
+    they were, and most functions of Arrow do not take them.
+    """
+    plain = _plain_schema(rows.schema)
+    if plain.equals(rows.schema):
+        return rows
+    if isinstance(rows, pa.Table):
+        return pa.Table.from_batches([conformed(batch, plain) for batch in rows.to_batches()], plain)
+    return conformed(rows, plain)
+
+
+@lru_cache
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        item = _plain_type(kind.value_type)
+        return kind if item.equals(kind.value_type) else pa.list_(item)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _plain_type(field.type)) for field in kind])
+    return kind
 
 
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)

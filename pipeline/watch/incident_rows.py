@@ -160,12 +160,11 @@ def _gap(cluster: str, gap: LogGap) -> dict[str, Any]:
 
 def _ended(cluster: str, one: EndedIncident) -> dict[str, Any]:
     subject, outage = one.key.subject, one.outage
-    instant = outage.until_ms == outage.since_ms and outage.unclean
     return {
         "cluster_id": cluster,
         "day": _moment(outage.since_ms).date(),
         "incident": _incident_id(one.key),
-        "kind": (EventKind.UNCLEAN_ELECTION if instant else EventKind.OFFLINE).value,
+        "kind": (EventKind.UNCLEAN_ELECTION if one.instant else EventKind.OFFLINE).value,
         "topic": outage.tp.topic,
         "topic_id": subject.topic_id,
         "partition": subject.partition,

@@ -17,6 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError
 from pipeline.errors import PipelineError
+from pipeline.job_run import spark_explained
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import check_room, create, data_files, explained, opened, table_place
 from pipeline.tables.schemas import TableDefinition
@@ -146,13 +147,15 @@ def watch(
     checkpoint = WatchCheckpoint.below(settings.out)
     failures = RetryableFailures(checkpoint, say, pause)
     reports = _Reports(checkpoint, report)
-    while True:
-        try:
-            _follow(start(spark, settings), reports, once=once)
-        except PySparkException as error:
-            failures.wait_after(error)
-        else:
-            return
+    # That Spark has no client for a store is an error of Java, and of no class of PySpark's.
+    with spark_explained("watch", lambda: None):
+        while True:
+            try:
+                _follow(start(spark, settings), reports, once=once)
+            except PySparkException as error:
+                failures.wait_after(error)
+            else:
+                return
 
 
 def _follow(query: Any, reports: _Reports, *, once: bool) -> None:

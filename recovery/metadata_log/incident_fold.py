@@ -50,12 +50,13 @@ class OpenIncident(NamedTuple):
 class EndedIncident(NamedTuple):
     """``outage`` with its end; no end means that it ended in a gap of the log, at an unknown time.
 
-    An unclean election without a time offline has ``since_ms`` equal to ``until_ms``.
+    ``instant``: an unclean election without a time offline; ``since_ms`` is equal to ``until_ms``.
     """
 
     key: IncidentKey
     outage: Outage
     exact: bool
+    instant: bool = False
 
 
 class IncidentMoment(NamedTuple):
@@ -266,7 +267,7 @@ class IncidentFold:
             if open_ is None and step.before is not None and step.after is not None:
                 leaders = (step.before.leader, step.after.leader)
                 election = Outage(move.tp, row.time_ms, row.time_ms, *leaders, unclean=True)
-                self.ended.append(EndedIncident(key, election, exact=True))
+                self.ended.append(EndedIncident(key, election, exact=True, instant=True))
             elif open_ is not None and step.after is not None:
                 self._incidents[subject] = open_._replace(leader_epoch=step.after.leader_epoch)
         elif outage.until_ms is None:

@@ -14,11 +14,20 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name, write_failure
-from pipeline.snapshot.survey_rows import batch_of
+from pipeline.snapshot.survey_rows import batch_of, tombstones
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened, table_place
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
-from recovery.model import EpochSpan, Lineage, PartitionState, Replica, ReplicaLog, Standing, Survey
+from recovery.model import (
+    EpochSpan,
+    Lineage,
+    PartitionState,
+    Replica,
+    ReplicaLog,
+    Standing,
+    Survey,
+    TopicPartition,
+)
 from tests.pipeline.survey_strategies import NOON
 
 
@@ -88,11 +97,16 @@ class Diary:
         brokers: Sequence[dict[str, Any]] = (),
         quorum: dict[str, Any] | None = None,
         missed: int = 0,
+        removed: Sequence[tuple[str, int]] = (),
     ) -> Observation:
-        """A snapshot at that minute after noon; for changes, ``surveys`` are those that have changed."""
+        """A snapshot at that minute after noon; for changes, ``surveys`` are those that have changed, and the
+        partitions ``removed`` are gone.
+        """
         at = minute_of(minute)
         with SnapshotWriter(self.root, new_name(self.cluster_id, at, "t")) as writer:
             writer.partitions(batch_of(surveys, {}))
+            if removed:
+                writer.partitions(tombstones([TopicPartition(*one) for one in removed]))
             writer.brokers = list(brokers)
             writer.quorum = quorum
             changes = kind is SnapshotKind.CHANGES
@@ -183,3 +197,21 @@ def rewrite(
         partition_by=list(definition.partition_by),
         writer_properties=WriterProperties(max_row_group_size=row_group, write_batch_size=row_group),
     )
+
+
+def with_string_views(root: StoragePath, definition: TableDefinition) -> None:
+    """Writes the table's rows again with Arrow's other form of text, as a writer that was given it does."""
+    schema = pa.schema([field.with_type(_views(field.type)) for field in definition.schema])
+    rewrite(root, lambda rows: rows.select(schema.names).cast(schema), definition)
+    written = pq.read_schema(files_of(root, definition)[0].place.path)
+    assert written.field("snapshot").type == pa.string_view()
+
+
+def _views(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(kind):
+        return pa.string_view()
+    if pa.types.is_list(kind):
+        return pa.list_(_views(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_views(field.type)) for field in kind])
+    return kind

@@ -26,6 +26,9 @@ class RandomHistory:
         self._series = chance.choice(["", "s"])
         # Some clusters have no permission to see min ISR: there it is unknown of many partitions.
         self._unknown_min_isr = chance.choice([0.0, 0.0, 0.4])
+        # As if each partition were a topic of its own, which is sometimes deleted and made again.
+        self._making = random.Random(cluster_id)
+        self._topic_ids = [0] * 4
 
     def writings(self) -> list[Callable[[], Any]]:
         """In the order in which they reach the tables: some too late, some never."""
@@ -92,7 +95,9 @@ class RandomHistory:
     def _state(self, number: int) -> Survey:
         elr = self._chance.choice([(), (2,)])
         isr, leader = self._chance.choice([((1, 2, 3), 1), ((1, 2, 3), 1), ((1,), 1), ((), -1), ((2,), 2)])
+        self._topic_ids[number] += self._making.random() < 0.15
         found = partition(number, leader=leader, isr=isr, elr=elr)
+        found = found._replace(state=found.state._replace(topic_id=f"id{self._topic_ids[number]}"))
         if self._chance.random() < self._unknown_min_isr:
             found = found._replace(min_isr=Unknown(Why.NOT_ANSWERED, "refused"))
         return found

@@ -23,10 +23,12 @@ class Seen(NamedTuple):
     bad: bool | None
     deleted: bool
     row: Mapping[str, Any]
+    topic_id: str = ""
+    remade: bool = False
 
 
 def scalar_incidents(sources: HistorySources) -> Iterator[tuple[Any, ...]]:
-    """(cluster, topic, partition, kind, began, last seen, ended, at least, at most, outcome, how)."""
+    """(cluster, topic, partition, kind, began, last seen, ended, at least, at most, outcome, how, topic id)."""
     for cluster_id, one in sources.clusters.items():
         moments = {moment.snapshot: moment for moment in one.timeline.moments}
         table = DeltaTable(f"{one.root.path}/{PARTITION_STATES.name}").to_pyarrow_dataset().to_table()
@@ -39,7 +41,7 @@ def scalar_incidents(sources: HistorySources) -> Iterator[tuple[Any, ...]]:
         for (topic, partition), mine in groupby(rows, lambda row: (row["topic"], row["partition"])):
             by_snapshot = [list(same) for _, same in groupby(mine, lambda row: row["snapshot"])]
             for kind in KINDS:
-                line = [_seen(kind, same, moments[same[0]["snapshot"]]) for same in by_snapshot]
+                line = _topics([_seen(kind, same, moments[same[0]["snapshot"]]) for same in by_snapshot])
                 for told in _of_line(kind, line, one.timeline.moments):
                     yield (cluster_id, topic, partition, kind, *told)
 
@@ -60,6 +62,16 @@ def _seen(kind: str, rows: Sequence[Mapping[str, Any]], moment: Moment) -> Seen:
     return Seen(moment, None if min_isr is None else len(row["isr"]) < min_isr, False, row)
 
 
+def _topics(line: Sequence[Seen]) -> list[Seen]:
+    """With the topic of each; the row of a partition that is gone has none."""
+    topic_id, found = "", []
+    for seen in line:
+        now = seen.row["topic_id"] or topic_id
+        found.append(seen._replace(topic_id=now, remade=topic_id not in ("", now)))
+        topic_id = now
+    return found
+
+
 def _of_line(kind: str, line: Sequence[Seen], moments: Sequence[Moment]) -> Iterator[tuple[Any, ...]]:
     place = 0
     while place < len(line):
@@ -76,7 +88,7 @@ def _of_line(kind: str, line: Sequence[Seen], moments: Sequence[Moment]) -> Iter
 
 def _goes_on(now: Seen, following: Seen) -> bool:
     same = following.bad == now.bad and following.moment.segment == now.moment.segment
-    return same and not following.deleted
+    return same and not following.deleted and not following.remade
 
 
 class Span(NamedTuple):
@@ -105,21 +117,24 @@ def _told(kind: str, span: Span, moments: Sequence[Moment]) -> tuple[Any, ...]:
         seen, outcome = segment[-1].at, "ongoing" if ongoing else "unknown"
     else:
         seen = near.moment.before
-        outcome = "unknown" if near.bad is None else "deleted" if near.deleted else "recovered"
-        ended = None if near.bad is None else near.moment.at
+        known = near.remade or near.bad is not None
+        outcome = (
+            "deleted" if known and (near.remade or near.deleted) else "recovered" if known else "unknown"
+        )
+        ended = near.moment.at if known else None
         how = _how(last, near) if kind == "offline" and outcome == "recovered" else None
     began = first.moment.at
     sound = _sound_at(before, first)
     assert seen is not None
     least = (seen - began).total_seconds()
     most = None if ended is None or sound is None else (ended - sound).total_seconds()
-    return began, seen, ended, least, most, outcome, how
+    return began, seen, ended, least, most, outcome, how, first.topic_id
 
 
 def _sound_at(before: Seen | None, first: Seen) -> datetime | None:
     """The snapshot before the first, if it is known that it was not so then."""
     if before is not None and before.moment.segment == first.moment.segment:
-        return None if before.bad is None else first.moment.before
+        return None if before.bad is None and not first.remade else first.moment.before
     return first.moment.before if first.moment.known_before else None
 
 

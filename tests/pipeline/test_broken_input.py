@@ -274,7 +274,7 @@ def test_a_snapshot_of_which_rows_are_gone_takes_its_cluster_out_and_no_other(tm
     sources = find([root])
     assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
     assert [(one.cluster_id, one.reason) for one in sources.refused] == [
-        ("torn", f"at most 1 of the 3 rows of {whole.snapshot} are left in partition_states")
+        ("torn", f"1 of the 3 rows of {whole.snapshot} are left in partition_states")
     ]
 
 

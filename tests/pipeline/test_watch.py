@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.storage import storage_path
+from pipeline.storage import StoragePath, storage_path
 from pipeline.watch import fold_records
 from pipeline.watch.packed_records import SHARDS, shard_of
 from pipeline.watch.watch_checkpoint import CHECKPOINT
@@ -145,6 +145,21 @@ def test_a_wrong_path_is_no_quiet_fleet(spark: Any, tmp_path: Path, made: bool, 
     with pytest.raises(PipelineError, match=said):
         watch(spark, settings(tmp_path), lambda _: None, print, once=True)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_store_for_which_spark_has_no_client_is_one_line(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = new_logs(tmp_path)
+    logs["alpha"].write()
+    # The tables need no client of Hadoop's: only the checkpoint, which Spark writes.
+    monkeypatch.setattr(StoragePath, "hadoop", property(lambda _: "s3a://lake/checkpoint"))
+    with pytest.raises(PipelineError) as told:
+        watch(spark, settings(tmp_path), lambda _: None, print, once=True)
+    assert str(told.value) == (
+        "watch: Spark: it has no client for that store (org.apache.hadoop.fs.s3a.S3A), and needs"
+        " Hadoop's: docs/pipeline.md, Where it runs"
+    )
 
 
 def test_a_topic_stays_in_its_shard(spark: Any) -> None:

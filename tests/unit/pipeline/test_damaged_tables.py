@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +15,23 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pipeline.errors import PipelineError
+from pipeline.history.history_sources import find_history
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.observation import SnapshotKind
+from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.upkeep import merge_all
 from pipeline.storage import StoragePath, storage_path
+from pipeline.tables.delta_table import opened
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES
-from tests.pipeline.partition_histories import Diary, file_of, files_of, partition, rot_pages
+from tests.pipeline.partition_histories import (
+    Diary,
+    file_of,
+    files_of,
+    offline,
+    partition,
+    rot_pages,
+    with_string_views,
+)
 from tests.unit.pipeline.read_states import state_of
 
 
@@ -149,3 +162,74 @@ def test_a_full_disk_is_told_before_anything_is_written(
             told = str(error)
         assert "No space left on device" in told
     assert files_of(root) == before
+
+
+def test_rows_that_are_lost_after_the_files_were_merged_take_their_cluster_out_and_no_other(
+    tmp_path: Path,
+) -> None:
+    root = storage_path(str(tmp_path))
+    diaries = [Diary(root, name) for name in ("whole", "torn", "gone")]
+    for diary in diaries:
+        diary.write(0, [offline(number) for number in range(5)])
+    *_, first, gone = [diary.write(1, [offline(number) for number in range(10)]) for diary in diaries]
+    merge_all(root)
+    assert {chain.full.cluster_id for chain in find([root]).chains} == {"whole", "torn", "gone"}
+    table = opened(root, PARTITION_STATES)
+    assert table is not None
+    torn = f"cluster_id = 'torn' AND snapshot = '{first.snapshot}' AND partition > 6"
+    for lost in (torn, f"cluster_id = 'gone' AND snapshot = '{gone.snapshot}'"):
+        assert table.delete(lost)["num_deleted_rows"] > 0
+    wanted = {
+        "torn": f"7 of the 10 rows of {first.snapshot} are left in partition_states",
+        "gone": f"the rows of {gone.snapshot} are missing in partition_states",
+    }
+    sources, history = find([root]), find_history([root])
+    assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
+    assert {one.cluster_id: one.reason for one in sources.refused} == wanted
+    assert {one.cluster_id: one.reason for one in history.refused} == wanted
+    moments = {name: len(one.timeline.moments) for name, one in history.clusters.items()}
+    assert moments == {"whole": 2, "torn": 1, "gone": 1}
+
+
+def test_rows_that_are_deleted_by_a_deletion_vector_are_not_read_as_if_they_were_there(
+    root: StoragePath,
+) -> None:
+    """As Spark deletes, where the table's property says so: the file stays, and the log says which rows count."""
+    commits = _commits(root, PARTITION_STATES.name)
+    (add,) = (json.loads(line)["add"] for line in commits[1].read_text().splitlines() if '"add"' in line)
+    # The first row of the file, in Delta's form: a Roaring bitmap for each 2^32 rows, as Z85.
+    rows = struct.pack("<iqiIIHHIH2x", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 0)
+    vector = {"storageType": "i", "pathOrInlineDv": _z85(rows), "sizeInBytes": len(rows), "cardinality": 1}
+    features = ["deletionVectors"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    actions = [
+        {"protocol": protocol | {"readerFeatures": features, "writerFeatures": features}},
+        {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
+        {"add": add | {"deletionVector": vector}},
+    ]
+    commit = commits[-1].with_name(f"{len(commits):020}.json")
+    commit.write_text("\n".join(map(json.dumps, actions)))
+    (found,) = pa.table(DeltaTable(str(commit.parents[1])).deletion_vectors()).to_pylist()
+    assert found["selection_vector"] == [False, True]
+    for work in (state_of, find_history_of, merge_all):
+        assert "deletion vectors" in _is_refused(work, root)
+
+
+def find_history_of(root: StoragePath) -> object:
+    return find_history([root])
+
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def _z85(content: bytes) -> str:
+    words = struct.unpack(f">{len(content) // 4}I", content)
+    return "".join(_Z85[word // 85**place % 85] for word in words for place in (4, 3, 2, 1, 0))
+
+
+def test_text_is_read_in_each_form_that_deltalake_writes(root: StoragePath) -> None:
+    before = state_of(root)
+    for definition in (PARTITION_STATES, OBSERVATIONS):
+        with_string_views(root, definition)
+    assert state_of(root) == before
+    assert not find_history([root]).refused

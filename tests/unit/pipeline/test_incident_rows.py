@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from pipeline.watch.incident_rows import event_rows
+from pipeline.watch.incident_rows import event_rows, incident_rows
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.metadata_log.incident_fold import FoldState, IncidentFold, LogGap
 from recovery.metadata_log.log_changes import MetadataLogRecord
@@ -78,3 +78,23 @@ def test_an_outage_has_a_row_for_each_change_with_its_state_and_its_cause() -> N
     assert (fenced["kind"], fenced["broker"], fenced["at"], fenced["offset"]) == ("broker fenced", 1, at, 3)
     assert (configured["topic"], configured["min_isr"], configured["offset"]) == ("t", 2, 4)
     assert (gap["kind"], gap["offset"], gap["at"].microsecond) == ("gap in the log", 7, 1000)
+
+
+def test_a_partition_that_was_offline_for_less_than_a_millisecond_was_offline() -> None:
+    led = Registration((1, 2), (1,), 1)
+    gone = PartitionChange(leader=-1, isr=())
+    elected = PartitionChange(leader=2, isr=(2,))
+    kinds = []
+    for changes in ([gone, elected], [elected]):
+        records = [PartitionChangeRecord(TOPIC_ID, 3, change) for change in changes]
+        written: list[MetadataRecord] = [
+            TopicRecord("t", TOPIC_ID),
+            PartitionRecord(TOPIC_ID, 3, led),
+            *records,
+        ]
+        fold = IncidentFold(FoldState())
+        fold.extend(MetadataLogRecord(at, NIGHT, at, value) for at, value in enumerate(map(encode, written)))
+        (row,) = incident_rows("c", fold.ended).to_pylist()
+        assert row["since"] == row["until"] and row["outcome"] == "unclean election"
+        kinds.append(row["kind"])
+    assert kinds == ["offline", "unclean election"]
