@@ -96,6 +96,11 @@ class QuorumWithoutLeader:
         return max(0, self.majority - len(self.up))
 
     @property
+    def short(self) -> int:
+        """The same, if every node that reports no metadata runs with a new disk."""
+        return max(0, self.majority - (len(self.up) - len(self.without_metadata)))
+
+    @property
     def proved(self) -> bool:
         """Whether nobody leads for certain: each that could be the leader was seen, or too few run to elect one."""
         if any(host.leads for host in self.hosts):
@@ -237,12 +242,3 @@ class QuorumWithoutLeader:
         if self.down:
             disks = "the disk that it had" if len(self.down) == 1 else "the disks that they had"
             yield f"Bring {both([host.name for host in self.down])} back with {disks}"
-
-
-ADVICE = (
-    "start them with the disks that they have: a voter that is formatted anew has lost its vote and its log",
-    "whoever holds the highest offset loses nothing; a majority without it can lose the newest metadata",
-    "nothing can be added or removed until a leader is elected, whatever tool is used",
-    "where a majority of the disks is gone for good: ktriage quorum evidence, with the log dirs that are left",
-)
-"""What an operator should know before touching a disk."""

@@ -83,6 +83,8 @@ PICTURES = (
     Screenshot("advice", "stale-long-tail", NARROW, ("enter", "c")),
     Screenshot("candidates", "stale-long-tail", NARROW, _CHOOSE),
     Screenshot("strategies", "offline-2000", NARROW, ("T",)),
+    Screenshot("lost-quorum", "two-of-three-voters-lost", NARROW, ("4",)),
+    Screenshot("lost-quorum-guide", "two-of-three-voters-lost", NARROW, ("4", "M")),
     Screenshot("glossary", "last-replica-standing", NARROW, ("W",)),
     Screenshot("armed", "last-replica-standing", NARROW, ("A",)),
     Screenshot("read-only", "last-replica-standing", NARROW, read_only=True),

@@ -274,12 +274,16 @@ async def test_a_leader_that_is_picked_while_the_cluster_comes_back_changes_noth
         assert robot.session.draft.plan is None
 
 
-async def test_of_a_quorum_that_nobody_leads_each_controller_is_named_and_nothing_is_replaced() -> None:
+async def test_of_a_quorum_that_nobody_leads_each_controller_is_named_and_m_shows_the_ways_back() -> None:
     async with console("two-of-three-voters-lost", size=(200, 40)) as robot:
         await robot.opens("4")
         await robot.sees("NO LEADER", "controllers that have registered", "100", "DOWN")
         await robot.press("M")
-        await robot.hears("the quorum has no leader")
+        await robot.sees("WHAT SURVIVES WHERE", "1. Bring back 1 of 102 and 101", "3. Rebuild: only where")
+        await robot.sees("--voter 100@controller-100.simulated:9093 --dead 101 --dead 102")
+        await robot.press("escape")
+        await robot.opens("4")
+        await robot.sees("Start 102 or 101 with its old disk")
 
 
 async def test_a_broker_that_died_is_no_ghost() -> None:

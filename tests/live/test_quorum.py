@@ -299,6 +299,11 @@ def test_a_majority_lost_is_told_plainly_and_nothing_is_sent(
     assert ended.out.startswith(f"quorum NO LEADER · controllers {dead[0]}, {dead[1]} down"), ended.out
     assert "no partition offline" not in ended.out
     assert "No controller leads: nobody can be elected" in ended.out
+    shown = through("quorum", "status").out
+    assert "1. Bring back 1 of" in shown and "3. Rebuild: only where" in shown
+    rebuild = f"--voter {alive}@127.0.0.1:{cluster.node(alive).port} --dead {dead[0]} --dead {dead[1]}"
+    assert rebuild in shown
+    assert "ktriage quorum evidence LOG_DIR" in console("handover").out
     ended = through("quorum", "remove", str(dead[0]), *YES)
     assert ended.status == 1
     assert "No change can be committed" in ended.err

@@ -22,7 +22,7 @@ class RecordScreen(DismissOnce[None], ModalScreen[None]):
     RecordScreen { align: center middle; }
     RecordScreen > Lines { width: 95%; height: 85%; border: round $primary; padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,J,H,P", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,J,H,P,M", "close", "Close", show=False)]
 
     def __init__(self, title: str, text: Sequence[str]) -> None:
         super().__init__()

@@ -90,7 +90,7 @@ def _no_quorum(now: GuideState) -> str:
         else "Guide: the quorum is lost, so nobody can be elected."
     )
     return (
-        f"{lost} The controllers that must answer are listed here."
+        f"{lost} The controllers that must answer are listed here; M shows the ways back."
         if here
         else (f"{lost} Press 4 to see which controllers answer.")
     )

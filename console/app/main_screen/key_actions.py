@@ -16,6 +16,7 @@ from console.app.session.view import Link
 from console.change.access import NO_ALTER
 from console.change.registry import BY_NAME, KEYS, PANES, QUORUM, Action, Need
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown
 from widgets.text import Tone
 
@@ -24,7 +25,8 @@ class ActionContext(NamedTuple):
     """What decides which actions work: the pane, and the state of the console. ``cluster`` is None before the
     first answer. ``planned`` counts the rows that the plan elects. ``elections`` is how the cluster elects a
     designated leader, or why it cannot. ``busy`` is the running task. ``led``: the metadata quorum had a
-    leader when it was read; None: it was not read yet.
+    leader when it was read, or its controllers were asked (M is the guide to the ways back then); None: it was not
+    read yet.
     """
 
     pane: str
@@ -170,7 +172,7 @@ def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionConte
         rows,
         busy,
         elections.designated_elections if isinstance(elections, Capabilities) else elections,
-        None if view.quorum is None else isinstance(view.quorum, Quorum),
+        None if view.quorum is None else isinstance(view.quorum, Quorum | QuorumWithoutLeader),
     )
 
 

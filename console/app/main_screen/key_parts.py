@@ -18,6 +18,7 @@ from console.app.base.confirmed_change import ChangeSender
 from console.app.base.copy_and_export import CopyAndExport
 from console.app.base.navigation import Navigation
 from console.app.base.progress import TaskProgress
+from console.app.base.record_screen import RecordScreen
 from console.app.base.running_task import RunningTask
 from console.app.base.screen_calls import Ask, Handlers, OpenScreen, Say
 from console.app.main_screen.explanations import Explanations
@@ -37,7 +38,9 @@ from console.jobs.incident.record_keys import RecordKeys
 from console.jobs.rescue.record_restorer import RecordRestorer
 from console.jobs.timeline.timeline_feed import TimelineFeed
 from console.program import Program
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import TopicPartition
+from recovery.wording.lost_quorum_text import guide_lines
 from widgets.base_pane import Pane
 from widgets.table import RowTable
 
@@ -162,7 +165,14 @@ class KeyParts:
 
     def _replace(self) -> None:
         *_, tasks = self._shared
-        if self._navigation.pane == QUORUM:
+        quorum = self._shared[0].view.quorum
+        if self._navigation.pane == QUORUM and isinstance(quorum, QuorumWithoutLeader):
+            guide = RecordScreen("No leader: the ways back", tuple(guide_lines(quorum)))
+            tasks.begin("showing the ways back", self._shown(guide))
+        elif self._navigation.pane == QUORUM:
             tasks.begin("planning a replacement", self._controllers.replace())
         else:
             tasks.begin("replacing a disk", self._disks.swap())
+
+    async def _shown(self, screen: RecordScreen) -> None:
+        await self._open_screen(screen)

@@ -31,6 +31,7 @@ from recovery.unread_disks import (
 )
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
+from recovery.wording.lost_quorum_text import last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
 from recovery.wording.unread_disk_text import not_judged_text, unread_disk_lines
 
@@ -301,6 +302,9 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
     stuck = _quorum_first(incident)
     if stuck:
         yield line("quorum", "status")
+        lost = None if incident.sources.now is None else incident.sources.now.lost
+        # It reads directories only; a rebuild is decided on by whoever read what it costs.
+        yield from () if lost is None or not lost.proved else last_resort(lost)[:1]
     if incident.going_on is None and not stuck:
         if not incident.unfinished.without(Left.RECORDS).nothing:
             yield line("resume")

@@ -22,9 +22,10 @@ from recovery.membership.quorum_health import (
     QuorumMember,
     committing,
 )
-from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown
+from recovery.wording.lost_quorum_text import WARNING, action, asked_text
 from recovery.wording.quantity_text import offset, printable
 from widgets.base_pane import TablePane
 from widgets.table import RowTable
@@ -74,10 +75,20 @@ class QuorumPane(TablePane):
             case Unknown() as why:
                 yield (Piece(f"quorum: {printable(str(why))}", Tone.WARN),)
             case QuorumWithoutLeader() as lost:
-                yield (Piece("NO LEADER", Tone.BAD),)
-                yield (Piece(printable(lost.sentence), Tone.BAD),)
-                below = (f"below: {lost.hosts_title}", *(ADVICE if lost.missing else ()))
-                yield from ((Piece(printable(text), Tone.WARN),) for text in below if lost.hosts)
+                state = "NO LEADER" if lost.proved else "NO LEADER REACHED"
+                if not action(lost):
+                    yield (Piece(state, Tone.BAD),)
+                    yield (Piece(printable(lost.sentence), Tone.BAD),)
+                else:
+                    yield (
+                        Piece(state, Tone.BAD),
+                        Piece(f" · {printable(asked_text(lost))}; {lost.majority} needed"),
+                    )
+                    yield (Piece(printable(action(lost)), Tone.STRONG),)
+                    yield (Piece(WARNING, Tone.WARN),)
+                    yield (Piece("M: what survives where, and the ways back, the least harm first"),)
+                if lost.hosts:
+                    yield (Piece(f"below: {printable(lost.hosts_title)}", Tone.DIM),)
             case QuorumHealth(quorum=quorum) as found:
                 mark = quorum.high_watermark
                 known = "nothing committed" if mark is None else offset(mark)

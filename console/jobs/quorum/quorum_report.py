@@ -20,9 +20,10 @@ from recovery.membership.quorum_health import (
     QuorumMember,
     non_voter_leads,
 )
-from recovery.membership.quorum_without_leader import ADVICE, QuorumWithoutLeader, VoterHost
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
+from recovery.wording.lost_quorum_text import WARNING, way_lines, ways_back
 from recovery.wording.quantity_text import counted, printable
 from widgets.fields import Field, json_row, text_rows
 from widgets.text import Tone
@@ -195,9 +196,10 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
         yield ""
         yield f"{lost.hosts_title}:"
         yield from text_rows(host_fields(lost), lost.down_first, "  ")
-        if lost.missing:
-            yield ""
-            yield from (f"  {line}" for line in ADVICE)
+    if ways_back(lost):
+        yield ""
+        yield WARNING
+        yield from way_lines(lost)
 
 
 def _host_state(host: VoterHost) -> str:

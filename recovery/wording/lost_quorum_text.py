@@ -1,0 +1,205 @@
+"""A quorum without a leader: who is gone, what survives where, and the ways back, the least harm first.
+
+``quorum status``, ``status``, the hand-over, pane 4 and its guide (M) all tell it from here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from recovery.membership.controllers_asked import node_names
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.wording.quantity_text import both, counted, either, ids
+
+EVIDENCE = ("ktriage", "quorum", "evidence", "LOG_DIR", "LOG_DIR")
+"""LOG_DIR: each that is left, of controllers and brokers."""
+RUNBOOK = "docs/runbook-lost-quorum.md"
+
+
+class WayBack(NamedTuple):
+    """One way to a quorum that commits again: what it is, what it costs, and the commands, if any."""
+
+    title: str
+    cost: str
+    commands: tuple[str, ...] = ()
+
+
+def asked_text(lost: QuorumWithoutLeader) -> str:
+    """How many controllers were asked, and who was not reached, with the reasons."""
+    stopped = [host for host in lost.hosts if not host.answers and host.stopped]
+    unclear = [host for host in lost.hosts if host.may_be_up]
+    new = [host for host in lost.hosts if host.answers and (host.other or host in lost.without_metadata)]
+    noun = "voter" if lost.certain else "controller"
+    parts = [f"{counted(len(lost.hosts), noun)} asked: {sum(host.answers for host in lost.hosts)} answered"]
+    parts += [f"{both([host.name for host in new])} without metadata"] if new else []
+    parts += [f"nothing listens at {both([host.name for host in stopped])}"] if stopped else []
+    parts += [f"{both([host.name for host in unclear])} not reached (may run)"] if unclear else []
+    return ", ".join(parts)
+
+
+def action(lost: QuorumWithoutLeader) -> str:
+    """What to do first, in one sentence; "" where nothing is missing, or somebody leads."""
+    if not _stuck(lost):
+        return ""
+    unclear = [host.name for host in lost.hosts if host.may_be_up]
+    if not lost.proved and unclear:
+        return f"Find out whether {either(unclear)} runs: it may lead, and only this side may be cut off."
+    if not lost.certain and not lost.up:
+        return "Name every controller there may be with --bootstrap-controller: one that was added later may lead."
+    which = either(_old_disks(lost)) if lost.short == 1 else f"{lost.short} of {both(_old_disks(lost))}"
+    return f"Start {which} with {_disks(lost.short)}: a leader is elected, nothing is lost."
+
+
+WARNING = "Format no controller: with an empty disk it has neither vote nor log."
+
+
+def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
+    """The least harm first; empty where nothing is missing, or somebody leads."""
+    if not _stuck(lost):
+        return ()
+    old = _old_disks(lost)
+    need = f"{lost.short} of {both(old)}" if lost.short < len(old) else both(old)
+    return (
+        WayBack(
+            f"Bring back {need}, with {_disks(lost.short)}",
+            "Nothing is lost. Whoever holds the highest offset should be among those that lead again: a"
+            " majority without it can lose the newest metadata.",
+        ),
+        WayBack(
+            "Move a disk: where the host is gone and its disk is whole, put the disk into another host",
+            "Nothing is lost. The same node.id, directory and address (or the same DNS name).",
+        ),
+        WayBack(
+            "Rebuild: only where the disks of a majority are gone for good",
+            "The quorum goes on from one copy, with one voter. What this copy lacks is lost (quorum evidence names"
+            f" it), and no old voter may ever start again with its disk. Read first: {RUNBOOK}",
+            last_resort(lost),
+        ),
+    )
+
+
+def last_resort(lost: QuorumWithoutLeader) -> tuple[str, ...]:
+    """``quorum evidence`` and ``quorum rebuild``, with every voter but one named as dead. LOG_DIR is not known from
+    here. Empty where nothing is missing, or somebody leads.
+    """
+    if not _stuck(lost):
+        return ()
+    rest = max(_voting(lost), key=lambda host: host.offset, default=None)
+    voter = f"{rest.key.id}@{rest.address}" if rest is not None else "NODE@HOST:PORT"
+    into = () if rest is not None else ("--into", "NEW_LOG_DIR")
+    dead = [word for host in lost.hosts if host is not rest for word in ("--dead", _id(host))]
+    words = ("ktriage", "quorum", "rebuild", "--from", "LOG_DIR", *into, "--voter", voter, *dead)
+    return (
+        shlex.join(EVIDENCE),
+        shlex.join((*words, "--plan-out", "rebuild.json")),
+        shlex.join(("ktriage", "quorum", "rebuild", "rebuild.json")),
+    )
+
+
+def survives(lost: QuorumWithoutLeader) -> Iterator[str]:
+    """Where a copy of the metadata is, as far as it is known from here."""
+    for host in lost.hosts:
+        end = f"at least to offset {host.offset:,}" if host.offset >= 0 else "its end is not known"
+        if host in lost.without_metadata or host.other:
+            why = "a new disk, or it started without a leader"
+            yield f"controller {host.name} answers, and reports no metadata: {why}"
+        elif host.answers:
+            yield f"controller {host.name} answers: {end}"
+        else:
+            yield f"controller {host.name}, if its disk is whole: {end}"
+    if lost.brokers:
+        answer = "answers" if len(lost.brokers) == 1 else "answer"
+        yield f"every broker keeps a copy as it last fetched it; {node_names(tuple(lost.brokers))} {answer}"
+    else:
+        yield "every broker keeps a copy as it last fetched it; none was asked"
+
+
+def guide_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
+    """The whole guide: who is gone, the first action, what survives where, the ways back, and what comes after."""
+    ways = ways_back(lost)
+    if not ways:
+        yield from (f"{one[0].upper()}{one[1:]}." for one in lost.sentences)
+        return
+    yield f"{asked_text(lost)}. {lost.majority} are needed."
+    yield action(lost)
+    yield WARNING
+    yield ""
+    yield "WHAT SURVIVES WHERE"
+    yield from (f"  {one}" for one in survives(lost))
+    yield ""
+    yield from way_lines(lost)
+    yield ""
+    yield "AFTER A REBUILD, one after the other"
+    rest = _voting(lost)
+    server = rest[0].address if len(rest) == 1 else "HOST:PORT"
+    steps = after_rebuild(rest[0].key.id if len(rest) == 1 else None, server)
+    yield from (f"  {number}. {step}" for number, step in enumerate(steps, 1))
+
+
+def way_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
+    """The ways back."""
+    ways = ways_back(lost)
+    if ways:
+        yield "WAYS BACK, the least harm first"
+    for number, way in enumerate(ways, 1):
+        yield f"  {number}. {way.title}. {way.cost}"
+        yield from (f"       {command}" for command in way.commands)
+
+
+def after_rebuild(
+    voter: int | None,
+    server: str,
+    brokers: Sequence[int] = (),
+    *,
+    loses: bool = False,
+) -> tuple[str, ...]:
+    """The steps after ``quorum rebuild`` has written its directory, in their order. ``server``: the listener of the
+    new voter, host:port; ``loses``: whether the copy that was taken lacks anything that a broker may have applied.
+    """
+    who = "the new voter" if voter is None else f"controller {voter}"
+    which = f"brokers {ids(brokers)}" if brokers else "every broker"
+    status = shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", server))
+    stop = (
+        "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
+        " finds the quorum. Start them again once the controller leads",
+    )
+    return (
+        f"On {which}, and on each controller that is added later: controller.quorum.bootstrap.servers={server},"
+        " then a restart. Who names only dead nodes never finds the quorum",
+        *(stop if loses else ()),
+        f"Start {who}, and wait until it leads: {status}",
+        "Wait until every broker is registered and unfenced: ktriage watch --broker-id N",
+        "Look at what has no leader, and what an election would lose: ktriage status, then ktriage replicas",
+        "Elect what waits, each with the loss that the plan names: ktriage plan --all-offline-partitions plan.json,"
+        " then ktriage apply plan.json",
+        "Grow to three voters. On two hosts: kafka-storage format --no-initial-controllers, start the controller;"
+        " then for each: ktriage quorum add NODE",
+        "Look at the whole again: ktriage check. It names brokers that would not find the next leader",
+        "Wipe or rename the log dirs of the old voters wherever they still exist",
+    )
+
+
+def _voting(lost: QuorumWithoutLeader) -> list[VoterHost]:
+    """Who answers with a disk that has a vote, as far as is known."""
+    return [
+        host for host in lost.hosts if host.votes and host.key.id >= 0 and host not in lost.without_metadata
+    ]
+
+
+def _stuck(lost: QuorumWithoutLeader) -> bool:
+    return bool(lost.hosts) and lost.short > 0 and not any(host.leads for host in lost.hosts)
+
+
+def _old_disks(lost: QuorumWithoutLeader) -> list[str]:
+    """The nodes whose former disks have a vote and do not run now."""
+    return [host.name for host in (*lost.down, *lost.without_metadata)]
+
+
+def _disks(number: int) -> str:
+    return "its old disk" if number == 1 else "their old disks"
+
+
+def _id(host: VoterHost) -> str:
+    return str(host.key.id) if host.key.id >= 0 else "NODE"

@@ -1,0 +1,127 @@
+"""The ways back from a quorum without a leader: the same in every command, pane and page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console.jobs.quorum.quorum_pane import QuorumPane
+from console.jobs.quorum.quorum_report import lost_lines
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.wording.lost_quorum_text import (
+    WARNING,
+    action,
+    after_rebuild,
+    asked_text,
+    guide_lines,
+    last_resort,
+    survives,
+    ways_back,
+)
+from tests.unit.membership.quorums import key
+from tests.unit.widgets.harness import Harness, text_of
+
+UP = VoterHost(key(100, "d"), "c100:9093", True, "", 50, 60)
+GONE = tuple(
+    VoterHost(key(node, "d"), f"c{node}:9093", False, "connection refused", 40 + node, -1, stopped=True)
+    for node in (101, 102)
+)
+LOST = QuorumWithoutLeader(
+    "c", (UP, *GONE), True, "then", {"broker 1": ("c100:9093",)}, frozenset({"c100:9093"})
+)
+
+
+def test_the_least_harm_comes_first_and_a_rebuild_last_with_its_cost_and_commands() -> None:
+    one, move, rebuild = ways_back(LOST)
+    assert one.title == "Bring back 1 of 102 and 101, with its old disk"
+    assert "Nothing is lost" in one.cost and "Nothing is lost" in move.cost
+    assert not one.commands and not move.commands
+    assert rebuild.title.startswith("Rebuild: only where the disks of a majority are gone for good")
+    assert "What this copy lacks is lost" in rebuild.cost
+    assert rebuild.commands == last_resort(LOST)
+    assert rebuild.commands[1] == (
+        "ktriage quorum rebuild --from LOG_DIR --voter 100@c100:9093 --dead 101 --dead 102 --plan-out rebuild.json"
+    )
+    assert action(LOST) == "Start 102 or 101 with its old disk: a leader is elected, nothing is lost."
+
+
+def test_without_any_controller_the_rebuild_goes_into_a_new_one() -> None:
+    nobody = replace(LOST, hosts=tuple(one._replace(answers=False, stopped=True) for one in LOST.hosts))
+    assert (
+        "--into NEW_LOG_DIR --voter NODE@HOST:PORT --dead 100 --dead 101 --dead 102" in last_resort(nobody)[1]
+    )
+    assert action(nobody).startswith("Start 2 of ")
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        (UP, UP._replace(key=key(101)), GONE[1]),
+        (UP._replace(leads=True), *GONE),
+        (),
+    ],
+    ids=["a majority answers", "somebody leads", "no controller is known"],
+)
+def test_no_way_back_is_offered_where_nothing_must_come_back(hosts: tuple[VoterHost, ...]) -> None:
+    found = replace(LOST, hosts=hosts)
+    assert ways_back(found) == () and last_resort(found) == () and action(found) == ""
+    assert "rebuild" not in "\n".join(guide_lines(found))
+
+
+def test_who_may_only_be_out_of_reach_is_looked_for_first() -> None:
+    """A leader may be on the other side of a cut: nobody is told to start, or rebuild, before that is known."""
+    silent = GONE[0]._replace(stopped=False, why="connect timed out")
+    doubtful = replace(LOST, hosts=(UP, silent, GONE[1]))
+    assert not doubtful.proved
+    assert action(doubtful).startswith("Find out whether 101 runs: it may lead")
+    assert (
+        asked_text(doubtful)
+        == "3 voters asked: 1 answered, nothing listens at 102, 101 not reached (may run)"
+    )
+
+
+def test_a_new_disk_counts_as_a_lost_vote_and_its_old_disk_as_a_way_back() -> None:
+    new = VoterHost(key(101, "d"), "c101:9093", True, "", -1, -1)
+    found = replace(LOST, hosts=(UP, new, GONE[1]), answering=frozenset({"c100:9093", "c101:9093"}))
+    assert (found.missing, found.short) == (0, 1)
+    assert action(found).startswith("Start 102 or 101 with its old disk")
+    assert "101 without metadata" in asked_text(found)
+    assert "--voter 100@" in last_resort(found)[1]
+
+
+def test_what_survives_is_named_by_node_with_its_end() -> None:
+    texts = list(survives(LOST))
+    assert texts[0] == "controller 100 answers: at least to offset 60"
+    assert texts[1] == "controller 101, if its disk is whole: at least to offset 141"
+    assert texts[-1] == "every broker keeps a copy as it last fetched it; broker 1 answers"
+    assert list(survives(replace(LOST, brokers={})))[-1].endswith("none was asked")
+
+
+def test_the_guide_and_quorum_status_name_the_same_ways_and_the_guide_goes_on_to_the_end() -> None:
+    guide, status = list(guide_lines(LOST)), list(lost_lines(LOST))
+    ways = [line for line in status if line.startswith("  1. Bring back") or "quorum rebuild" in line]
+    assert len(ways) == 3 and set(ways) <= set(guide)
+    assert WARNING in guide and WARNING in status
+    steps = after_rebuild(100, "c100:9093")
+    assert guide[-len(steps) :] == [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
+    assert "ktriage quorum status --bootstrap-controller c100:9093" in steps[1]
+    assert "ktriage quorum add NODE" in steps[-3] and "ktriage check" in steps[-2]
+
+
+def test_a_copy_that_lacks_something_has_its_brokers_stopped_first() -> None:
+    whole, stale = after_rebuild(100, "c:9093", (1, 2)), after_rebuild(100, "c:9093", (1, 2), loses=True)
+    assert [step for step in stale if step not in whole] == [stale[1]]
+    assert stale[1].startswith("Stop the brokers that run")
+    assert whole[0].startswith("On brokers 1,2,")
+
+
+async def test_on_a_small_terminal_the_pane_has_one_action_and_one_warning_above_all_controllers() -> None:
+    pane = QuorumPane()
+    async with Harness(pane).run_test(size=(80, 20)) as pilot:
+        pane.update(LOST)
+        await pane.table.wait_settled()
+        await pilot.pause()
+        screen = text_of(pilot.app)
+    assert action(LOST) in screen and WARNING in screen and "M: what survives where" in screen
+    assert all(f"{node}" in screen for node in (100, 101, 102))
