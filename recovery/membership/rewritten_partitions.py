@@ -97,9 +97,10 @@ def rewritten_partitions(
     restores_lost: bool,
 ) -> tuple[RewrittenPartition, ...]:
     """``is_stale``: changes after the copy's end are lost, so that an ISR of the copy may have lost a member since.
-    ``restores_lost``: partitions that the copy does not know are written too, with the replicas that were scanned.
-    A partition of which a replica on an ``unscanned`` broker is not looked at gets an epoch that EPOCH_MARGIN
-    covers.
+    That is taken for granted where none of the scanned brokers runs: there may be changes that no copy has.
+    ``restores_lost``: partitions that the copy does not know are written too, with the replicas that were
+    scanned. A partition of which a replica on an ``unscanned`` broker is not looked at gets an epoch that
+    EPOCH_MARGIN covers.
     """
     by_subject: dict[PartitionSubject, list[ScannedReplica]] = defaultdict(list)
     for disk in disks:
@@ -109,9 +110,11 @@ def rewritten_partitions(
     )
     written = []
     for subject, now in known.present.items():
-        after = _rewritten(now, by_subject.get(subject, ()), unscanned, is_stale=is_stale)
+        replicas = by_subject.get(subject, ())
+        trusts_isr = not is_stale and any(d.runs for d in replicas)
+        after = _rewritten(now, replicas, unscanned, trusts_isr=trusts_isr)
         if after is not None:
-            newest = max((d.epoch for d in by_subject.get(subject, ())), default=-1)
+            newest = max((d.epoch for d in replicas), default=-1)
             name = known.topics.get(subject.topic_id, "")
             written.append(RewrittenPartition(name, *subject, now.leader_epoch, newest, after))
     if restores_lost:
@@ -124,14 +127,14 @@ def rewritten_partitions(
 
 
 def _rewritten(
-    now: Registration, disks: Sequence[ScannedReplica], unscanned: Collection[int], *, is_stale: bool
+    now: Registration, disks: Sequence[ScannedReplica], unscanned: Collection[int], *, trusts_isr: bool
 ) -> Registration | None:
     newest = max((d.epoch for d in disks), default=-1)
     epoch = max(newest, now.leader_epoch) + EPOCH_MARGIN
     best = max((d.position for d in disks), default=(-1, -1))
     holders = tuple(d for d in disks if d.position == best)
     behind = {d.broker for d in disks if d.broker in now.isr} - {d.broker for d in holders}
-    if newest > now.leader_epoch or (is_stale and behind):
+    if newest > now.leader_epoch or (behind and not trusts_isr):
         # Where a reassignment was lost with the changes, the best log may be on a broker that is no replica.
         added = (
             tuple(d for d in holders if d.broker not in now.replicas)

@@ -37,7 +37,12 @@ def written(
 
 
 def test_nothing_is_written_where_the_copy_knows_every_epoch() -> None:
-    assert written(disk(1, 4, 100), disk(2, 4, 90), disk(3, 2, 50)) == []
+    assert written(disk(1, 4, 100), disk(2, 4, 100), disk(3, 2, 50)) == []
+
+
+def test_a_leader_that_runs_is_trusted_with_its_isr() -> None:
+    """2 is in the ISR and has not fetched the last records yet."""
+    assert written(disk(1, 4, 100)._replace(runs=True), disk(2, 4, 90)) == []
 
 
 def test_the_isr_is_the_best_log_by_the_epoch_of_its_last_record() -> None:
@@ -54,8 +59,10 @@ def test_equal_logs_are_all_in_the_isr() -> None:
 
 def test_a_stale_copy_trusts_no_isr_member_whose_log_is_behind() -> None:
     """2 left the ISR after the copy's end; the leader, and so the leader epoch, stayed."""
-    assert written(disk(1, 4, 100), disk(2, 4, 90)) == []
-    (after,) = written(disk(1, 4, 100), disk(2, 4, 90), is_stale=True)
+    (after,) = written(disk(1, 4, 100)._replace(runs=True), disk(2, 4, 90), is_stale=True)
+    assert after.isr == (1,)
+    # Without any that runs there may be changes that no copy has.
+    (after,) = written(disk(1, 4, 100), disk(2, 4, 90))
     assert after.isr == (1,)
 
 
