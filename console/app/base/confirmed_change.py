@@ -8,17 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from backends.base.protocol import Backend, Progress
-from console.app.base.progress import TaskProgress
-from console.app.base.running_task import RunningTask
+from backends.base.protocol import Progress
 from console.app.session.safety import Safety
-from console.app.session.session import Session
-from console.change.change import Change, Question, run_change
+from console.change.change import Question
 from console.change.loss_consent import NO_REASON, LossConsent, consent_to
 from console.change.unfinished_orders import SettledOrders
 from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
-from console.program import Program
 from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import Plan
 from recovery.plan.write import digest
@@ -119,44 +115,3 @@ class Sent(NamedTuple, Generic[R]):
 
     result: R
     unrecorded: list[str]
-
-
-class ChangeSender:
-    def __init__(
-        self, session: Session, tasks: RunningTask, progress: TaskProgress, program: Program
-    ) -> None:
-        self._session = session
-        self._tasks = tasks
-        self._progress = progress
-        self._program = program
-
-    async def send(
-        self, change: Change[Backend, P, R], cluster_id: str, what: str, *, resume: str = ""
-    ) -> Sent[R]:
-        """Carries ``change`` out, in the journal and under the lock. ``what`` names it in the progress line;
-        ``resume`` is the command that goes on after an interruption, ``ktriage resume`` if it is empty.
-
-        Raises what :func:`run_change` raises.
-        """
-        unrecorded: list[str] = []
-        program = self._program
-        with self._tasks.sending() as halt:
-            if resume:
-                program.resume = resume
-            operator = Confirmed(self._progress.begin(what), unrecorded.append)
-            try:
-                result = await self._session.change(
-                    lambda access: run_change(
-                        change,
-                        access,
-                        cluster_id,
-                        operator,
-                        invocation=program,
-                        stop=halt,
-                        resume_command=program.resume,
-                    ),
-                    halt,
-                )
-            finally:
-                self._progress.end()
-        return Sent(result, unrecorded)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from textual.screen import Screen
 
+from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
 from console.app.session.session import Session
 from console.change.registry import Action
@@ -94,25 +95,13 @@ class Explanations:
     explained; ``push`` opens a screen.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        actions: Callable[[], Iterable[tuple[Action, str]]],
-        cursor: Callable[[], TopicPartition | None],
-        push: Callable[[Screen[Any]], object],
-        open_palette: Callable[[], object],
-    ) -> None:
-        self._session = session
-        self._actions = actions
-        self._cursor = cursor
-        self._push = push
-        self._open_palette = open_palette
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
 
     def handlers(self) -> Handlers:
         return {
-            "help": lambda: self._push(HelpScreen(sections(self._actions()))),
-            "glossary": lambda: self._push(glossary_screen(self._session, self._cursor())),
-            "proof": lambda: self._push(proof_screen(self._session, self._cursor())),
-            "palette": self._open_palette,
+            "help": lambda: self._desk.push(HelpScreen(sections(self._desk.actions()))),
+            "glossary": lambda: self._desk.push(glossary_screen(self._desk.session, self._desk.cursor())),
+            "proof": lambda: self._desk.push(proof_screen(self._desk.session, self._desk.cursor())),
+            "palette": self._desk.open_palette,
         }

@@ -87,13 +87,14 @@ class MainScreen(PanesScreen):
     @cached_property
     def parts(self) -> KeyParts:
         """What the keys do: made once the first frame is drawn, or by a key that was quicker."""
-        from console.app.main_screen.key_parts import KeyParts  # noqa: PLC0415  # after the first frame
+        from console.app.base.key_desk import KeyDesk  # noqa: PLC0415  # after the first frame
+        from console.app.main_screen.key_parts import KeyParts  # noqa: PLC0415
 
-        return KeyParts(
-            self.session,
-            self.say,
-            self.ask,
-            self.tasks,
+        desk = KeyDesk(
+            session=self.session,
+            say=self.say,
+            ask=self.ask,
+            tasks=self.tasks,
             program=self.owner.program,
             progress=self.progress,
             navigation=self.navigation,
@@ -110,6 +111,7 @@ class MainScreen(PanesScreen):
             follow=partial(self.run_worker, name="timeline", exit_on_error=True),
             redraw=self.redraw,
         )
+        return KeyParts(desk)
 
     def _make_reports(self) -> SessionReports:
         return SessionReports(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 from textual.worker import Worker
 
-from console.app.base.navigation import Navigation
-from console.app.base.screen_calls import Ask, Begin, Handlers, Say
-from console.app.session.session import Session
+from console.app.base.key_desk import KeyDesk
+from console.app.base.screen_calls import Handlers
 from console.change.registry import DIRS, PANES, REPLICAS, TIMELINE
 from recovery.model import TopicPartition, Unknown
 from widgets.dialogs.partition_finder import PartitionFinder
@@ -23,73 +22,59 @@ BOOKMARKS = 9
 class PartitionSearch:
     """``table`` is that of the open pane; ``start`` runs a coroutine, instead of the one before."""
 
-    def __init__(
-        self,
-        session: Session,
-        say: Say,
-        ask: Ask,
-        begin: Begin,
-        *,
-        navigation: Navigation,
-        table: Callable[[], RowTable[Any]],
-        start: Callable[[Any], Worker[None]],
-    ) -> None:
-        self._session = session
-        self._say = say
-        self._ask = ask
-        self._begin = begin
-        self._navigation = navigation
-        self._table = table
-        self._start = start
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
         self._bookmarks: tuple[TopicPartition, ...] = ()
         self._found: TopicPartition | None = None
         self._not_led: frozenset[str] = frozenset()
 
     def handlers(self) -> Handlers:
-        return {"find": lambda: self._begin("finding", self._find())}
+        return {"find": lambda: self._desk.tasks.begin("finding", self._find())}
 
     def pane_shown(self) -> None:
         """Puts the cursor on the partition that was found, the first time that a pane is opened since."""
-        if self._found is not None and self._navigation.pane in self._not_led:
-            _worker: Worker[None] = self._start(self._lead(self._found))
+        if self._found is not None and self._desk.navigation.pane in self._not_led:
+            _worker: Worker[None] = self._desk.find(self._lead(self._found))
 
     def forget(self) -> None:
         """Another cluster has other partitions."""
         self._bookmarks, self._found, self._not_led = (), None, frozenset()
 
     async def _find(self) -> None:
-        partitions = self._session.view.partitions
+        partitions = self._desk.session.view.partitions
         known = [] if partitions is None else [state.tp for state in partitions.states]
-        found = await self._ask(PartitionFinder(known, self._bookmarks))
+        found = await self._desk.ask(PartitionFinder(known, self._bookmarks))
         if found is None:
             return
         self._bookmarks = (found, *(tp for tp in self._bookmarks if tp != found))[:BOOKMARKS]
         self._found, self._not_led = found, frozenset(PANES)
-        filtered = self._table().filtered
+        filtered = self._desk.table().filtered
         if await self._lead(found):
-            self._say(f"{found}: the cursor is on it; other panes that list it open there too", Tone.INFO)
+            self._desk.say(
+                f"{found}: the cursor is on it; other panes that list it open there too", Tone.INFO
+            )
             return
-        self._navigation.go(REPLICAS, found, drill=True)
+        self._desk.navigation.go(REPLICAS, found, drill=True)
         where = "the filter of that pane does not show it" if filtered else "that pane does not list it"
-        self._say(f"{found}: {where}; here are its replicas. Esc goes back", Tone.INFO)
+        self._desk.say(f"{found}: {where}; here are its replicas. Esc goes back", Tone.INFO)
 
     async def _lead(self, found: TopicPartition) -> bool:
-        pane, table = self._navigation.pane, self._table()
+        pane, table = self._desk.navigation.pane, self._desk.table()
         self._not_led -= {pane}
         if pane == REPLICAS:
-            self._navigation.go(REPLICAS, found)
+            self._desk.navigation.go(REPLICAS, found)
             return True
         await table.wait_settled()
         key = self._key_in(pane, found, table)
-        if key is None or table is not self._table() or not table.move_to(key):
+        if key is None or table is not self._desk.table() or not table.move_to(key):
             return False
-        self._navigation.select(found)
+        self._desk.navigation.select(found)
         return True
 
     def _key_in(self, pane: str, found: TopicPartition, table: RowTable[Any]) -> Hashable | None:
         """The key of the row that stands for the partition: itself, its log dir, or its newest event."""
         if pane == DIRS:
-            for broker, dirs in (self._session.view.log_dirs or {}).items():
+            for broker, dirs in (self._desk.session.view.log_dirs or {}).items():
                 for one in () if isinstance(dirs, Unknown) else dirs:
                     if any(replica.tp == found for replica in one.replicas):
                         return broker, one.path

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from console.app.base.copy_and_export import given_path
+from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import TextQuestion
-from console.app.base.running_task import RunningTask
-from console.app.base.screen_calls import Ask, Handlers, Say
-from console.app.session.session import Session
+from console.app.base.screen_calls import Handlers
 from console.errors import NotDone
 from console.reading.disk_evidence import read_registrations, refuse_other_clusters
 from recovery.disk_evidence import DiskReading, EvidenceRefusal, with_disks
@@ -25,24 +24,21 @@ CHECK_SECONDS = 0.05
 class DiskEvidenceKey:
     """What the key does. A file holds until the console is closed or the cluster is another one."""
 
-    def __init__(self, session: Session, say: Say, ask: Ask, tasks: RunningTask) -> None:
-        self._session = session
-        self._say = say
-        self._ask = ask
-        self._tasks = tasks
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
 
     def handlers(self) -> Handlers:
-        return {"evidence": lambda: self._tasks.begin("reading a disk's evidence", self._take())}
+        return {"evidence": lambda: self._desk.tasks.begin("reading a disk's evidence", self._take())}
 
     async def _take(self) -> None:
         from console.disk_evidence_files import read_disk_evidence  # noqa: PLC0415  # not before the first frame
 
-        session = self._session
+        session = self._desk.session
         if session.choosing.ranking is Ranking.SPECIFICATION:
             raise NotDone(
                 "a disk does not tell the partition's leader epoch: choose the ranking last-record (K)"
             )
-        answer = await self._ask(TextQuestion(QUESTION))
+        answer = await self._desk.ask(TextQuestion(QUESTION))
         if answer is None:
             return
         (reading,) = await asyncio.to_thread(read_disk_evidence, [given_path(answer)])
@@ -72,11 +68,11 @@ class DiskEvidenceKey:
             text += (
                 f"; it counts once the cluster was read again, which took longer than {SHOWN_SECONDS:.0f} s"
             )
-        self._say(text, Tone.WARN if refused or not shown else Tone.GOOD)
+        self._desk.say(text, Tone.WARN if refused or not shown else Tone.GOOD)
 
     async def _shown(self, reading: DiskReading) -> bool:
         """Waits for the picture in which the disk counts, so that no choice goes without it. False: none came."""
-        session, began = self._session, self._session.clock()
+        session, began = self._desk.session, self._desk.session.clock()
         while not any(
             one.broker == reading.broker and one.disk_read_ms == reading.read_ms
             for survey in session.view.surveys.values()

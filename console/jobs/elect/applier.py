@@ -16,9 +16,8 @@ from console.app.base.confirmed_change import (
     refuse_changed,
     refuse_unconfirmed,
 )
-from console.app.base.progress import TaskProgress
-from console.app.base.running_task import RunningTask
-from console.app.base.screen_calls import Ask, Handlers, Say
+from console.app.base.key_desk import KeyDesk
+from console.app.base.screen_calls import Handlers
 from console.app.session.session import Session
 from console.change.access import NO_ALTER, Access
 from console.change.change import Conclusion, run_change
@@ -121,41 +120,27 @@ NAMED = 3
 class Applier:
     """Arms the console, and applies the plan after a confirmation."""
 
-    def __init__(
-        self,
-        session: Session,
-        say: Say,
-        ask: Ask,
-        tasks: RunningTask,
-        *,
-        progress: TaskProgress,
-        program: Program,
-    ) -> None:
-        self._session = session
-        self._say = say
-        self._ask = ask
-        self._tasks = tasks
-        self._progress = progress
-        self._program = program
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
         self._unrecorded: list[str] = []
 
     def handlers(self) -> Handlers:
-        return {"arm": self._arm, "apply": lambda: self._tasks.begin("applying the plan", self._apply())}
+        return {"arm": self._arm, "apply": lambda: self._desk.tasks.begin("applying the plan", self._apply())}
 
     def _arm(self) -> None:
-        session = self._session
+        session = self._desk.session
         if session.safety.armed:
             session.safety = session.safety.disarm()
-            self._say("read-only again", Tone.GOOD)
+            self._desk.say("read-only again", Tone.GOOD)
             return
         # Without a journal nothing can be sent, and the lock beside it would keep nobody out.
         if why := why_unusable():
-            self._say(f"not armed: {why}", Tone.BAD)
+            self._desk.say(f"not armed: {why}", Tone.BAD)
             return
         session.safety = session.safety.arm(session.clock())
         may_alter = None if session.view.cluster is None else session.view.cluster.may_alter
         if may_alter is False:
-            self._say(f"armed, to no avail: {NO_ALTER}", Tone.BAD)
+            self._desk.say(f"armed, to no avail: {NO_ALTER}", Tone.BAD)
             return
         where = "the simulator" if session.simulated else f"the LIVE cluster {session.view.cluster_id}"
         may = (
@@ -163,13 +148,13 @@ class Applier:
             if isinstance(may_alter, Unknown)
             else ""
         )
-        self._say(f"armed: {where} can be changed{may}. A disarms, ten idle minutes do too", Tone.WARN)
+        self._desk.say(f"armed: {where} can be changed{may}. A disarms, ten idle minutes do too", Tone.WARN)
 
     async def _apply(self) -> None:
-        session, plan = self._session, self._session.draft.plan
+        session, plan = self._desk.session, self._desk.session.draft.plan
         assert plan is not None
         # A message about an earlier question must not be shown behind this one.
-        self._say("")
+        self._desk.say("")
         prepared, outlook = await self._checked(plan)
         if not prepared.holding.rows:
             session.plan_is(draft_changes.refused(session.draft, prepared.checks))
@@ -179,9 +164,9 @@ class Applier:
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
         rescue = rescue_options(outlook, prepared.unread)
         asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
-        confirmed = await self._ask(Confirmation(asked))
+        confirmed = await self._desk.ask(Confirmation(asked))
         if confirmed is None:
-            self._say("not confirmed: nothing was sent", Tone.WARN)
+            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
         refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
         self._refuse_changed(whole)
@@ -206,11 +191,11 @@ class Applier:
         session.poller.ask()
         self._tell(applied, change.conclusion(applied), verified)
         if self._unrecorded:
-            self._say(self._unrecorded.pop(), Tone.BAD)
+            self._desk.say(self._unrecorded.pop(), Tone.BAD)
 
     def _refuse_changed(self, whole: ConfirmedTargets) -> None:
         """Raises NotDone if anything has changed since the question opened."""
-        session = self._session
+        session = self._desk.session
         refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
 
     async def _checked(self, plan: Plan) -> tuple[PreparedPlan, RescueOutlook | None]:
@@ -220,8 +205,8 @@ class Applier:
             rescue_outlook,
         )
 
-        session = self._session
-        cluster_id, progress = session.view.cluster_id, self._progress.begin("comparing every row")
+        session = self._desk.session
+        cluster_id, progress = session.view.cluster_id, self._desk.progress.begin("comparing every row")
 
         async def job(backend: Backend) -> tuple[PreparedPlan, RescueOutlook | None]:
             found = await prepare(backend, plan, cluster_id, progress)
@@ -235,14 +220,14 @@ class Applier:
 
     def _save(self, plan: Plan) -> None:
         """Saves the plan before it is applied: resume and verify need the file."""
-        session = self._session
+        session = self._desk.session
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
 
     async def _send(self, frozen: ConfirmedTargets, whole: ConfirmedTargets, change: ApplyPlan) -> Applied:
-        session, program = self._session, self._program
-        with self._tasks.sending() as halt:
-            operator = Confirmed(self._progress.begin("electing"), self._unrecorded.append)
+        session, program = self._desk.session, self._desk.program
+        with self._desk.tasks.sending() as halt:
+            operator = Confirmed(self._desk.progress.begin("electing"), self._unrecorded.append)
 
             async def send(revert: bool) -> Applied:
                 who = operator._replace(revert=revert)
@@ -258,7 +243,7 @@ class Applier:
                     await self._ask_to_put_back(half, whole)
                     return await send(revert=True)
             finally:
-                self._progress.end()
+                self._desk.progress.end()
 
     async def _ask_to_put_back(self, half: HalfDone, whole: ConfirmedTargets) -> None:
         """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
@@ -268,19 +253,19 @@ class Applier:
             confirm_label="Revert",
             opened_by="enter",
         )
-        if await self._ask(Confirmation(asked)) is None:
+        if await self._desk.ask(Confirmation(asked)) is None:
             raise half
         self._refuse_changed(whole)
 
     async def _verified(self, plan: Plan) -> Verified | None:
         """What is known once leaders are elected; None where it could not be read."""
-        session = self._session
+        session = self._desk.session
         try:
-            verified = await verified_now(session, plan, self._progress.begin("verifying"))
+            verified = await verified_now(session, plan, self._desk.progress.begin("verifying"))
         except BackendError:
             return None
         finally:
-            self._progress.end()
+            self._desk.progress.end()
         session.plan_is(draft_changes.verified(session.draft, verified))
         return verified
 
@@ -304,20 +289,20 @@ class Applier:
             elected += f" ({online:,} online already)"
         left = counts.get(Outcome.NOT_ATTEMPTED, 0)
         if left and left == len(failures):
-            self._say(f"stopped: {elected}, {left:,} not sent. X continues with them", Tone.WARN)
+            self._desk.say(f"stopped: {elected}, {left:,} not sent. X continues with them", Tone.WARN)
         elif failures:
             tp, why, leads = failures[0]
             more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
-            self._say(
+            self._desk.say(
                 f"{elected}, {len(failures):,} not{' finished' if leads else ''}: {tp}: {why}{more}", Tone.BAD
             )
         elif online == len(done):
             online_already = "nothing was left to elect: what was planned is online already"
-            self._say(_joined(online_already, clients), Tone.WARN if clients else Tone.GOOD)
+            self._desk.say(_joined(online_already, clients), Tone.WARN if clients else Tone.GOOD)
         else:
             refused = _refusing(under) if under else ""
             tone = Tone.WARN if under or clients else Tone.GOOD
-            self._say(f"{_joined(elected, refused, clients)}. {following}", tone)
+            self._desk.say(f"{_joined(elected, refused, clients)}. {following}", tone)
 
 
 NOT_VERIFIED = "groups and transactions could not be read (V reads them again)"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from console.app.base.copy_and_export import given_path
-from console.app.base.navigation import Navigation
-from console.app.base.progress import TaskProgress
+from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
-from console.app.base.running_task import RunningTask
-from console.app.base.screen_calls import Ask, Handlers, OpenScreen, Say
-from console.app.session.session import Session
+from console.app.base.screen_calls import Handlers
 from console.app.session.view import Choosing
 from console.change.registry import PLAN, REPLICAS
 from console.errors import NotDone
@@ -23,6 +19,7 @@ from console.jobs.elect import leader_choice_screen as leader_choice
 from console.jobs.elect.applier import verified_now
 from console.jobs.elect.candidate_picker import CandidatePicker, in_plan
 from console.jobs.elect.leader_choice_screen import StrategyOutcome
+from console.jobs.elect.plan_pane import PlanPane
 from console.jobs.elect.sources import load
 from console.new_files import write_new
 from console.paths import unused
@@ -37,39 +34,18 @@ from recovery.strategy import DecisionKind, Strategy, decide
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import range_text
 from recovery.wording.quantity_text import both, counted
-from widgets.table import RowTable
 from widgets.text import Tone
 
 
 class Planner:
     """What the plan's keys do."""
 
-    def __init__(
-        self,
-        session: Session,
-        say: Say,
-        ask: Ask,
-        tasks: RunningTask,
-        *,
-        progress: TaskProgress,
-        navigation: Navigation,
-        table: Callable[[], RowTable[Any]],
-        show_requests: Callable[[bool], None],
-        open_screen: OpenScreen,
-    ) -> None:
-        self._session = session
-        self._say = say
-        self._ask = ask
-        self._tasks = tasks
-        self._progress = progress
-        self._navigation = navigation
-        self._table = table
-        self._show_requests = show_requests
-        self._open_screen = open_screen
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
         self._requests = False
 
     def handlers(self) -> Handlers:
-        begin = self._tasks.begin
+        begin = self._desk.tasks.begin
         return {
             "choose": lambda: begin("choosing", self._choose(self._partitions())),
             "edit": lambda: self.edit(None),
@@ -85,7 +61,7 @@ class Planner:
 
     def _partitions(self) -> tuple[TopicPartition, ...]:
         """The marked rows, or the one under the cursor."""
-        navigation, table = self._navigation, self._table()
+        navigation, table = self._desk.navigation, self._desk.table()
         if navigation.pane == REPLICAS:
             return () if navigation.cursor is None else (navigation.cursor,)
         marked = sorted(key for key in table.marks if isinstance(key, TopicPartition))
@@ -95,7 +71,7 @@ class Planner:
     # Choosing
 
     async def _choose(self, partitions: Sequence[TopicPartition]) -> None:
-        view = self._session.view
+        view = self._desk.session.view
         found = [view.surveys[tp] for tp in partitions if tp in view.surveys]
         surveys = [survey for survey in found if survey.state.offline]
         if not surveys:
@@ -110,13 +86,13 @@ class Planner:
 
     async def choose_first(self, partitions: Sequence[TopicPartition]) -> None:
         """As the key c for these partitions, and opens the plan if they are in it then."""
-        before = self._session.draft.plan
+        before = self._desk.session.draft.plan
         await self._choose(partitions)
-        if self._session.draft.plan is not before:
-            self._navigation.go(PLAN)
+        if self._desk.session.draft.plan is not before:
+            self._desk.navigation.go(PLAN)
 
     async def _choose_one(self, survey: Survey) -> None:
-        session, how = self._session, self._session.choosing
+        session, how = self._desk.session, self._desk.session.choosing
         reported = await session.run(
             lambda backend: leader_choice.judged_one(backend, session.view, survey, session.copy)
         )
@@ -135,23 +111,23 @@ class Planner:
         question = f"{survey.tp}: {how.strategy} {says}: {decision.reason}"
         balanced = decide(survey, how.ranking, Strategy.BALANCED, reported)
         instead = [_accept_option(f"elect {balanced.instead}")] if balanced.instead != NO_LEADER else []
-        answer = await self._ask(ChoiceQuestion(question, [*_AGAINST_ADVICE, *instead]))
+        answer = await self._desk.ask(ChoiceQuestion(question, [*_AGAINST_ADVICE, *instead]))
         if answer == ACCEPT:
             await self._accept_unchecked([survey], how)
             return
         if answer != CHOOSE:
             left = f"{survey.tp} is left as it is, and is not in the plan: {decision.reason}"
-            self._say(left if answer == WAIT else "", Tone.INFO)
+            self._desk.say(left if answer == WAIT else "", Tone.INFO)
             return
-        made = make_plan(self._session.header(), [(survey, anyone)], self._session.view.marks)
-        broker = await self._ask(
+        made = make_plan(self._desk.session.header(), [(survey, anyone)], self._desk.session.view.marks)
+        broker = await self._desk.ask(
             CandidatePicker(made.rows[0], how.ranking, native=session.view.native_elections)
         )
         if broker is not None:
             await self._by_hand(survey, broker)
 
     async def _by_hand(self, survey: Survey, broker: int) -> None:
-        session, view = self._session, self._session.view
+        session, view = self._desk.session, self._desk.session.view
         header = self._header_of_plan()
         plan, decision = await session.run(
             lambda backend: leader_choice.choose_by_hand(
@@ -160,18 +136,18 @@ class Planner:
         )
         if decision.verdict is not DecisionKind.ELECT:
             raise NotDone(f"{survey.tp}: {broker} cannot be chosen: {decision.reason}")
-        self._tasks.plan_is(draft_changes.with_choices(session.draft, plan, [survey.tp]))
-        self._say(*chosen_text(plan))
+        self._desk.tasks.plan_is(draft_changes.with_choices(session.draft, plan, [survey.tp]))
+        self._desk.say(*chosen_text(plan))
 
     def _header_of_plan(self) -> Header:
         """For a change by hand: what the other rows were chosen by stays as it is."""
-        plan, header = self._session.draft.plan, self._session.header()
+        plan, header = self._desk.session.draft.plan, self._desk.session.header()
         if plan is None:
             return header
         return replace(header, ranking=plan.header.ranking, strategy=plan.header.strategy)
 
     async def _choose_many(self, surveys: Sequence[Survey]) -> None:
-        how = self._session.choosing
+        how = self._desk.session.choosing
         outcomes = await self._outcomes(surveys)
         mine = next((one for one in outcomes if one.strategy is how.strategy), None)
         if mine is None or mine.elects < len(surveys):
@@ -179,7 +155,7 @@ class Planner:
             if more := await asyncio.to_thread(self._unchecked, surveys, how):
                 answers.append(_accept_option(f"balanced elects {counted(more, 'more partition')}"))
             question = f"{len(surveys):,} partitions. How much must be known before a leader is chosen?"
-            answer = await self._ask(ChoiceQuestion(question, answers))
+            answer = await self._desk.ask(ChoiceQuestion(question, answers))
             if answer == ACCEPT:
                 await self._accept_unchecked(surveys, how)
             if answer in (None, ACCEPT):
@@ -189,7 +165,7 @@ class Planner:
 
     def _unchecked(self, surveys: Sequence[Survey], how: Choosing) -> int:
         """Of how many partitions balanced elects somebody only by what was not checked."""
-        verdicts = self._session.view.verdicts
+        verdicts = self._desk.session.view.verdicts
         judged = ((survey, verdicts.get(survey.tp)) for survey in surveys)
         return sum(
             decide(survey, how.ranking, Strategy.BALANCED, None if one is None else one.verdicts).instead
@@ -200,15 +176,15 @@ class Planner:
     async def _accept_unchecked(self, surveys: Sequence[Survey], how: Choosing) -> None:
         """As ``plan --accept-unchecked --reason``: the plan and the journal keep the reason."""
         question = "Why is what was not checked taken to hold? The plan and the journal keep it:"
-        reason = await self._ask(TextQuestion(question))
+        reason = await self._desk.ask(TextQuestion(question))
         if reason:
             await self._add(surveys, replace(how, strategy=Strategy.BALANCED), accepted=reason)
 
     async def _add(self, surveys: Sequence[Survey], how: Choosing, *, accepted: str = "") -> None:
-        session, view = self._session, self._session.view
+        session, view = self._desk.session, self._desk.session.view
         header = replace(session.header(), strategy=how.strategy, ranking=how.ranking, accepted=accepted)
         partitions = [survey.tp for survey in surveys]
-        progress = self._progress.begin("choosing")
+        progress = self._desk.progress.begin("choosing")
         plan = await session.run(
             lambda backend: leader_choice.choose_for(
                 backend,
@@ -220,96 +196,102 @@ class Planner:
                 progress=progress,
             )
         )
-        self._tasks.plan_is(draft_changes.with_choices(session.draft, plan))
-        self._say(*chosen_text(plan))
+        self._desk.tasks.plan_is(draft_changes.with_choices(session.draft, plan))
+        self._desk.say(*chosen_text(plan))
 
     # The plan itself
 
     def edit(self, tp: TopicPartition | None) -> None:
         """Another leader for that row, or for the one under the cursor."""
-        key = tp if tp is not None else self._table().cursor_key
+        key = tp if tp is not None else self._desk.table().cursor_key
         if isinstance(key, TopicPartition):
-            self._tasks.begin("editing", self._edit(key))
+            self._desk.tasks.begin("editing", self._edit(key))
 
     async def _edit(self, tp: TopicPartition) -> None:
-        session = self._session
+        session = self._desk.session
         row = session.draft.row(tp)
         if row is None:
             raise NotDone(f"{tp}: nobody is elected for it; choose a candidate in pane 1 or 2")
         assert session.draft.plan is not None
         ranking = session.draft.plan.header.ranking
         stands = in_plan(edited=tp in session.draft.edited)
-        broker = await self._ask(CandidatePicker(row, ranking, stands, native=session.view.native_elections))
+        broker = await self._desk.ask(
+            CandidatePicker(row, ranking, stands, native=session.view.native_elections)
+        )
         if broker is None or broker == row.leader:
             return
         if session.draft.row(tp) is not row:
             raise NotDone(f"{tp}: the plan is another one by now; nothing was changed")
-        self._tasks.plan_is(draft_changes.led_by(session.draft, tp, broker, self._header_of_plan()))
-        self._say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
+        self._desk.tasks.plan_is(draft_changes.led_by(session.draft, tp, broker, self._header_of_plan()))
+        self._desk.say(f"{tp}: {broker} is designated by hand", Tone.GOOD)
 
     def _drop(self) -> None:
         gone = self._partitions()
-        self._tasks.plan_is(draft_changes.without(self._session.draft, gone, self._header_of_plan()))
-        self._table().clear_marks()
-        self._say(f"taken out of the plan: {counted(len(gone), 'row')}")
+        self._desk.tasks.plan_is(
+            draft_changes.without(self._desk.session.draft, gone, self._header_of_plan())
+        )
+        self._desk.table().clear_marks()
+        self._desk.say(f"taken out of the plan: {counted(len(gone), 'row')}")
 
     async def _write(self) -> None:
-        plan = self._session.draft.plan
+        plan = self._desk.session.draft.plan
         assert plan is not None
         question = "Save the plan to a new file (a file that exists is never overwritten):"
-        answer = await self._ask(TextQuestion(question, unused()))
+        answer = await self._desk.ask(TextQuestion(question, unused()))
         if answer is None:
             return
         path = given_path(answer)
         await asyncio.to_thread(write_new, path, to_json(plan))
-        if self._session.draft.plan is plan:
-            self._tasks.plan_is(replace(self._session.draft, file=path))
-        self._say(f"the plan is in {path}", Tone.GOOD)
+        if self._desk.session.draft.plan is plan:
+            self._desk.tasks.plan_is(replace(self._desk.session.draft, file=path))
+        self._desk.say(f"the plan is in {path}", Tone.GOOD)
 
     async def _load(self) -> None:
         question = "Load a plan file, or the newest plan of a pipeline's results (a directory or a URI):"
-        answer = await self._ask(TextQuestion(question))
+        answer = await self._desk.ask(TextQuestion(question))
         if answer is None:
             return
-        session = self._session
+        session = self._desk.session
         cluster_id = session.view.cluster_id
-        self._say(f"reading {answer}; Esc gives it up")
+        self._desk.say(f"reading {answer}; Esc gives it up")
         plan, path = await load(answer, cluster_id)
-        self._say("")
+        self._desk.say("")
         if isinstance(plan, BarePlan):
-            self._tasks.plan_is(draft_changes.loaded(await self._afresh(plan, path), None))
+            self._desk.tasks.plan_is(draft_changes.loaded(await self._afresh(plan, path), None))
         else:
-            self._tasks.plan_is(draft_changes.loaded(plan, path))
-        self._navigation.go(PLAN)
+            self._desk.tasks.plan_is(draft_changes.loaded(plan, path))
+        self._desk.navigation.go(PLAN)
         await self._compare()
 
     async def _afresh(self, bare: BarePlan, file: Path | None) -> Plan:
-        session, cluster = self._session, self._session.view.cluster
+        session, cluster = self._desk.session, self._desk.session.view.cluster
         if cluster is None:
             raise NotDone("the cluster has not answered yet")
         header = session.header()
         return await session.run(lambda b: ask_afresh(b, cluster, bare, header, seconds=10.0, file=file))
 
     async def _compare(self) -> None:
-        session, plan = self._session, self._session.draft.plan
+        session, plan = self._desk.session, self._desk.session.draft.plan
         assert plan is not None
         cluster_id = session.view.cluster_id
-        progress = self._progress.begin("comparing")
+        progress = self._desk.progress.begin("comparing")
         prepared = await session.run(lambda b: prepare(b, plan, cluster_id, progress))
-        self._tasks.plan_is(draft_changes.compared(session.draft, prepared.checks))
+        self._desk.tasks.plan_is(draft_changes.compared(session.draft, prepared.checks))
         counts = ", ".join(f"{count:,} {now}" for now, count in prepared.counts.items())
-        self._say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
+        self._desk.say(f"beside the cluster of now: {counts}", Tone.WARN if prepared.refused else Tone.GOOD)
 
     async def _verify(self) -> None:
-        plan = self._session.draft.plan
+        plan = self._desk.session.draft.plan
         assert plan is not None
-        verified = await verified_now(self._session, plan, self._progress.begin("verifying"))
-        self._tasks.plan_is(draft_changes.verified(self._session.draft, verified))
-        self._say(verified.in_short, Tone.GOOD if verified.well else Tone.WARN)
+        verified = await verified_now(self._desk.session, plan, self._desk.progress.begin("verifying"))
+        self._desk.tasks.plan_is(draft_changes.verified(self._desk.session.draft, verified))
+        self._desk.say(verified.in_short, Tone.GOOD if verified.well else Tone.WARN)
 
     def _toggle_requests(self) -> None:
         self._requests = not self._requests
-        self._show_requests(self._requests)
+        pane = self._desk.pane_of(PLAN)
+        assert isinstance(pane, PlanPane)
+        pane.show_requests(self._requests)
 
     # How leaders are chosen
 
@@ -320,25 +302,27 @@ class Planner:
                 Ranking.SPECIFICATION, "specification: the partition's leader epoch, then the log end"
             ),
         ]
-        answer = await self._ask(ChoiceQuestion("What makes a log the best?", answers))
+        answer = await self._desk.ask(ChoiceQuestion("What makes a log the best?", answers))
         if answer is not None:
-            await self._session.choose_by(replace(self._session.choosing, ranking=Ranking(answer)))
+            await self._desk.session.choose_by(replace(self._desk.session.choosing, ranking=Ranking(answer)))
 
     async def _outcomes(self, surveys: Sequence[Survey]) -> tuple[StrategyOutcome, ...]:
-        view, ranking = self._session.view, self._session.choosing.ranking
+        view, ranking = self._desk.session.view, self._desk.session.choosing.ranking
         return await asyncio.to_thread(leader_choice.strategy_outcomes, surveys, ranking, view.verdicts)
 
     async def _strategy(self) -> None:
-        view = self._session.view
+        view = self._desk.session.view
         if view.at is None:
             raise NotDone("the cluster was not read yet")
         offline = [survey for survey in view.surveys.values() if survey.state.offline]
         outcomes = await self._outcomes(offline)
         answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
         question = f"How much must be known? Now: {counted(len(offline), 'offline partition')}."
-        answer = await self._ask(ChoiceQuestion(question, answers))
+        answer = await self._desk.ask(ChoiceQuestion(question, answers))
         if answer is not None:
-            await self._session.choose_by(replace(self._session.choosing, strategy=Strategy(answer)))
+            await self._desk.session.choose_by(
+                replace(self._desk.session.choosing, strategy=Strategy(answer))
+            )
 
 
 def _accept_option(elects: str) -> AnswerOption:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from console.app.base.confirmed_change import ChangeSender, Confirmed, Sent
-from console.app.base.progress import TaskProgress
-from console.app.base.running_task import RunningTask
-from console.app.base.screen_calls import Ask, Handlers, Say
-from console.app.session.session import Session
+from console.app.base.confirmed_change import Confirmed, Sent
+from console.app.base.key_desk import KeyDesk
+from console.app.base.screen_calls import Handlers
 from recovery.wording.quantity_text import counted, human_bytes, ids
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.text import Tone
@@ -27,79 +24,63 @@ RATES = (50_000_000, 10_000_000, None)
 
 
 class BrokerHealer:
-    """What the key of a heal does. ``cursor_key`` is the broker's id in its pane."""
+    """What the key of a heal does, for the broker under the cursor."""
 
-    def __init__(
-        self,
-        session: Session,
-        say: Say,
-        ask: Ask,
-        tasks: RunningTask,
-        cursor_key: Callable[[], object],
-        *,
-        progress: TaskProgress,
-        sender: ChangeSender,
-    ) -> None:
-        self._session = session
-        self._say = say
-        self._ask = ask
-        self._tasks = tasks
-        self._progress = progress
-        self._sender = sender
-        self._cursor_key = cursor_key
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
 
     def handlers(self) -> Handlers:
         return {"heal": self._begin}
 
     def _begin(self) -> None:
-        broker = self._cursor_key()
+        broker = self._desk.table().cursor_key
         if not isinstance(broker, int):
-            self._say("put the cursor on the broker that does not come back", Tone.WARN)
+            self._desk.say("put the cursor on the broker that does not come back", Tone.WARN)
             return
-        self._tasks.begin(f"new replicas in place of broker {broker}", self._heal(broker))
+        self._desk.tasks.begin(f"new replicas in place of broker {broker}", self._heal(broker))
 
     async def _heal(self, broker: int) -> None:
         from console.jobs.heal.heal_replicas import HealLimits, HealReplicas  # noqa: PLC0415  # see above
         from console.jobs.heal.heal_survey import HealSelection  # noqa: PLC0415  # see above
 
-        self._say("")
-        session, cluster_id = self._session, self._session.view.cluster_id
+        self._desk.say("")
+        session, cluster_id = self._desk.session, self._desk.session.view.cluster_id
         selection = HealSelection(frozenset((broker,)), confirmed=True)
         change = HealReplicas(selection, session.target.title, "", HealLimits(None, BATCH))
-        progress = self._progress.begin("reading who has room")
+        progress = self._desk.progress.begin("reading who has room")
         operator = Confirmed(progress, lambda _line: None)
         try:
             prepared = await session.run(lambda backend: change.prepare(backend, cluster_id, operator))
         finally:
-            self._progress.end()
+            self._desk.progress.end()
         if not prepared.moves and not prepared.cancelled:
             left = prepared.left
             why = f"{left[0].tp}: {left[0].why}" if left else f"no partition has a replica on broker {broker}"
-            self._say(f"there is nothing to move: {why}", Tone.WARN)
+            self._desk.say(f"there is nothing to move: {why}", Tone.WARN)
             return
-        answer = await self._ask(Confirmation(_request(prepared, broker, session.target.marked_title)))
+        answer = await self._desk.ask(Confirmation(_request(prepared, broker, session.target.marked_title)))
         if answer is None:
-            self._say("not confirmed: nothing was sent", Tone.WARN)
+            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
         session.safety.refuse()
         limits = HealLimits(None if prepared.simulated else RATES[answer.option], BATCH)
         change = replace(change, reason=answer.reason, limits=limits, compared=prepared)
-        self._tell(await self._sender.send(change, cluster_id, "copying to new replicas"))
+        self._tell(await self._desk.send(change, cluster_id, "copying to new replicas"))
 
     def _tell(self, sent: Sent[HealedReplicas]) -> None:
         from console.jobs.heal.heal_report import healed_lines  # noqa: PLC0415  # see above
         from console.jobs.heal.move_batches import not_moved  # noqa: PLC0415  # see above
 
-        self._session.poller.ask()
+        self._desk.session.poller.ask()
         healed = sent.result
         reported = "; ".join(healed_lines(healed))
         failed = not_moved(healed.ended)
         if sent.unrecorded:
-            self._say(sent.unrecorded[0], Tone.BAD)
+            self._desk.say(sent.unrecorded[0], Tone.BAD)
         elif failed:
-            self._say(f"{reported}; {failed[0].move.tp}: {failed[0].why}", Tone.BAD)
+            self._desk.say(f"{reported}; {failed[0].move.tp}: {failed[0].why}", Tone.BAD)
         else:
-            self._say(reported, Tone.WARN if healed.open or healed.prepared.left else Tone.GOOD)
+            self._desk.say(reported, Tone.WARN if healed.open or healed.prepared.left else Tone.GOOD)
 
 
 def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from console.app.base.progress import TaskProgress
+from console.app.base.key_desk import KeyDesk
 from console.app.base.record_screen import RecordScreen
-from console.app.base.running_task import RunningTask
-from console.app.base.screen_calls import Handlers, OpenScreen
-from console.app.session.session import Session
+from console.app.base.screen_calls import Handlers
 from console.change.resume_report import open_lines, unknown_line
 from console.errors import InputError
 from console.jobs.incident.journal_report import ClusterJournal, journal_lines
@@ -26,32 +24,27 @@ SHOWN_RUNS = 50
 class RecordKeys:
     """Shows the journal and the hand-over as pages."""
 
-    def __init__(
-        self, session: Session, tasks: RunningTask, *, progress: TaskProgress, open_screen: OpenScreen
-    ) -> None:
-        self._session = session
-        self._tasks = tasks
-        self._progress = progress
-        self._open_screen = open_screen
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
 
     def handlers(self) -> Handlers:
-        begin = self._tasks.begin
+        begin = self._desk.tasks.begin
         return {
             "journal": lambda: begin("reading the journal", self._journal()),
             "handover": lambda: begin("making the hand-over page", self._handover()),
         }
 
     async def _journal(self) -> None:
-        view = self._session.view
+        view = self._desk.session.view
         lines = await asyncio.to_thread(record_lines, view.cluster_id, view.cluster_marks)
-        await self._open_screen(RecordScreen("Journal", lines))
+        await self._desk.open_screen(RecordScreen("Journal", lines))
 
     async def _handover(self) -> None:
         from console.jobs.incident.handover_key import handover_lines  # noqa: PLC0415  # slow to import, seldom needed
 
-        progress = self._progress.begin("reading the cluster and the journal")
-        lines = await handover_lines(self._session, progress)
-        await self._open_screen(RecordScreen("Hand-over", lines))
+        progress = self._desk.progress.begin("reading the cluster and the journal")
+        lines = await handover_lines(self._desk.session, progress)
+        await self._desk.open_screen(RecordScreen("Hand-over", lines))
 
 
 def record_lines(cluster_id: str, marks: ClusterMarks) -> tuple[str, ...]:

@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console.app.base.confirmed_change import ChangeSender, Sent
+from console.app.base.confirmed_change import Sent
 from console.app.base.copy_and_export import given_path
-from console.app.base.progress import TaskProgress
+from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
-from console.app.base.running_task import RunningTask
-from console.app.base.screen_calls import Ask, Handlers, Say
-from console.app.session.session import Session
+from console.app.base.screen_calls import Handlers
 from console.plan_files import newest_rescue
 from recovery.wording.quantity_text import counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
@@ -30,59 +28,45 @@ _SOURCE = "source"
 class RecordRestorer:
     """What the key of a restore does."""
 
-    def __init__(
-        self,
-        session: Session,
-        say: Say,
-        ask: Ask,
-        tasks: RunningTask,
-        *,
-        progress: TaskProgress,
-        sender: ChangeSender,
-    ) -> None:
-        self._session = session
-        self._say = say
-        self._ask = ask
-        self._tasks = tasks
-        self._progress = progress
-        self._sender = sender
+    def __init__(self, desk: KeyDesk) -> None:
+        self._desk = desk
 
     def handlers(self) -> Handlers:
-        return {"restore": lambda: self._tasks.begin("writing records back", self._restore())}
+        return {"restore": lambda: self._desk.tasks.begin("writing records back", self._restore())}
 
     async def _restore(self) -> None:
         from console.jobs.rescue.restore_records import RestoreRecords  # noqa: PLC0415  # see above
         from console.rescue_files.restore_selection import RestoreSelection  # noqa: PLC0415  # see above
 
-        self._say("")
+        self._desk.say("")
         directory = await self._directory()
         if directory is None:
             return
         topic = await self._target(directory)
         if topic is None:
             return
-        session, cluster_id = self._session, self._session.view.cluster_id
+        session, cluster_id = self._desk.session, self._desk.session.view.cluster_id
         to_topic = None if topic == _SOURCE else topic
         change = RestoreRecords(directory, to_topic, RestoreSelection(), session.target.title, "")
         change.without_lock(cluster_id)
-        progress = self._progress.begin("reading the rescue")
+        progress = self._desk.progress.begin("reading the rescue")
         prepared = await session.run(lambda backend: change.read(backend, cluster_id, progress))
         if prepared.records <= 0:
-            self._say("nothing is left to write back: every record of this rescue is there", Tone.GOOD)
+            self._desk.say("nothing is left to write back: every record of this rescue is there", Tone.GOOD)
             return
-        answer = await self._ask(Confirmation(_request(prepared, session.target.marked_title)))
+        answer = await self._desk.ask(Confirmation(_request(prepared, session.target.marked_title)))
         if answer is None:
-            self._say("not confirmed: nothing was sent", Tone.WARN)
+            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
         session.safety.refuse()
         change = replace(change, reason=answer.reason, compared=prepared, again=True)
         resume = session.target.command("restore", str(directory), *change.words)
-        self._tell(await self._sender.send(change, cluster_id, "writing records back", resume=resume))
+        self._tell(await self._desk.send(change, cluster_id, "writing records back", resume=resume))
 
     async def _directory(self) -> Path | None:
-        rescue = self._session.draft.rescue
-        newest = newest_rescue(self._session.view.cluster_id) if rescue is None else rescue.directory
-        given = await self._ask(
+        rescue = self._desk.session.draft.rescue
+        newest = newest_rescue(self._desk.session.view.cluster_id) if rescue is None else rescue.directory
+        given = await self._desk.ask(
             TextQuestion("Write the records of which rescue back? Its directory:", str(newest or ""))
         )
         return None if given is None else given_path(given)
@@ -97,25 +81,25 @@ class RecordRestorer:
         if len(topics) == 1:
             name = f"{topics[0]}-rescued"
             answers.append(AnswerOption(name, f"to the topic {name}, which is created if it does not exist"))
-        return await self._ask(ChoiceQuestion("Where do the records go?", answers))
+        return await self._desk.ask(ChoiceQuestion("Where do the records go?", answers))
 
     def _tell(self, sent: Sent[RestoredRecords]) -> None:
         from console.jobs.rescue.restore_report import restored_text  # noqa: PLC0415  # see above
 
         restored = sent.result
-        session, rescue = self._session, self._session.draft.rescue
+        session, rescue = self._desk.session, self._desk.session.draft.rescue
         if rescue is not None and rescue.directory == restored.prepared.contents.path:
             counted_back = None if restored.failures else restored.records
             session.plan_is(replace(session.draft, rescue=rescue._replace(restored=counted_back)))
         session.poller.ask()
         if sent.unrecorded:
-            self._say(sent.unrecorded[0], Tone.BAD)
+            self._desk.say(sent.unrecorded[0], Tone.BAD)
         elif restored.failures:
             tp, why = restored.failures[0]
             more = f" (and {len(restored.failures) - 1:,} more)" if len(restored.failures) > 1 else ""
-            self._say(f"not all written back: {tp}: {why}{more}. B continues", Tone.BAD)
+            self._desk.say(f"not all written back: {tp}: {why}{more}. B continues", Tone.BAD)
         else:
-            self._say(restored_text(restored), Tone.GOOD)
+            self._desk.say(restored_text(restored), Tone.GOOD)
 
 
 def _request(prepared: PreparedRestore, title: str) -> ConfirmRequest:

@@ -1,0 +1,87 @@
+"""What the handlers of the main screen's keys work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from textual.screen import Screen
+from textual.worker import Worker
+
+from backends.base.protocol import Backend
+from console.app.base.confirmed_change import Confirmed, Sent
+from console.app.base.navigation import Navigation
+from console.app.base.progress import TaskProgress
+from console.app.base.running_task import RunningTask
+from console.app.base.screen_calls import Ask, OpenScreen, Say
+from console.app.session.session import Session
+from console.change.change import Change, run_change
+from console.change.registry import Action
+from console.program import Program
+from recovery.model import TopicPartition
+from widgets.base_pane import Pane
+from widgets.table import RowTable
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDesk:
+    """``pane_of`` gives a pane by its key, ``table`` that of the open pane, ``cursor`` the partition that it shows,
+    ``command_line`` the command that shows the same. ``actions``: every action with why it does nothing now.
+    ``clipboard`` puts a text on the terminal's clipboard, ``push`` opens a screen. ``find`` and ``follow`` run a
+    coroutine, ``find`` instead of the one before.
+    """
+
+    session: Session
+    say: Say
+    ask: Ask
+    tasks: RunningTask
+    program: Program
+    progress: TaskProgress
+    navigation: Navigation
+    pane_of: Callable[[str], Pane]
+    table: Callable[[], RowTable[Any]]
+    cursor: Callable[[], TopicPartition | None]
+    command_line: Callable[[], str]
+    actions: Callable[[], Iterable[tuple[Action, str]]]
+    clipboard: Callable[[str], None]
+    push: Callable[[Screen[Any]], object]
+    open_screen: OpenScreen
+    open_palette: Callable[[], object]
+    find: Callable[[Any], Worker[None]]
+    follow: Callable[[Any], Worker[None]]
+    redraw: Callable[[], None]
+
+    async def send(
+        self, change: Change[Backend, P, R], cluster_id: str, what: str, *, resume: str = ""
+    ) -> Sent[R]:
+        """Carries ``change`` out, in the journal and under the lock. ``what`` names it in the progress line;
+        ``resume`` is the command that goes on after an interruption, ``ktriage resume`` if it is empty.
+
+        Raises what :func:`run_change` raises.
+        """
+        unrecorded: list[str] = []
+        program = self.program
+        with self.tasks.sending() as halt:
+            if resume:
+                program.resume = resume
+            operator = Confirmed(self.progress.begin(what), unrecorded.append)
+            try:
+                result = await self.session.change(
+                    lambda access: run_change(
+                        change,
+                        access,
+                        cluster_id,
+                        operator,
+                        invocation=program,
+                        stop=halt,
+                        resume_command=program.resume,
+                    ),
+                    halt,
+                )
+            finally:
+                self.progress.end()
+        return Sent(result, unrecorded)
