@@ -5,39 +5,42 @@ client and simulator.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_origin
 
-from kio.index import load_request_schema, load_response_schema
+from kio.index import KioIndexError, load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from backends.live.codec.apis import ELECT_DESIGNATED, Api
+from backends.live.codec.apis import Api
 from backends.live.codec.primitives import uuid_of
-
-_IN_NO_RELEASE = {(Api.GetReplicaLogInfo, 0), (Api.ElectLeaders, ELECT_DESIGNATED)}
 
 
 @cache
 def request_type(api_key: int, version: int) -> type[RequestPayload]:
-    """The message of that version. Raises kio's errors if there is none."""
-    if (api_key, version) in _IN_NO_RELEASE:
-        from backends.live.codec.recovery_tool_messages import REQUESTS
+    """kio's message of that version, or ours where no release has it. The number of GetReplicaLogInfo is another
+    call's in kio. Raises KeyError if there is none.
+    """
+    if api_key != Api.GetReplicaLogInfo:
+        with suppress(KioIndexError):
+            return load_request_schema(api_key, version)
+    from backends.live.codec.recovery_tool_messages import REQUESTS
 
-        return REQUESTS[api_key, version]
-    return load_request_schema(api_key, version)
+    return REQUESTS[api_key, version]
 
 
 @cache
 def response_type(api_key: int, version: int) -> type[ResponsePayload]:
     """As :func:`request_type`."""
-    if (api_key, version) in _IN_NO_RELEASE:
-        from backends.live.codec.recovery_tool_messages import RESPONSES
+    if api_key != Api.GetReplicaLogInfo:
+        with suppress(KioIndexError):
+            return load_response_schema(api_key, version)
+    from backends.live.codec.recovery_tool_messages import RESPONSES
 
-        return RESPONSES[api_key, version]
-    return load_response_schema(api_key, version)
+    return RESPONSES[api_key, version]
 
 
 class MessageField(NamedTuple):
