@@ -90,7 +90,7 @@ class ControllersAsked:
         if not self.brokers_asked:
             parts.append("no broker asked")
         elif unknown:
-            parts.append(f"{node_names(unknown)} did not tell which controllers they look for")
+            parts.append(f"settings of {node_names(unknown)} not known")
         return tuple(parts)
 
     @property

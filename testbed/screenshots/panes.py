@@ -215,7 +215,8 @@ def _is_idle(app: Console, *, first: bool) -> bool:
     if desk is None or session is None:
         return False
     drawn = session.view.at is not None
-    if desk.pane == TIMELINE and not desk.parts.timeline.view.source:
+    timeline = desk.parts.timeline.view
+    if desk.pane == TIMELINE and not timeline.source and not timeline.problem:
         return False
     waits_for_a_person = app.screen is not desk
     return drawn and session.poller.idle and (first or waits_for_a_person or not desk.busy)

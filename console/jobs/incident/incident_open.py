@@ -31,7 +31,7 @@ from recovery.unread_disks import (
 )
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
-from recovery.wording.lost_quorum_text import last_resort
+from recovery.wording.lost_quorum_text import action, last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
 from recovery.wording.unread_disk_text import not_judged_text, unread_disk_lines
 
@@ -56,7 +56,7 @@ def open_items(incident: Incident) -> Iterator[str]:
         if not health.well:
             yield from health_lines(health)
         if now.lost is not None:
-            yield f"{now.lost.sentence}."
+            yield " ".join(filter(None, (f"{now.lost.sentence}.", action(now.lost))))
         if health.current:
             for_resume = incident.unfinished.without(Left.REQUEST, Left.RECORDS)
             yield from steps_lines(now.steps, after=incident.recorded and not for_resume.nothing)
