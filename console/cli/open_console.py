@@ -44,6 +44,10 @@ def open_console(
     in_browser = served()
     if not in_browser and not has_terminal():
         raise InputError("the console needs a terminal; ktriage status prints the same for a pipe")
+    if not in_browser and os.environ.get("TERM") == "dumb":
+        raise InputError(
+            "this terminal (TERM=dumb) cannot show a screen; ktriage status prints the same. If it can, set TERM"
+        )
     copy = None if metadata_dir is None else _read_copy(metadata_dir)
     options = {"read_only": read_only, "guide": guide, "served": in_browser, "copy": copy}
     return int(_screens("start").start(program, target, **options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -11,19 +12,31 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import pytest
 
-from tests.unit.cli.command_process import command_line, environment
+from tests.unit.cli.command_process import command_line, environment, typing
 
 pytestmark = pytest.mark.long
 
 LIMIT = 60.0
 
 
+class Served(NamedTuple):
+    port: int
+    token: str
+
+    def session(self) -> aiohttp.ClientSession:
+        """Of a browser that has opened the page."""
+        return aiohttp.ClientSession(
+            cookies={f"ktriage-{self.port}": self.token}, cookie_jar=aiohttp.CookieJar(unsafe=True)
+        )
+
+
 @pytest.fixture
-def port(home: Path) -> Iterator[int]:
+def served(home: Path) -> Iterator[Served]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number: int = free.getsockname()[1]
@@ -32,7 +45,13 @@ def port(home: Path) -> Iterator[int]:
         server = subprocess.Popen(
             command_line("ktriage", *words), env=environment(home), cwd=home, stdout=log, stderr=log
         )
-        yield number
+        # It prints the address when it listens.
+        deadline = time.monotonic() + LIMIT
+        while "token=" not in (log_text := (home / "log").read_text(errors="replace")):
+            assert server.poll() is None and time.monotonic() < deadline, log_text
+            time.sleep(0.05)
+        token = log_text.partition("token=")[2].partition(";")[0]
+        yield Served(number, token)
         server.send_signal(signal.SIGINT)
         server.wait(30)
 
@@ -72,16 +91,15 @@ class Browser:
         await self._page.send_str(json.dumps(["stdin", text]))
 
 
-async def test_a_browser_sees_the_console_and_cannot_arm_it(port: int) -> None:
-    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
-        url = f"http://127.0.0.1:{port}"
-        while True:
-            try:
-                async with session.get(url) as answer:
-                    assert answer.status == 200
-                    break
-            except aiohttp.ClientConnectorError:
-                await asyncio.sleep(0.1)
+async def test_a_browser_sees_the_console_and_cannot_arm_it(served: Served) -> None:
+    async with asyncio.timeout(LIMIT), served.session() as session:
+        url = f"http://127.0.0.1:{served.port}"
+        async with session.get(f"{url}/?token={served.token}") as answer:
+            assert answer.status == 200
+            page_text = await answer.text()
+            assert "js/textual.js" in page_text
+            loaded = re.findall(r'(?:src|href)="([a-z]+://[^/"]*)', page_text)
+            assert set(loaded) == {url}, "nothing comes from another site"
         async with session.ws_connect(f"{url}/ws?width=100&height=30") as page, Browser(page) as browser:
             await browser.sees("payments-0")
             assert "READ-ONLY: served" in browser.shown
@@ -90,12 +108,33 @@ async def test_a_browser_sees_the_console_and_cannot_arm_it(port: int) -> None:
             assert "ARMED" not in browser.shown
 
 
-def test_only_this_machine_reaches_it(port: int) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not (mine := listening(port)):
-        assert time.monotonic() < deadline, "nobody listens"
-        time.sleep(0.05)
-    assert mine == [f"0100007F:{port:04X}"]
+def test_only_this_machine_reaches_it(served: Served) -> None:
+    assert listening(served.port) == [f"0100007F:{served.port:04X}"]
+
+
+@pytest.mark.parametrize("token", ["", "?token=", "?token=guessed"])
+async def test_another_user_of_this_machine_does_not_get_in_without_the_token(
+    served: Served, token: str
+) -> None:
+    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
+        for path in ("", "ws", "static/js/textual.js"):
+            async with session.get(f"http://127.0.0.1:{served.port}/{path}{token}") as answer:
+                assert answer.status == 403
+                assert "printed" in await answer.text()
+
+
+async def test_the_address_by_another_name_leads_to_the_one_of_the_cookie(served: Served) -> None:
+    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
+        address = f"http://localhost:{served.port}/?token={served.token}"
+        async with session.get(address, allow_redirects=False) as answer:
+            assert answer.headers["Location"] == address.replace("localhost", "127.0.0.1")
+
+
+def test_a_terminal_that_cannot_show_a_screen_gets_one_line(home: Path) -> None:
+    line = command_line("ktriage", "--simulate", "last-replica-standing")
+    ended = typing(home, ["env", "TERM=dumb", *line], "")
+    assert ended.status == 2
+    assert ended.err.count("\n") == 1 and "ktriage status" in ended.err
 
 
 def listening(port: int) -> list[str]:
@@ -121,16 +160,16 @@ def test_a_port_that_cannot_be_is_refused(home: Path) -> None:
     assert "--port 80" in ended.stderr
 
 
-async def test_another_sites_page_and_another_name_are_turned_away(port: int) -> None:
-    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
-        url = f"http://127.0.0.1:{port}"
-        while not listening(port):  # noqa: ASYNC110  # another process
-            await asyncio.sleep(0.05)
-        for foreign in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{port}"}):
+async def test_another_sites_page_and_another_name_are_turned_away(served: Served) -> None:
+    async with asyncio.timeout(LIMIT), served.session() as session:
+        url = f"http://127.0.0.1:{served.port}"
+        for foreign in ({"Origin": "http://evil.example"}, {"Host": f"evil.example:{served.port}"}):
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
                 await session.ws_connect(f"{url}/ws", headers=foreign)
             assert refused.value.status == 403
-        async with session.ws_connect(f"{url}/ws", headers={"Origin": f"http://localhost:{port}"}) as page:
+        async with session.ws_connect(
+            f"{url}/ws", headers={"Origin": f"http://localhost:{served.port}"}
+        ) as page:
             assert not page.closed
 
 
@@ -152,15 +191,13 @@ MESSAGES = (
 )
 
 
-async def test_whatever_another_page_or_program_sends_a_page_that_is_open_goes_on(port: int) -> None:
-    async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as session:
-        while not listening(port):  # noqa: ASYNC110  # another process
-            await asyncio.sleep(0.05)
-        address = f"http://127.0.0.1:{port}/ws?width=100&height=30"
+async def test_whatever_another_page_or_program_sends_a_page_that_is_open_goes_on(served: Served) -> None:
+    async with asyncio.timeout(LIMIT), served.session() as session:
+        address = f"http://127.0.0.1:{served.port}/ws?width=100&height=30"
         async with session.ws_connect(address) as page, Browser(page) as browser:
             await browser.sees("payments-0")
             for garbage in GARBAGE:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                _, writer = await asyncio.open_connection("127.0.0.1", served.port)
                 writer.write(garbage)
                 writer.close()
             for message in MESSAGES:
@@ -168,10 +205,10 @@ async def test_whatever_another_page_or_program_sends_a_page_that_is_open_goes_o
                     # A page that the server has closed already takes nothing more: that is an answer, too.
                     with suppress(ConnectionResetError):
                         await other.send_str(message)
-            async with session.ws_connect(f"http://127.0.0.1:{port}/ws?width=x&height=-1") as other:
+            async with session.ws_connect(f"http://127.0.0.1:{served.port}/ws?width=x&height=-1") as other:
                 await other.receive()  # what it draws, or that it is refused
             for path in ("../../../etc/passwd", "static/..%2f..%2f..%2fetc/passwd", "download/%1b%5b2J"):
-                async with session.get(f"http://127.0.0.1:{port}/{path}") as answer:
+                async with session.get(f"http://127.0.0.1:{served.port}/{path}") as answer:
                     assert "root:" not in await answer.text()
             browser.shown = ""
             await browser.types("2")
