@@ -24,6 +24,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from console.errors import InputError
+from recovery.yaml_text import YamlMistake, read_yaml
 
 Colour = Literal["red", "orange", "yellow", "green", "blue", "magenta", "grey"]
 
@@ -84,15 +85,9 @@ def load(path: Path) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        _refuse_duplicates(root, path)
-        data = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark is not None else 1
-        raise InputError(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        root, data = read_yaml(text)
+    except YamlMistake as error:
+        raise InputError(f"{path}:{error.line}: {error}") from None
     try:
         return Settings.model_validate(data if data is not None else {})
     except ValidationError as error:
@@ -107,20 +102,6 @@ def load(path: Path) -> Settings:
             else first["msg"].removeprefix("Value error, ")
         )
         raise InputError(f"{path}:{_line(root, where)}: {name}: {what}") from None
-
-
-def _refuse_duplicates(node: yaml.Node | None, path: Path) -> None:
-    """YAML lets the last of two equal keys win; a second profile of a name is a mistake that must be seen."""
-    if isinstance(node, yaml.MappingNode):
-        keys: set[str] = set()
-        for key, value in node.value:
-            if key.value in keys:
-                raise InputError(f"{path}:{key.start_mark.line + 1}: {key.value!r} is there twice")
-            keys.add(str(key.value))
-            _refuse_duplicates(value, path)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _refuse_duplicates(item, path)
 
 
 def _line(node: yaml.Node | None, where: Sequence[int | str]) -> int:

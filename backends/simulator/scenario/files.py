@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from backends.simulator.scenario.build import Scenario, build
 from backends.simulator.scenario.errors import MisplacedValue, ScenarioError, UnknownScenario
 from backends.simulator.scenario.file_model import ScenarioModel
+from recovery.yaml_text import YamlMistake, read_yaml
 
 # pydantic's kind of mistake → the message for a person who writes YAML.
 _PLAIN = {
@@ -65,21 +66,13 @@ def read(name: str) -> Scenario:
 def parse(text: str, name: str, where: str) -> Scenario:
     """The scenario in ``text``. Raises ScenarioError with ``where``, the line, and what was expected."""
     try:
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = 1 if mark is None else mark.line + 1
-        raise ScenarioError(f"{where}:{line}: expected YAML: {error.problem}") from None
-    except RecursionError:
-        raise ScenarioError(f"{where}:1: expected YAML that is not nested so deeply") from None
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{where}:1: expected YAML: {' '.join(str(error).split())}") from None
+        tree, data = read_yaml(text)
+    except YamlMistake as error:
+        raise ScenarioError(f"{where}:{error.line}: {error}") from None
     if tree is None or not isinstance(data, dict):
         raise ScenarioError(
             f"{where}:1: expected a mapping with title, about, cluster, topics, operator, expect"
         )
-    _refuse_doubled(tree, where)
     try:
         model = ScenarioModel.model_validate(data)
     except ValidationError as error:
@@ -89,27 +82,6 @@ def parse(text: str, name: str, where: str) -> Scenario:
         return build(model, name, text)
     except MisplacedValue as error:
         raise ScenarioError(_line(where, tree, error.path, str(error))) from None
-
-
-def _refuse_doubled(tree: yaml.Node, where: str) -> None:
-    """YAML itself would silently use the last of two equal keys."""
-    waiting, checked = [tree], set()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in checked:
-            continue
-        checked.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-        if isinstance(node, yaml.MappingNode):
-            keys: set[str] = set()
-            for key, value in node.value:
-                waiting.append(value)
-                if isinstance(key, yaml.ScalarNode) and key.value in keys:
-                    raise ScenarioError(
-                        f"{where}:{key.start_mark.line + 1}: {key.value}: the key is given twice"
-                    )
-                keys.add(str(key.value))
 
 
 def _first(errors: Sequence[Any]) -> tuple[tuple[int | str, ...], str]:

@@ -13,8 +13,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
 from backends.simulator.network import NetworkRole
 from backends.simulator.served.api_versions import NoSuchCall, hidden
 from backends.simulator.served.clock import SimulatorFailed
@@ -27,6 +25,7 @@ from console.paths import state_dir
 from console.program import Program
 from console.signals import StopRequest
 from console.simulator_backend import scenario as scenario_of
+from recovery.yaml_text import read_yaml
 
 LAST_PORT = 65_535
 FASTEST = 1_000
@@ -153,8 +152,8 @@ def _read_users(path: Path | None) -> Mapping[str, Principal]:
     if path is None:
         return {}
     try:
-        return principals(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        return principals(read_yaml(path.read_text(encoding="utf-8")).data)
+    except (OSError, ValueError) as error:
         words = " ".join(str(error).split())
         raise InputError(f"--users {path}: {words}") from None
 

@@ -53,7 +53,7 @@ def test_a_profile_has_all_that_is_needed_to_connect(tmp_path: Path) -> None:
         ("clusters:\n  a:\n    colour: red\n", 2, "bootstrap"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    colour: pink\n", 4, "colour"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    brokers:\n      three: y:1\n", 5, "brokers"),
-        ("clusters:\n  a:\n    bootstrap: x:1\n  a:\n    bootstrap: y:1\n", 4, "there twice"),
+        ("clusters:\n  a:\n    bootstrap: x:1\n  a:\n    bootstrap: y:1\n", 4, "a: the key is given twice"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    tiers:\n      gold: payments\n", 5, "tiers.gold"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    tiers: [payments]\n", 4, "tiers"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    state-dir: shared\n", 4, "shared: give the whole path"),

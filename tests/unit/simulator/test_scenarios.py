@@ -136,7 +136,7 @@ GOOD = (BUILT_IN / "one-sided-cuts.yaml").read_text(encoding="utf-8")
         ("topic: payments, acks", "topic: paymens, acks", 15, "name of one of the topics"),
         ("broker.session.timeout.ms", "broker.sesion.timeout.ms", 9, "expected one of"),
         ("title: A", "titel: A", 1, "title"),
-        ("faults:", "faults: [", 17, "expected YAML"),
+        ("faults:", "faults: [", 17, "not YAML"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_was_expected(
