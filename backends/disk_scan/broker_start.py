@@ -453,8 +453,8 @@ def _lone_strays(dirs: Sequence[ScannedDir]) -> Iterator[StartEffect]:
 
 
 def same_batches_to(first: Path, second: Path) -> tuple[int | None, int]:
-    """Two logs compared by their batches (offset and checksum): from which offset on they differ, None: nowhere as
-    far as both have the offsets; and how many batches both have. Raises SegmentError.
+    """Two logs compared by their batches (offset, leader epoch, checksum): from which offset on they differ, None:
+    nowhere as far as both have the offsets; and how many batches both have. Raises SegmentError.
     """
     ones, others, compared = _batches(first, torn=True), _batches(second, torn=True), 0
     one, other = next(ones, None), next(others, None)
@@ -494,8 +494,10 @@ def _compared(first: Path, second: Path) -> str:
     return "both logs hold the same batches, by offsets and checksums"
 
 
-def _batches(folder: Path, *, torn: bool = False) -> Iterator[tuple[int, int]]:
-    """First offset and checksum of each batch. ``torn``: a damaged place is the end. Raises SegmentError."""
+def _batches(folder: Path, *, torn: bool = False) -> Iterator[tuple[int, tuple[int, int]]]:
+    """First offset of each batch, with its leader epoch, which the checksum does not cover, and the checksum.
+    ``torn``: a damaged place is the end. Raises SegmentError.
+    """
     try:
         names = sorted(path for path in folder.iterdir() if path.suffix == ".log" and path.stem.isdigit())
     except OSError as error:
@@ -503,7 +505,9 @@ def _batches(folder: Path, *, torn: bool = False) -> Iterator[tuple[int, int]]:
     for path in names:
         with SegmentFile(path) as source:
             reader = SegmentReader(source, check_from=None)
-            yield from ((batch.header.base_offset, batch.header.crc) for batch in reader)
+            for batch in reader:
+                header = batch.header
+                yield header.base_offset, (header.leader_epoch, header.crc)
             if reader.defect is not None and torn:
                 return
             if reader.defect is not None:

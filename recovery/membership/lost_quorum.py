@@ -129,26 +129,32 @@ def compared(
     chosen: QuorumCopy, copy: QuorumCopy, batches: tuple[int | None, int] | str | None
 ) -> ComparedQuorumCopy:
     """``copy`` beside the ``chosen`` one. ``batches``: from which offset on their batches differ (None:
-    nowhere) and how many batches both have; or why they could not be compared. Batches are named by offset and
-    checksum.
+    nowhere) and how many batches both have; or why they could not be compared. Batches are named by offset,
+    leader epoch and checksum.
     """
     if copy.path == chosen.path:
         return ComparedQuorumCopy(copy, CopyRelation.SAME, copy.end)
     if copy.cluster_id and chosen.cluster_id and copy.cluster_id != chosen.cluster_id:
         return ComparedQuorumCopy(copy, CopyRelation.OTHER_CLUSTER, None)
+    return ComparedQuorumCopy(copy, *relation_by_batches(chosen.end, copy.end, batches))
+
+
+def relation_by_batches(
+    chosen_end: int, end: int, batches: tuple[int | None, int] | str | None
+) -> tuple[CopyRelation, int | None, str]:
+    """How a log that ends at ``end`` stands to the chosen one, to which offset the two agree, and why they were not
+    compared; ``batches`` as in :func:`compared`.
+    """
     if batches is None or isinstance(batches, str):
-        return ComparedQuorumCopy(copy, CopyRelation.NOT_COMPARED, None, batches or "")
+        return CopyRelation.NOT_COMPARED, None, batches or ""
     differs, count = batches
     if differs is not None:
         relation = CopyRelation.DIVERGES if count else CopyRelation.NOTHING_SHARED
-        return ComparedQuorumCopy(copy, relation, differs if count else None)
+        return relation, differs if count else None, ""
     if not count:
         why = "the two have no batch of the same offset: one begins behind a snapshot where the other ends"
-        return ComparedQuorumCopy(copy, CopyRelation.NOT_COMPARED, None, why)
-    agrees = min(copy.end, chosen.end)
-    return ComparedQuorumCopy(
-        copy, CopyRelation.SAME if copy.end == chosen.end else CopyRelation.PREFIX, agrees
-    )
+        return CopyRelation.NOT_COMPARED, None, why
+    return CopyRelation.SAME if end == chosen_end else CopyRelation.PREFIX, min(end, chosen_end), ""
 
 
 def committed_to(chosen: QuorumCopy, compared_copies: Sequence[ComparedQuorumCopy]) -> tuple[int, str]:

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from backends.disk_scan.broker_start import METADATA_TOPIC
 from backends.disk_scan.log_dir_scan import scan_log_dirs
@@ -29,8 +30,7 @@ from console.errors import InputError, Status
 from console.paths import unused
 from console.program import Program
 from console.signals import Stopped
-from recovery.membership.metadata_copies import ComparedCopy, MetadataCopy, compare_copies, on_majority
-from recovery.model import EpochSpan, Lineage
+from recovery.membership.lost_quorum import CopyRelation, relation_by_batches
 from recovery.wording.quantity_text import counted, human_bytes, offset, printable
 from widgets.fields import Field, id_field, more, text_field, text_rows
 
@@ -65,64 +65,74 @@ def start_lines(scan: DiskScan, limit: int) -> Iterator[str]:
     yield ""
 
 
+class _MetadataCopy(NamedTuple):
+    """The metadata log on one node's disk, beside the longest one: the same below ``agrees_to``; None: not
+    known.
+    """
+
+    node: int
+    path: str
+    epoch: int
+    end: int
+    lost_tail: str | None
+    relation: CopyRelation = CopyRelation.SAME
+    agrees_to: int | None = None
+    why: str = ""
+
+
 def metadata_lines(scan: DiskScan) -> Iterator[str]:
     """The metadata logs of several nodes compared; nothing where fewer than two were scanned."""
     copies = [
-        MetadataCopy(found.node_id, found.path, _lineage(log), log.log_end, log.lost_tail)
+        _MetadataCopy(found.node_id, found.path, log.last_epoch, log.log_end, log.lost_tail)
         for found in scan.dirs
         for log in found.logs
         if (log.topic, log.partition, log.kind) == (METADATA_TOPIC, 0, LIVE)
     ]
     if len({copy.node for copy in copies}) < 2:
         return
-    compared = tuple(_by_content(one, scan) for one in compare_copies(copies))
+    longest, *others = sorted(copies, key=lambda copy: (-copy.epoch, -copy.end, copy.node))
+    compared = [
+        longest._replace(agrees_to=longest.end),
+        *(_with_relation(longest, copy, scan) for copy in others),
+    ]
     yield ""
     yield f"metadata log of {counted(len(copies), 'node')}, the longest first (by last epoch, then log end):"
-    for one in compared:
-        yield printable(f"  {_copy_text(one, compared[0].copy)}{_batches_text(scan, one)}")
-    most = on_majority(compared)
-    if most is not None:
-        share = f"{len(compared) // 2 + 1} of these {len(compared)}"
-        unread = any(isinstance(one, str) for one in scan.metadata_batches.values())
-        content = "" if unread else ", and the same batches by their checksums,"
-        same = f"have the same epochs{content} on {share}"
-        yield f"offsets below {offset(most)} {same}; what was committed is in no file"
-
-
-def _by_content(one: ComparedCopy, scan: DiskScan) -> ComparedCopy:
-    """Not the same from where its batches hold other records, whatever their epochs are."""
-    reported = scan.metadata_batches.get(one.copy.path)
-    differs = None if reported is None or isinstance(reported, str) else reported[0]
-    if differs is None or one.agrees_to is None:
-        return one
-    return one._replace(agrees_to=min(one.agrees_to, differs))
-
-
-def _batches_text(scan: DiskScan, one: ComparedCopy) -> str:
-    """How many batches of this copy were compared with those of the longest."""
-    reported = scan.metadata_batches.get(one.copy.path)
-    if reported is None:
-        return ""
-    if isinstance(reported, str):
-        return f"; what its batches hold was not compared ({reported})"
-    return f"; {counted(reported[1], 'batch', 'batches')} the same by checksum"
-
-
-def _lineage(log: ScannedLog) -> Lineage:
-    return Lineage(log.last_epoch, tuple(EpochSpan(*span) for span in log.spans), log.log_start)
-
-
-def _copy_text(one: ComparedCopy, longest: MetadataCopy) -> str:
-    copy, same = one
-    text = f"node {copy.node}: last epoch {copy.lineage.last_epoch}, log end {offset(copy.log_end)}"
-    if same is None:
-        text += f"; no epoch in common with node {longest.node}"
-    elif same < longest.log_end:
-        text += (
-            f"; lacks {offset(longest.log_end - same)} offsets of node {longest.node}, from {offset(same)} on"
+    for copy in compared:
+        yield printable(f"  {_copy_text(copy, longest)}{_batches_text(scan, copy)}")
+    ends = sorted((copy.agrees_to for copy in compared if copy.agrees_to is not None), reverse=True)
+    majority = len(compared) // 2 + 1
+    if len(ends) >= majority:
+        yield (
+            f"offsets below {offset(ends[majority - 1])} hold the same batches on {majority} of these"
+            f" {len(compared)}; what was committed is in no file"
         )
-    if same is not None and same < copy.log_end:
-        text += f"; {offset(copy.log_end - same)} offsets from {offset(same)} on are another branch"
+
+
+def _with_relation(longest: _MetadataCopy, copy: _MetadataCopy, scan: DiskScan) -> _MetadataCopy:
+    batches = scan.metadata_batches.get(copy.path)
+    relation, agrees_to, why = relation_by_batches(longest.end, copy.end, batches)
+    return copy._replace(relation=relation, agrees_to=agrees_to, why=why)
+
+
+def _batches_text(scan: DiskScan, copy: _MetadataCopy) -> str:
+    """How many batches of this copy were compared with those of the longest."""
+    batches = scan.metadata_batches.get(copy.path)
+    if batches is None or isinstance(batches, str):
+        return ""
+    return f"; {counted(batches[1], 'batch', 'batches')} the same by epoch and checksum"
+
+
+def _copy_text(copy: _MetadataCopy, longest: _MetadataCopy) -> str:
+    text = f"node {copy.node}: last epoch {copy.epoch}, log end {offset(copy.end)}"
+    same = copy.agrees_to
+    if copy.relation is CopyRelation.NOTHING_SHARED:
+        text += f"; SHARES NOTHING with node {longest.node}"
+    elif same is None:
+        text += f"; what its batches hold was not compared ({copy.why or 'no answer'})"
+    elif same < longest.end:
+        text += f"; lacks {offset(longest.end - same)} offsets of node {longest.node}, from {offset(same)} on"
+    if same is not None and same < copy.end:
+        text += f"; {offset(copy.end - same)} offsets from {offset(same)} on are another branch"
     return text if copy.lost_tail is None else f"{text}; records are missing at its end"
 
 

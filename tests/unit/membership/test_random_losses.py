@@ -141,5 +141,6 @@ def check(
         assert not written or now.leader_epoch > newest
         in_isr = [one for one in found if one.broker in now.isr]
         assert all(one.position == best for one in in_isr)
-        if written and not now.has_leader and before.present.get(subject) != now:
+        was = before.present.get(subject)
+        if was is None or newest > was.leader_epoch:
             assert in_isr
