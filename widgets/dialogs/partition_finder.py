@@ -14,6 +14,7 @@ from textual.widgets import Input
 from recovery.model import TopicPartition
 from recovery.wording.quantity_text import counted, printable
 from widgets.dialogs.dismiss_once import DismissOnce
+from widgets.fields import more
 from widgets.lifecycle import when_ready
 from widgets.text import Line, Piece, Tone, cut, fold, line
 from widgets.text_lines import Lines
@@ -111,5 +112,5 @@ class PartitionFinder(DismissOnce[TopicPartition | None], ModalScreen[TopicParti
             lines.append(
                 line(Piece(f"{'►' if here else ' '} {printable(str(tp))}", Tone.KEY if here else Tone.PLAIN))
             )
-        more = len(self._found) - SHOWN
-        return [*lines, line(Piece(f"  … and {more:,} more", Tone.DIM))] if more > 0 else lines
+        left = more(len(self._found) - SHOWN, "", "  ")
+        return [*lines, *(line(Piece(text, Tone.DIM)) for text in left)]

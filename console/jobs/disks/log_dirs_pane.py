@@ -15,7 +15,7 @@ from recovery.disks.values import DiskOutcome
 from recovery.model import TopicPartition, Unknown
 from recovery.wording.quantity_text import counted, human_bytes, printable
 from widgets.base_pane import TablePane
-from widgets.fields import on_screen
+from widgets.fields import more, on_screen
 from widgets.lifecycle import when_ready
 from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fit, fold, line
@@ -128,8 +128,8 @@ def _outcomes(detail: LogDirDetail, width: int) -> list[Line]:
             note,
         )
         lines += fold(row_line, width, " " * 6)
-    left = len(ordered) - SHOWN
-    return [*lines, line(Piece(f"  … and {left:,} more", Tone.DIM))] if left > 0 else lines
+    left = more(len(ordered) - SHOWN, "", "  ")
+    return [*lines, *(line(Piece(text, Tone.DIM)) for text in left)]
 
 
 def _moved(outcome: PartitionOutcome) -> str:

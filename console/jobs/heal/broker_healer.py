@@ -10,6 +10,7 @@ from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
 from recovery.wording.quantity_text import counted, human_bytes, ids
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.fields import more
 from widgets.text import Tone
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
     reported += [
         f"{move.tp}: replicas {ids(move.before)} become {ids(move.after)}" for move in prepared.moves[:SHOWN]
     ]
-    if len(prepared.moves) > SHOWN:
-        more = len(prepared.moves) - SHOWN
-        reported.append(f"… and {more:,} more (ktriage heal show lists them)")
+    reported += more(len(prepared.moves) - SHOWN, " (ktriage heal show lists them)")
     reported += [
         f"{move.tp}: its reassignment is cancelled, the replicas are {ids(move.before)} again"
         for move in prepared.cancelled[:SHOWN]

@@ -10,6 +10,7 @@ from console.journal.run_records import EntryBegun, EntryEnded
 from recovery.model import NO_LEADER
 from recovery.wording.loss_text import range_text
 from recovery.wording.quantity_text import counted, printable
+from widgets.fields import more
 
 SHOWN = 10
 """So many partitions of a run are named; the others are counted."""
@@ -24,8 +25,7 @@ def elections_lines(begun: EntryBegun, ended: EntryEnded | None) -> Iterator[str
     )
     for election in worst_elections(elections)[:SHOWN]:
         yield printable(f"    {election.tp}: {election_text(election)}")
-    if len(elections) > SHOWN:
-        yield f"    … and {len(elections) - SHOWN:,} more (--output json shows all)"
+    yield from more(len(elections) - SHOWN, " (--output json shows all)", "    ")
 
 
 def plan_name(begun: EntryBegun) -> str:
@@ -70,5 +70,4 @@ def fix_lines(begun: EntryBegun, ended: EntryEnded | None) -> Iterator[str]:
     rows = list(kind.rows(begun, ended))
     for row in rows[:SHOWN]:
         yield printable(f"    {kind.row_line.format(*row)}")
-    if len(rows) > SHOWN:
-        yield f"    … and {len(rows) - SHOWN:,} more (--output json shows all)"
+    yield from more(len(rows) - SHOWN, " (--output json shows all)", "    ")
