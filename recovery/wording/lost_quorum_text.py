@@ -163,7 +163,7 @@ def after_rebuild(
     status = shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", server))
     stop = (
         "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
-        " finds the quorum. Start them again once the controller leads",
+        " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads",
     )
     return (
         f"On {which}, and on each controller that is added later: controller.quorum.bootstrap.servers={server},"

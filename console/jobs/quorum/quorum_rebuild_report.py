@@ -13,6 +13,7 @@ from console.output.json_document import document
 from recovery.membership.quorum_rebuild import RebuildPlan, digest, rehearsal_members
 from recovery.membership.rewritten_partitions import partition_members
 from recovery.membership.voters import VoterSet
+from recovery.wording.lost_quorum_text import after_rebuild
 from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
 
 
@@ -125,33 +126,9 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
 
 def host_lines(plan: RebuildPlan) -> Iterator[str]:
     """What is done on the hosts, once the plan is applied."""
-    steps = _host_steps(plan)
+    loses = bool(plan.losses or plan.unchecked or plan.partitions)
+    steps = after_rebuild(plan.voter.key.id, _server(plan), tuple(plan.brokers), loses=loses)
     yield from (f"{number}. {step}" for number, step in enumerate(steps, start=1))
-
-
-def _host_steps(plan: RebuildPlan) -> Iterator[str]:
-    voter = plan.voter
-    brokers = f"brokers {ids(plan.brokers)}" if plan.brokers else "no broker is registered"
-    yield (
-        f"On every node ({brokers}, controller {voter.key.id}, and each controller that is added later)"
-        f" controller.quorum.bootstrap.servers must name {_server(plan)}. What the nodes have is not known here. A"
-        " broker that names only dead nodes never finds the quorum; a change takes a restart"
-    )
-    if plan.losses or plan.unchecked or plan.partitions:
-        yield (
-            "Stop the brokers that run: one that has applied more of the metadata than the quorum now has"
-            " ends itself when it finds the quorum (seen on Kafka 4.3.1). Start them again once the controller"
-            " leads; their metadata then follows the quorum's"
-        )
-    yield f"Start controller {voter.key.id}, and wait until it leads: {_status(plan)}"
-    yield (
-        "When the brokers are registered: ktriage status, then verdicts of what is offline (ktriage replicas,"
-        " ktriage plan)"
-    )
-    yield (
-        "Format further controllers with kafka-storage format --no-initial-controllers, start them, and add each"
-        " (ktriage quorum add): one voter tolerates no failure"
-    )
 
 
 def next_line(plan: RebuildPlan, file: Path) -> str:
@@ -218,7 +195,3 @@ def _server(plan: RebuildPlan) -> str:
     return (
         f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
     )
-
-
-def _status(plan: RebuildPlan) -> str:
-    return shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", _server(plan)))
