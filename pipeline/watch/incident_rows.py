@@ -29,7 +29,7 @@ METADATA_EVENTS = TableDefinition(
     "metadata_events",
     pa.schema(
         [
-            ("cluster_id", pa.string()),  # the name of the cluster's directory
+            ("cluster_id", pa.string()),  # of its meta.properties; without that the name of its directory
             ("day", pa.date32()),  # of at, in UTC
             ("at", _MOMENT),
             ("offset", pa.int64()),  # of the record in the metadata log; of a gap: where the log goes on

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
 from backends.log_segments.batch_header import HEADER_SIZE, parse_header
 from backends.log_segments.segment_reader import Batch, DefectKind, SegmentDefect, SegmentReader
 from backends.log_segments.segment_source import SegmentError, SegmentFile
@@ -21,6 +23,7 @@ from backends.metadata_log.directory import (
     log_files,
     snapshot_before,
 )
+from backends.metadata_log.quorum_copy import PROPERTIES
 from pipeline.watch.watch_progress import NO_SEGMENT, ShippedPosition
 
 LogFiles = list[tuple[int, Path]]
@@ -39,6 +42,24 @@ def cluster_directories(root: Path) -> dict[str, Path]:
     except OSError as error:
         raise MetadataDirError(f"{root}: cannot be read: {error.strerror}") from None
     return {path.name: log_directory(path) for path in found}
+
+
+def cluster_ids(root: Path) -> dict[str, str]:
+    """The cluster id of each directory of ``root`` that says it, in the meta.properties beside the log. Raises
+    MetadataDirError if two directories are of one cluster: each of its incidents would be in the tables twice.
+    """
+    found: dict[str, str] = {}
+    for name in cluster_directories(root):
+        with suppress(CheckpointError):
+            identity = (read_properties(root / name / PROPERTIES) or {}).get("cluster.id", "")
+            twin = next((other for other, known in found.items() if identity and known == identity), None)
+            if twin is not None:
+                raise MetadataDirError(
+                    f"{root}: {twin} and {name} are both of cluster {identity}: ship one of them"
+                )
+            if identity:
+                found[name] = identity
+    return found
 
 
 def log_directory(cluster: Path) -> Path:

@@ -8,11 +8,12 @@ records and the same state after a kill, and each table knows the number of the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError
@@ -27,7 +28,7 @@ from pipeline.watch.metadata_source import FORMAT, MOST_BYTES, PATH, ShippedLogS
 from pipeline.watch.packed_records import PACKED
 from pipeline.watch.record_columns import spark_schema
 from pipeline.watch.retryable_failures import RetryableFailures
-from pipeline.watch.shipped_log import cluster_directories
+from pipeline.watch.shipped_log import cluster_directories, cluster_ids
 from pipeline.watch.watch_checkpoint import CHECKPOINT, WatchCheckpoint
 from pipeline.watch.watch_progress import WatchProgress, progress_of
 
@@ -60,7 +61,7 @@ def start(spark: Any, settings: WatchSettings) -> Any:
     )
     return (
         records.writeStream.queryName("ktriage pipeline watch")
-        .foreachBatch(_writer(out))
+        .foreachBatch(_writer(Path(source.path), out))
         .option("checkpointLocation", (out / CHECKPOINT).hadoop)
         .trigger(processingTime=f"{settings.every_s} seconds")
         .start()
@@ -73,6 +74,7 @@ def _check(source: StoragePath) -> None:
         raise PipelineError(f"{source.uri}: the logs must be in a directory that is mounted")
     try:
         found = cluster_directories(Path(source.path))
+        cluster_ids(Path(source.path))
     except MetadataDirError as error:
         raise PipelineError(str(error)) from None
     if not found:
@@ -94,17 +96,44 @@ def _prepare(out: StoragePath) -> None:
             )
 
 
-def _writer(out: StoragePath) -> Callable[[Any, int], None]:
+def _writer(source: Path, out: StoragePath) -> Callable[[Any, int], None]:
     checkpoint = WatchCheckpoint.below(out)
+    # The rows of one cluster stay under one name, also if its id becomes known later.
+    named = _clusters_in_tables(out)
 
     def write(records: Any, batch_id: int) -> None:
         query = checkpoint.query_id()
         found = folded(records, checkpoint.states, batch_id)
+        try:
+            ids = {name: one for name, one in cluster_ids(source).items() if name not in named}
+        except MetadataDirError as error:
+            raise PipelineError(str(error)) from None
         for table in TABLES:
             if table.name in found:
-                append_once(out, table, found[table.name], query, batch_id)
+                rows = found[table.name]
+                named.update(set(pc.unique(rows["cluster_id"]).to_pylist()).difference(ids))
+                append_once(out, table, with_cluster_ids(rows, ids), query, batch_id)
 
     return write
+
+
+def _clusters_in_tables(out: StoragePath) -> set[str]:
+    return {
+        file.partition["cluster_id"]
+        for table in TABLES
+        if (there := opened(out, table)) is not None
+        for file in data_files(out, table, there)
+    }
+
+
+def with_cluster_ids(rows: pa.Table, ids: Mapping[str, str]) -> pa.Table:
+    """The rows with the cluster's id in place of its directory's name, where ``ids`` has it."""
+    clusters = [ids.get(name, name) for name in rows["cluster_id"].to_pylist()]
+    return rows.set_column(
+        rows.schema.get_field_index("cluster_id"),
+        rows.schema.field("cluster_id"),
+        pa.array(clusters, pa.string()),
+    )
 
 
 def append_once(

@@ -147,6 +147,25 @@ def test_a_wrong_path_is_no_quiet_fleet(spark: Any, tmp_path: Path, made: bool, 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_cluster_has_its_id_if_it_is_known_and_stays_under_one_name(spark: Any, tmp_path: Path) -> None:
+    logs = new_logs(tmp_path)
+    properties = {name: tmp_path / "shipped" / name / "meta.properties" for name in logs}
+    for step in range(2):
+        for number, log in enumerate(logs.values()):
+            append_incidents(log, 10 * step + number, 15)
+            log.write()
+        # That of beta comes when the tables have rows of it.
+        for name in ("alpha", "beta")[: step + 1]:
+            properties[name].write_text(f"version=1\ncluster.id=id-of-{name}\n")
+        watch(spark, settings(tmp_path), lambda _: None, print, once=True)
+    assert written_rows(tmp_path) == expected_rows({"id-of-alpha": logs["alpha"], "beta": logs["beta"]})
+    properties["beta"].write_text("version=1\ncluster.id=id-of-alpha\n")
+    with pytest.raises(
+        PipelineError, match="alpha and beta are both of cluster id-of-alpha: ship one of them"
+    ):
+        watch(spark, settings(tmp_path), lambda _: None, print, once=True)
+
+
 def test_a_store_for_which_spark_has_no_client_is_one_line(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
