@@ -6,23 +6,28 @@ types by habit. Where something may be lost, the journal gets a reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from console.change.change import Question
 from console.errors import NotDone
-from recovery.plan.plan_review import summarise, worst
+from recovery.acknowledged.verdict import VerdictValue
+from recovery.model import Standing
+from recovery.plan.plan_review import Summary, candidate_harm, passes_over, summarise, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan
+from recovery.unread_brokers import unread_brokers
 from recovery.wording.quantity_text import counted
-from recovery.wording.unread_disk_text import unread_broker_lines
+from recovery.wording.unread_disk_text import unread_brokers_in_short
 
 if TYPE_CHECKING:
     from console.reading.plan_comparison import PreparedPlan
 
 WORST = 5
 """Lines of each kind in a confirmation."""
+NAMED = 3
+"""Partitions that the question names: those that may lose most."""
 NO_REASON = "not confirmed: give a reason for the journal; nothing was sent"
 
 
@@ -59,29 +64,101 @@ def consent_to(plan: Plan) -> LossConsent:
     return LossConsent(str(number), means, bool(losing), f"{number:,}")
 
 
-def election_warnings(prepared: PreparedPlan) -> tuple[str, ...]:
-    """What is said before a plan's elections are confirmed, on the terminal and on the screen: the worst first."""
-    return tuple(_warnings(prepared))
+LOST, SAVED, RISK = "Lost", "Saved", "Risk"
+"""The words before what a change destroys, what is saved before it, and what could still go wrong."""
 
 
-def _warnings(prepared: PreparedPlan) -> Iterator[str]:
-    plan, summary = prepared.holding, summarise(prepared.holding)
-    acknowledged = str(summary.acknowledged)
-    if acknowledged and not summary.acknowledged.is_none(summary.elect):
-        yield f"acknowledged records lost: {acknowledged}"
-    if summary.passed_over:
-        yield summary.passed_over
-    if summary.may_lose:
-        what = summary.unacknowledged or "records"
-        yield f"{summary.may_lose:,} of {summary.elect:,} may lose {what}; offsets lost: {summary.loss}"
+class Outline(NamedTuple):
+    """What elections do, in sentences: the same on the screen, at the terminal and in Markdown. ``lost`` and
+    ``risks`` have the worst first; ``proved`` says that no acknowledged record is lost, where that is proved.
+    """
+
+    elects: str
+    lost: tuple[str, ...]
+    risks: tuple[str, ...]
+    proved: tuple[str, ...] = ()
+
+    def parts(self, saved: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+        """Each sentence with the word before it; ``saved`` are those about what is read first."""
+        for label, sentences in ((LOST, (*self.lost, *self.proved)), (SAVED, saved), (RISK, self.risks)):
+            yield from ((label, sentence) for sentence in sentences)
+
+
+def outline(
+    plan: Plan,
+    *,
+    native: bool | None,
+    prepared: PreparedPlan | None = None,
+    named: int = NAMED,
+) -> Outline:
+    """``native``: the cluster has designated elections of its own; None: that is not known. ``prepared``: the plan
+    as it was compared with the cluster right now. ``named``: so many of several partitions are named.
+    """
+    summary = summarise(plan)
+    # Of a plan that was not compared: as it says, whose logs nobody had read when it was made.
+    unread = {row.tp: unread_brokers(row) for row in plan.rows} if prepared is None else prepared.unread
+    risks = (
+        *islice(unread_brokers_in_short(unread), WORST),
+        *risk_lines(plan, WORST, native=native),
+        *(_left_out(prepared) if prepared is not None else ()),
+    )
+    proved = summary.acknowledged.is_none(summary.elect) and summary.elect > 0
+    return Outline(
+        _elects(plan, summary),
+        tuple(_losses(plan, summary, named)),
+        risks,
+        ("No acknowledged record: that is proved.",) if proved else (),
+    )
+
+
+def election_outline(prepared: PreparedPlan) -> Outline:
+    """What the elections of a compared plan do."""
+    return outline(prepared.holding, native=prepared.native, prepared=prepared)
+
+
+def _elects(plan: Plan, summary: Summary) -> str:
+    if summary.elect == 1:
+        (row,) = plan.rows
+        return f"Elect broker {row.leader} as leader of {row.tp}"
+    return f"Elect the planned leaders of {counted(summary.elect, 'partition')}"
+
+
+def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
+    acknowledged = summary.acknowledged
+    if summary.elect == 1 and set(acknowledged.values) == {VerdictValue.SOME}:
+        more = "" if acknowledged.exact else " or more"
+        yield f"{acknowledged.at_least:,}{more} committed offsets."
+    elif str(acknowledged) and not acknowledged.is_none(summary.elect):
+        yield f"Acknowledged records: {acknowledged}."
+    losing = worst(plan, named if summary.elect > 1 else 1)
+    what = summary.unacknowledged or "records"
+    if summary.elect == 1:
+        yield from (f"Offsets cut off: {candidate_harm(row.chosen)}." for row in losing)
+    elif summary.may_lose:
+        yield f"{summary.may_lose:,} of {summary.elect:,} may lose {what}. Offsets cut off: {summary.loss}."
+        yield from (f"{row.tp}: {row.leader} loses {candidate_harm(row.chosen)}" for row in losing)
+        if losing and summary.may_lose > len(losing):
+            yield f"… and {counted(summary.may_lose - len(losing), 'more partition')}"
+    yield from _passed_over(plan, summary)
     marked = (f"{row.tp}: {mark}: {mark.meaning}" for row in worst(plan, WORST) for mark in row.marks)
     yield from islice(marked, WORST)
-    yield from islice(unread_broker_lines(prepared.unread), WORST)
-    yield from risk_lines(plan, WORST, native=prepared.native)
+
+
+def _passed_over(plan: Plan, summary: Summary) -> Iterator[str]:
+    rows = [row for row in plan.rows if passes_over(row)]
+    if len(rows) == 1:
+        (row,) = rows
+        best = next(one for one in row.candidates if one.standing is Standing.ELECTABLE)
+        yield f"{row.tp}: NOT the best by ranking: broker {best.broker} loses {candidate_harm(best)}."
+    elif rows:
+        yield f"{summary.passed_over}."
+
+
+def _left_out(prepared: PreparedPlan) -> Iterator[str]:
     if prepared.refused:
-        yield f"left out, because it cannot be applied: {counted(len(prepared.refused), 'row')} of the plan"
+        yield f"{counted(len(prepared.refused), 'row')} of the plan left out: they cannot be applied now."
     if any(check.others_at_work for check in prepared.checks):
-        yield "somebody else may be at work on this cluster: see the rows that changed"
+        yield "Somebody else may be at work on this cluster: see the rows that changed."
 
 
 def loss_question(prepared: PreparedPlan, title: str) -> Question:
@@ -91,6 +168,7 @@ def loss_question(prepared: PreparedPlan, title: str) -> Question:
     elections = "1 election" if number == 1 else f"{number:,} elections"
     where = f"cluster {plan.header.cluster_id} ({title})"
     text = f"{elections} will be run on {where}. To go on, type {consent.means}:"
-    warnings = (*election_warnings(prepared), *prepared.notes)
+    said = election_outline(prepared)
+    lines = (said.elects, *(f"  {label:5}  {sentence}" for label, sentence in said.parts(prepared.notes)))
     answers = (consent.phrase, consent.shown)
-    return Question(text, answers, consent.otherwise, warnings, needs_reason=consent.lossy)
+    return Question(text, answers, consent.otherwise, lines, needs_reason=consent.lossy)

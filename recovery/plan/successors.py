@@ -63,7 +63,7 @@ def risk_lines(plan: Plan, count: int, *, native: bool | None = None) -> Iterato
     risk = at_risk(plan)
     if not risk.rows:
         return
-    yield risk_text(risk, native=native)
+    yield f"{risk_text(risk, native=native)}."
     if native:
         return
     for row in risk.rows[:count]:
@@ -72,18 +72,18 @@ def risk_lines(plan: Plan, count: int, *, native: bool | None = None) -> Iterato
 
 def risk_text(risk: Risk, *, native: bool | None = None) -> str:
     """The numbers of the whole plan in one line; ``native`` as above."""
+    only = risk.rows[0] if len(risk.rows) == risk.elect == 1 else None
+    chosen = "a chosen leader" if only is None else f"broker {only.leader}"
     if native:
-        return (
-            "if the chosen leader drops out, its partition stays offline: this cluster elects the designated leader"
-            " or nobody. Only if it refuses ElectLeaders v3 to you (CLUSTER_ACTION is missing), the order of the"
-            f" replicas decides, and {len(risk.rows):,} of {risk.elect:,} may lose more, or newer records (offsets"
-            f" lost then: {range_text(*risk.then)})"
-        )
-    unless = " unless this cluster elects designated leaders only (ElectLeaders v3)" if native is None else ""
-    return (
-        f"if the chosen leader drops out, {len(risk.rows):,} of {risk.elect:,} may lose more, or newer"
-        f" records{unless}; offsets lost then: {range_text(*risk.then)}; as planned: {range_text(*risk.planned)}"
-    )
+        offline = "its partition" if only is None else f"{only.tp}"
+        others = f"{len(risk.rows):,} of {risk.elect:,} may lose {range_text(*risk.then)}"
+        if only is not None:
+            others = f"another may lead and lose {range_text(*risk.then)}"
+        return f"If {chosen} fails too, {offline} is offline again; without CLUSTER_ACTION, {others}"
+    instead = f"{range_text(*risk.then)} instead of {range_text(*risk.planned)}"
+    more = f"{len(risk.rows):,} of {risk.elect:,} may lose more, or newer records: {instead}"
+    unless = " (with ElectLeaders v3: they stay offline)" if native is None else ""
+    return f"If {chosen} fails too, {more}{unless}"
 
 
 def risk_reason(row: PlanRow) -> str:

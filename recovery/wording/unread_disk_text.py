@@ -133,6 +133,14 @@ def unread_broker_lines(unread: UnreadBrokers) -> Iterator[str]:
         yield disk_first_text(broker, partitions)
 
 
+def unread_brokers_in_short(unread: UnreadBrokers) -> Iterator[str]:
+    """The same as a warning, one sentence for each broker."""
+    disks = (UnreadDisk(broker, tp) for tp, brokers in unread.items() for broker in brokers)
+    for broker, partitions in by_broker(disks).items():
+        names = printable(some_of(partitions, 2))
+        yield f"Broker {broker} is down and may hold more of {names}: read its disk before it starts."
+
+
 def unread_in_short(brokers: Sequence[int]) -> str:
     """For a title bar, such as ``read the disk of 3 before it starts``; "" without brokers."""
     if not brokers:

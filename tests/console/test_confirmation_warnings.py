@@ -8,15 +8,17 @@ import pytest
 from textual.widgets import Input
 
 from console.app.base.confirmed_change import freeze
+from console.change.loss_consent import LOST, loss_question
 from console.jobs.elect.applier import request
 from console.jobs.elect.planner import chosen_text
+from console.jobs.elect.review_report import markdown
 from console.reading.plan_comparison import checked_just_now
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.plan.values import Plan
 from tests.unit.plan.plans import equal_logs, plan_of, stale_long_tail
 from tests.unit.recovery.surveys import log, survey
 from tests.unit.widgets.harness import Harness, text_of
-from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
 from widgets.text_lines import Lines
 
@@ -34,12 +36,30 @@ def asked_of(plan: Plan, verdict: Verdict | None = None) -> ConfirmRequest:
 
 def test_a_successor_that_would_lose_more_is_told_in_numbers() -> None:
     told = asked_of(plan_of(survey({1: log((0, 0, 1000)), 2: log((0, 0, 300))}), equal_logs())).warnings
-    assert any("1 of 2" in line and "offsets lost then: 700;" in line for line in told)
+    assert any("1 of 2" in line and "700 instead of nothing" in line for line in told)
     assert any("t-0" in line and "broker 2" in line and "loses 700" in line for line in told)
 
 
 def test_nothing_is_said_where_no_successor_loses_more() -> None:
     assert asked_of(plan_of(equal_logs())).warnings == ()
+
+
+@pytest.mark.parametrize("partitions", [1, 300])
+def test_screen_terminal_and_page_say_the_same_of_loss_and_risk(partitions: int) -> None:
+    """One description: who reads the page and who confirms have read the same sentences, none of them long."""
+    plan = plan_of(*(stale_long_tail(partition=number) for number in range(partitions)))
+    screen = request(freeze(plan, "cluster-1", "kafka:9092", simulated=False), checked_just_now(plan))
+    prepared = replace(checked_just_now(plan), native=False)
+    question = loss_question(prepared, "kafka:9092")
+    page = markdown(plan, "plan.json", "ktriage apply plan.json", native=False).replace("\\", "")
+    asked = [*question.warnings, screen.title]
+    assert question.warnings[0] + "?" == screen.title and question.warnings[0] in page
+    named = {f"orders-{number}:" for number in range(partitions)}
+    for sentence in screen.warnings:
+        assert len(sentence) <= 120, sentence
+        assert any(line.endswith(sentence) for line in asked), f"the terminal does not say: {sentence}"
+        by_row = partitions > 1 and (sentence.split(" ")[0] in named or sentence.startswith("…"))
+        assert sentence in page or by_row, f"the page does not say: {sentence}"
 
 
 NONE_LOST = Verdict(VerdictKind.NONE)
@@ -51,23 +71,26 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
 @pytest.mark.parametrize(
     ("verdict", "warned", "line"),
     [
-        (NONE_LOST, False, "acknowledged records lost: none: 1"),
-        (UNCHECKED, True, "acknowledged records lost: none, unchecked: 1"),
-        (IN_DOUBT, True, "acknowledged records lost: none, in doubt: 1"),
-        (SOME_LOST, True, "acknowledged records lost: 300 or more committed: 1"),
+        (NONE_LOST, False, "No acknowledged record: that is proved."),
+        (UNCHECKED, True, "Acknowledged records: none, unchecked: 1."),
+        (IN_DOUBT, True, "Acknowledged records: none, in doubt: 1."),
+        (SOME_LOST, True, "300 or more committed offsets."),
     ],
 )
 def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, warned: bool, line: str) -> None:
     asked = asked_of(plan_of(equal_logs()), verdict)
-    assert (line in asked.warnings, line in asked.target) == (warned, not warned)
+    assert [
+        line in part.lines for part in asked.parts if part.label == LOST and part.reassures is not warned
+    ] == [True]
+    assert (line in asked.warnings) is warned
 
 
 @pytest.mark.parametrize(
     ("verdict", "what"), [(NONE_LOST, "records that were never acknowledged"), (IN_DOUBT, "records")]
 )
 def test_records_that_were_never_acknowledged_are_named_as_such(verdict: Verdict, what: str) -> None:
-    asked = asked_of(plan_of(stale_long_tail()), verdict)
-    assert any(f"1 of 1 may lose {what}; offsets lost" in line for line in asked.warnings)
+    asked = asked_of(plan_of(stale_long_tail(), stale_long_tail(partition=1)), verdict)
+    assert any(f"2 of 2 may lose {what}. Offsets cut off" in line for line in asked.warnings)
 
 
 def test_the_status_line_counts_each_value_of_the_verdicts_after_a_choice() -> None:
@@ -88,9 +111,7 @@ def test_the_status_line_counts_each_value_of_the_verdicts_after_a_choice() -> N
 
 
 RESCUE = (
-    ConfirmOption(
-        "rescue first", "Rescue first: what is cut off is read into …/rescues/20260101T000000Z-00000000"
-    ),
+    ConfirmOption("rescue first", "Read first: 500 offsets. Into …/rescues/20260101T000000Z-00000000"),
     ConfirmOption("no rescue", "NO rescue: what is cut off is gone for good."),
 )
 
@@ -112,7 +133,7 @@ async def test_every_warning_is_read_before_anything_can_be_confirmed(
         confirmation.query_one("#reason", Input).value = "drill"
         await pilot.pause()
         pages = [text_of(app)]
-        assert "! acknowledged records lost: " in pages[0], "a warning comes first"
+        assert "Lost   ! " in pages[0], "a warning comes first"
         while confirmation.missing:
             assert confirmation.query_one("#confirm").disabled
             assert "not yet: read the warnings to their end (PgDn)" in pages[-1]
@@ -124,12 +145,11 @@ async def test_every_warning_is_read_before_anything_can_be_confirmed(
         read = words("\n".join(pages))
         assert not [warning for warning in asked.warnings if not words(warning) <= read]
         for page in pages:
-            for word in (asked.title, "[ Apply ]", "[ Cancel ]", "Rescue first"):
+            for word in (asked.title, "[ Apply ]", "[ Cancel ]", "Read first"):
                 assert word in page, f"{word} is off the screen\n{page}"
         for _ in range(20):
             await pilot.press("pagedown")
-        assert text_of(app).count("orders-") or partitions == 1
-        last = asked.target[-1].split(":")[0]
+        last = asked.target[-1].split(" ")[-1]
         assert last in text_of(app), f"what is sent and where cannot be reached by keys\n{text_of(app)}"
 
 
@@ -137,24 +157,29 @@ def words(text: str) -> set[str]:
     return set(text.replace("┃", " ").split()) - {"…"}
 
 
-def test_the_targets_are_counted_and_the_three_that_may_lose_most_are_named() -> None:
+def test_the_losses_are_counted_and_the_three_partitions_that_may_lose_most_are_named() -> None:
     surveys = [equal_logs(partition=number) for number in range(10)]
-    surveys += [stale_long_tail(partition=number) for number in range(3)]
-    target = asked_of(plan_of(*surveys)).target
-    assert target[0].startswith("LIVE kafka:9092, cluster cluster-1")
-    assert target[1].startswith(
+    surveys += [stale_long_tail(partition=number) for number in range(4)]
+    asked = asked_of(plan_of(*surveys))
+    assert asked.title == "Elect the planned leaders of 14 partitions?"
+    assert asked.target[0].startswith("LIVE kafka:9092, cluster cluster-1")
+    assert asked.target[1].startswith(
         "sends AlterPartitionReassignments (put the chosen leader first), then ElectLeaders"
     )
-    assert [line.split(":")[0] for line in target[2:]] == [
+    (lost,) = (part.lines for part in asked.parts if part.label == LOST)
+    assert lost[0].startswith("4 of 14 may lose records. Offsets cut off: 2,000 or more")
+    assert [line.split(":")[0] for line in lost[1:5]] == [
         "orders-0",
         "orders-1",
         "orders-2",
-        "… and 10 more partitions",
+        "… and 1 more partition",
     ]
 
 
 async def test_a_page_that_was_skipped_was_not_read() -> None:
-    asked = ConfirmRequest("Apply?", ("LIVE",), "Apply", "X", tuple(f"warning {n}" for n in range(40)))
+    asked = ConfirmRequest(
+        "Apply?", ("LIVE",), "Apply", "X", (ConfirmPart("Risk", tuple(f"warning {n}" for n in range(40))),)
+    )
     app = Harness(Lines())
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(Confirmation(asked))

@@ -14,42 +14,76 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button, Input
 
 from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
-from widgets.lifecycle import screen_is_open, when_ready
+from widgets.lifecycle import is_ready, screen_is_open, when_ready
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 
-# Buttons that report the key that pressed them.
+# Fields and buttons whose keys are handled in the order in which they were typed.
+
+
+def _handed_over(widget: Widget, event: events.Event) -> bool:
+    """Whether the dialog handled a key right when it came. In the queue of a field or button it would be handled
+    after a later Tab has moved the focus: a burst of keys would go into the wrong field, and past a button that the
+    text before has just enabled.
+    """
+    dialog = widget.screen
+    if not isinstance(event, events.Key | events.Paste) or not isinstance(dialog, Confirmation):
+        return False
+    if taken := dialog.takes(event):
+        event._set_forwarded()
+    return taken
+
+
+_EDITING = [
+    Binding(binding.key, binding.action, show=False, priority=True)
+    for binding in Input.BINDINGS
+    if isinstance(binding, Binding) and binding.action != "submit"
+]
+
+
+class _Field(Input):
+    """``priority``: the keys that move in the text or delete are handled when they come, as what is typed is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*_EDITING]
+
+    def _forward_event(
+        self, event: events.Event
+    ) -> None:  # Textual's own way for a key to what has the focus
+        if not _handed_over(self, event):
+            super()._forward_event(event)
+
+    def write(self, text: str) -> None:
+        """At the cursor, in the place of what is selected."""
+        self.replace(text, *self.selection)
 
 
 class GuardedButton(Button):
-    """A button that reports the key. The second click of a double click presses nothing: it may have been meant for
-    what was on the screen before.
+    """The second click of a double click presses nothing: it may have been meant for what was on the screen
+    before. Enter is the dialog's.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "press_by('enter')", "Press", show=False),
-    ]
+    class Clicked(Message):
+        """Pressed by the mouse."""
 
-    class PressedBy(Message):
-        """Pressed by that key, or by the mouse ("")."""
-
-        def __init__(self, button: GuardedButton, key: str) -> None:
+        def __init__(self, button: GuardedButton) -> None:
             super().__init__()
             self.button = button
-            self.key = key
 
-    def action_press_by(self, key: str) -> None:
-        if not self.disabled:
-            self.post_message(self.PressedBy(self, key))
+    def _forward_event(
+        self, event: events.Event
+    ) -> None:  # Textual's own way for a key to what has the focus
+        if not _handed_over(self, event):
+            super()._forward_event(event)
 
     async def _on_click(self, event: events.Click) -> None:
         event.stop()
         if event.chain == 1 and not self.disabled:
-            self.post_message(self.PressedBy(self, ""))
+            self.post_message(self.Clicked(self))
 
 
 REASON = "Why (it goes into the journal)"
@@ -63,24 +97,39 @@ class ConfirmOption(NamedTuple):
     tone: Tone = Tone.GOOD
 
 
+class ConfirmPart(NamedTuple):
+    """Sentences under one short word, such as ``Lost``: warnings, which have to be read, or what ``reassures``."""
+
+    label: str
+    lines: tuple[str, ...]
+    reassures: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ConfirmRequest:
     """What is asked. ``target`` is what was frozen when the dialog opened, line by line: the cluster, what is sent,
-    then the targets themselves. The ``warnings`` stand above it. ``expected`` is what has
+    then the targets themselves. The ``parts`` stand above it. ``expected`` is what has
     to be typed (None: nothing), ``expected_what`` says what that is ("the number of partitions that may lose
     something"). ``opened_by`` is the key that opened it, "" for the mouse: it presses nothing before another key
-    was seen. ``options``: ways to go about it; the first holds unless Ctrl+R chooses the next one.
+    was seen. ``options``: ways to go about it; the first holds unless Ctrl+R chooses the next one; ``option_label``
+    is the word before them.
     """
 
     title: str
     target: tuple[str, ...]
     confirm_label: str
     opened_by: str
-    warnings: tuple[str, ...] = ()
+    parts: tuple[ConfirmPart, ...] = ()
     expected: str | None = None
     expected_what: str = ""
     needs_reason: bool = False
     options: tuple[ConfirmOption, ...] = ()
+    option_label: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What has to be read before it can be confirmed."""
+        return tuple(text for part in self.parts if not part.reassures for text in part.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +200,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel"),
         Binding("ctrl+r", "next_option", show=False, priority=True),
-        # Before the field itself has handled what was typed: what follows the key belongs to the next field.
         Binding("tab", "move_focus(1)", show=False, priority=True),
         Binding("shift+tab", "move_focus(-1)", show=False, priority=True),
+        Binding("enter", "enter", show=False, priority=True),
         # No field uses these keys, so that they scroll whatever has the focus.
         Binding("up", "scroll_question(-1)", show=False),
         Binding("down", "scroll_question(1)", show=False),
@@ -168,8 +217,6 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         self._another_key = False
         self._option = 0
         self._space = False
-        self._awaits_focus: Input | None = None
-        """The field that what is typed goes into; keys may come before it has the focus."""
         self._warnings_shown = 0
         """How many of their lines were on the screen, from the first on; none was skipped."""
         self._folded_for = 0
@@ -183,10 +230,10 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
                 yield Lines(self._chosen_option, focusable=False, id="option")
             if request.expected is not None:
                 yield Lines(self._asks, focusable=False)
-                yield Input(id="expected", select_on_focus=False)
+                yield _Field(id="expected", select_on_focus=False)
             if request.needs_reason:
                 yield Lines(self._asks_reason, focusable=False)
-                yield Input(id="reason", max_length=500, select_on_focus=False)
+                yield _Field(id="reason", max_length=500, select_on_focus=False)
             yield Lines(self._missing, focusable=False, id="missing")
             with Horizontal():
                 yield GuardedButton(Content(f"[ {request.confirm_label} ]"), id="confirm", compact=True)
@@ -258,49 +305,65 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             return "#expected"
         return "#reason" if request.needs_reason and not self._typed("#reason") else ""
 
-    @when_ready
     def on_key(self, event: events.Key) -> None:
-        if event.key != self.request.opened_by:
-            self._another_key = True
-        button = self.focused
-        self._space = event.key == "space" and self.on_apply
-        self.query_one("#missing", Lines).show(self._missing)
-        if not isinstance(button, GuardedButton) or not event.is_printable:
-            return
-        event.stop()
-        if self._another_key and self._lacking:
-            self._awaits_focus = self.query_one(self._lacking, Input)
-            self._awaits_focus.focus()
-        if self._awaits_focus is not None:
-            self._awaits_focus.insert_text_at_cursor(event.character or "")
+        """A key that came before there was anything to have the focus, or that a field or button gave back."""
+        if self.takes(event):
+            event.stop()
+
+    def takes(self, event: events.Key | events.Paste) -> bool:
+        """Whether it was text, which went into the field that has the focus, or else into the one that misses
+        something. Before another key was seen than the one that opened the dialog, nothing is text.
+        """
+        if not is_ready(self):
+            return False
+        if isinstance(event, events.Paste):
+            self._another_key, text = True, (event.text.splitlines() or [""])[0]
+        else:
+            self._another_key |= event.key != self.request.opened_by
+            self._space = event.key == "space" and self.on_apply
+            text = (event.character or "") if event.is_printable else ""
+        if text and self._another_key:
+            self._write(text)
+        self._show_missing()
+        return bool(text)
+
+    def _write(self, text: str) -> None:
+        if not isinstance(self.focused, _Field) and self._lacking:
+            self.set_focus(self.query_one(self._lacking, _Field))
+        if isinstance(self.focused, _Field):
+            self.focused.write(text)
 
     @when_ready
     def on_descendant_focus(self) -> None:
-        self._awaits_focus = None
         self.query_one("#missing", Lines).show(self._missing)
 
     @when_ready
     def on_input_changed(self) -> None:
         self._show_missing()
 
-    @when_ready
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Enter in a field goes on to the one that misses something, or to the next; it leads to no button, which a
-        second Enter would press.
+    def action_enter(self) -> None:
+        """Presses a button. In a field it goes on to the one that misses something, or to the next; it leads to no
+        button, which a second Enter would press.
         """
-        message.stop()
-        following = list(self.query(Input))[1:]
-        if self._lacking:
-            self.query_one(self._lacking, Input).focus()
-        elif message.input not in following and following:
-            following[0].focus()
+        if not is_ready(self):
+            return
+        at, following = self.focused, list(self.query(_Field))[1:]
+        if isinstance(at, GuardedButton):
+            self._press(at, "enter")
+        elif self._lacking:
+            self.set_focus(self.query_one(self._lacking, _Field))
+        elif following and at not in following:
+            self.set_focus(following[0])
 
     @when_ready
-    def on_guarded_button_pressed_by(self, message: GuardedButton.PressedBy) -> None:
+    def on_guarded_button_clicked(self, message: GuardedButton.Clicked) -> None:
         message.stop()
-        if message.button.id == "cancel":
+        self._press(message.button, "")
+
+    def _press(self, button: GuardedButton, key: str) -> None:
+        if button.id == "cancel":
             # A key that is held down since it opened the dialog does not close it either.
-            if self._another_key or not message.key or message.key != self.request.opened_by:
+            if self._another_key or not key or key != self.request.opened_by:
                 self.dismiss(None)
         elif not self.missing:
             self.dismiss(
@@ -324,6 +387,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     def action_move_focus(self, step: int) -> None:
         self._another_key = True
         self._space = False
+        self._show_missing()
         if step > 0:
             self.focus_next()
         else:
@@ -360,21 +424,22 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     def _question(self, width: int) -> list[Line]:
         lines = self._warning_lines(width)
+        for part in self.request.parts:
+            if part.reassures:
+                lines += _part_lines(part, width)
         for text in self.request.target:
-            lines += fold(line(Piece(f"  {printable(text)}")), width, "    ")
+            lines += fold(line(Piece(f"{' ' * _LABEL}{printable(text)}")), width, " " * (_LABEL + 2))
         return lines
 
     def _warning_lines(self, width: int) -> list[Line]:
-        lines: list[Line] = []
-        for text in self.request.warnings:
-            lines += fold(line(Piece(f"! {printable(text)}", Tone.BAD)), width, "  ")
-        return lines
+        return [row for part in self.request.parts if not part.reassures for row in _part_lines(part, width)]
 
     def _chosen_option(self, width: int) -> list[Line]:
         options = self.request.options
         chosen, other = options[self._option], options[(self._option + 1) % len(options)]
         shown = Piece(f"{printable(chosen.text)} ", chosen.tone)
-        return fold(line(shown, Piece("Ctrl+R", Tone.KEY), f": {other.label}"), width)
+        label = Piece(f"{self.request.option_label:{_LABEL}}", Tone.STRONG)
+        return fold(line(label, shown, Piece("Ctrl+R", Tone.KEY), f": {other.label}"), width, " " * _LABEL)
 
     def _asks(self, width: int) -> list[Line]:
         return self._label(f"To go on, type {self.request.expected_what}:", width)
@@ -397,6 +462,20 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         if self.on_apply:
             how = f"{'Space presses no button. ' if self._space else ''}Press Enter for [ {label} ]."
         return fold(line(Piece(how, Tone.GOOD)), width)
+
+
+_LABEL = 7
+"""Columns of the word before a part."""
+
+
+def _part_lines(part: ConfirmPart, width: int) -> list[Line]:
+    """The label stands before the first line only."""
+    sign, tone = ("", Tone.GOOD) if part.reassures else ("! ", Tone.BAD)
+    lines: list[Line] = []
+    for number, text in enumerate(part.lines):
+        label = Piece(f"{'' if number else part.label:{_LABEL}}", Tone.STRONG)
+        lines += fold(line(label, Piece(f"{sign}{printable(text)}", tone)), width, " " * (_LABEL + len(sign)))
+    return lines
 
 
 def _plain(typed: str) -> str:

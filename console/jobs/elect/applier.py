@@ -21,7 +21,7 @@ from console.app.base.screen_calls import Handlers
 from console.app.session.session import Session
 from console.change.access import NO_ALTER, Access
 from console.change.change import Conclusion, run_change
-from console.change.loss_consent import election_warnings
+from console.change.loss_consent import LOST, NAMED, RISK, SAVED, election_outline
 from console.change.registry import BY_NAME
 from console.change.resume_report import unfinished_lines
 from console.change.unfinished_orders import HalfDone
@@ -34,14 +34,13 @@ from console.program import Program
 from console.provenance import now
 from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
 from console.signals import StopRequest
-from recovery.model import Standing, Unknown
+from recovery.model import Unknown
 from recovery.plan.election_requests import requests_in_short
-from recovery.plan.plan_review import candidate_harm, passes_over, worst
-from recovery.plan.values import Plan, PlanRow
+from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers
 from recovery.wording.quantity_text import both, counted
-from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tupl
     if outlook is None:
         if not silent:
             return ()
-        first = f"Keep no log: read the disk of {both(silent)} before it starts."
+        first = "Nothing is read first: no broker that answers holds more."
         return (
             RescueOption(ConfirmOption("keep no log", first), RescueChoice()),
             _keep_option(silent, "", RescueChoice()),
@@ -79,22 +78,28 @@ def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tupl
     return (
         RescueOption(
             ConfirmOption(
-                "rescue first", f"Rescue first: what is cut off is read into {where} ({outlook.cost})."
+                "rescue first",
+                f"Read first: {counted(outlook.offsets, 'offset')}, {outlook.cost}. Into {where}.",
             ),
             RescueChoice(directory),
         ),
         RescueOption(
-            ConfirmOption("no rescue", "NO rescue: what is cut off is gone for good.", Tone.BAD), None
+            ConfirmOption("no rescue", "NOTHING is read first: what is cut off is gone for good.", Tone.BAD),
+            None,
         ),
         RescueOption(
             ConfirmOption(
                 "rescue, and elect also what could not be read",
-                f"Rescue first, into {where}; elect also what could not be read as a whole.",
+                f"Read first, into {where}; elected even if that cannot be read as a whole.",
                 Tone.WARN,
             ),
             RescueChoice(directory, elect_anyway=True),
         ),
-        *([_keep_option(silent, f" Rescue first, into {where}.", RescueChoice(directory))] if silent else []),
+        *(
+            [_keep_option(silent, f" Read first: the rest, into {where}.", RescueChoice(directory))]
+            if silent
+            else []
+        ),
     )
 
 
@@ -105,16 +110,12 @@ def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> Re
     return RescueOption(
         ConfirmOption(
             f"{first}keep the log of {brokers}",
-            f"Keep the log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
+            f"The log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
             f" later.{rescue}",
         ),
         choice,
         keep=True,
     )
-
-
-NAMED = 3
-"""Partitions that the question names: those that may lose most."""
 
 
 class Applier:
@@ -326,41 +327,35 @@ def _refusing(under: Sequence[RowState]) -> str:
 
 
 def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
-    """The question: the leaders to be elected, what that loses, and what has to be typed."""
-    summary = frozen.summary
-    rows = frozen.plan.rows
-    named = worst(frozen.plan, NAMED) or rows[:NAMED]
-    leaders = "leader" if summary.elect == 1 else "leaders"
+    """The question: who is elected, what that loses, what could still go wrong, and what has to be typed. What is
+    saved first are its options.
+    """
+    rows, said, consent = frozen.plan.rows, election_outline(prepared), frozen.consent
     where = "SIMULATOR" if frozen.simulated else "LIVE"
     target = [
         f"{where} {frozen.title}, cluster {frozen.cluster_id}",
         requests_in_short(frozen.plan, native=prepared.native),
     ]
-    target += map(_elects, named)
-    if len(rows) > len(named):
-        target.append(f"… and {counted(len(rows) - len(named), 'more partition')}: pane 6 lists each of them")
-    if summary.acknowledged.is_none(summary.elect):
-        target.append(f"acknowledged records lost: {summary.acknowledged}")
-    consent = frozen.consent
+    if len(rows) > 1:
+        named = () if said.lost else rows[:NAMED]
+        target += (f"{row.tp}: elect {row.leader}" for row in named)
+        target.append("Pane 6 lists each partition.")
+    parts = (
+        ConfirmPart(LOST, said.lost),
+        ConfirmPart(LOST, said.proved, reassures=True),
+        ConfirmPart(RISK, said.risks),
+    )
     return ConfirmRequest(
-        title=f"Apply the plan: elect {summary.elect:,} designated {leaders}?",
+        title=f"{said.elects}?",
         target=tuple(target),
         confirm_label="Apply",
         opened_by="X",
-        warnings=election_warnings(prepared),
+        parts=tuple(part for part in parts if part.lines),
         expected=consent.phrase if consent.lossy else None,
         expected_what=f"{consent.means} ({consent.shown})",
         needs_reason=consent.lossy,
+        option_label=SAVED,
     )
-
-
-def _elects(row: PlanRow) -> str:
-    """The loss of a row, with the kind of records: the smaller number is not always the smaller harm."""
-    text = f"{row.tp}: elect {row.leader}, loses {candidate_harm(row.chosen)}"
-    if not passes_over(row):
-        return text
-    best = next(one for one in row.candidates if one.standing is Standing.ELECTABLE)
-    return f"{text}; NOT the best by ranking: {best.broker}, which loses {candidate_harm(best)}"
 
 
 async def apply(

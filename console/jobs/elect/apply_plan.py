@@ -165,7 +165,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         if self.compared is not None:
             return prepared
         cut_off = without_preserved(prepared, keep)
-        notes = await rescue_notes(cluster, cut_off, self.rescue, operator.progress)
+        notes = await rescue_notes(cluster, cut_off, self.rescue, operator.progress, unread=not operator.asks)
         offered = None
         if keep is None and operator.asks and prepared.unread and prepared.holding.rows:
             offered = await plan_to_keep(cluster, prepared.holding, frozenset())

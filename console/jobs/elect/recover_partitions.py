@@ -226,7 +226,9 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         if self.keep_logs_of is not None and choices.plan.rows:
             keep = await plan_to_keep(cluster, choices.plan, self.keep_logs_of)
             prepared = without_preserved(prepared, keep)
-        notes = await rescue_notes(cluster, prepared, self.rescue, operator.progress)
+        notes = await rescue_notes(
+            cluster, prepared, self.rescue, operator.progress, unread=not operator.asks
+        )
         return replace(choices, notes=(*notes, *keep_notes(keep)))
 
     def nothing_to_send(self, prepared: Choices) -> Recovery | None:

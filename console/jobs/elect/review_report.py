@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from console.change.loss_consent import outline
 from console.jobs.elect.apply_report import (
     CHECK,
     aftermath_json,
@@ -35,7 +36,6 @@ from console.reading.survey_json import loss_json
 from console.reading.unread_disks_json import unread_disks_json
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.plan_review import Summary, candidate_harm, offline_for, summarise, worst
-from recovery.plan.successors import Risk, at_risk, risk_text
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.verify import Leading
 from recovery.plan.write import digest, utc_text
@@ -85,7 +85,7 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
             if header.accepted
             else []
         ),
-        *_counts(summary, at_risk(plan), native),
+        *_counts(plan, summary, native),
         *(f"- {markdown_text(line)}" for line in _clients(plan)),
         *(f"  - {markdown_text(line)}" for line in offsets),
         *([f"- {markdown_text(offline[0].upper() + offline[1:])}"] if offline else []),
@@ -108,31 +108,20 @@ def _clients(plan: Plan) -> list[str]:
     ]
 
 
-def _counts(summary: Summary, risk: Risk, native: bool | None) -> list[str]:
+def _counts(plan: Plan, summary: Summary, native: bool | None) -> list[str]:
+    """As the question before the plan is applied has it."""
+    said = outline(plan, native=native, named=0)
+    saved = ("What the elections cut off is read first (ktriage apply).",) if summary.may_lose else ()
     lines = [
-        f"- To elect: {summary.elect:,}; certain to lose nothing: {summary.lossless:,};"
-        f" may lose something: {summary.may_lose:,}",
-        f"- Offsets lost: {summary.loss}" + _unknown(summary),
+        f"- {said.elects}; certain to lose nothing: {summary.lossless:,}; may lose something: {summary.may_lose:,}",
+        *(f"- **{label}**: {markdown_text(sentence)}" for label, sentence in said.parts(saved)),
     ]
-    if acknowledged := str(summary.acknowledged):
-        lines.append(f"- Acknowledged records lost: {acknowledged}")
-    if risk.rows:
-        text = risk_text(risk, native=native)
-        lines.append(f"- {text[0].upper()}{text[1:]}")
     if summary.not_elected:
         counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(summary.not_elected.items()))
         lines.append(f"- Nobody is elected for {sum(summary.not_elected.values()):,}: {counts}")
-    if summary.passed_over:
-        lines.append(f"- {summary.passed_over}")
     if summary.disagree:
         lines.append(f"- The other ranking would choose another leader for {summary.disagree:,}")
     return lines
-
-
-def _unknown(summary: Summary) -> str:
-    if not summary.unknown:
-        return ""
-    return f" ({counted(summary.unknown, 'partition')} with no known upper bound)"
 
 
 def _worst(plan: Plan, summary: Summary, most: int, *, native: bool) -> list[str]:

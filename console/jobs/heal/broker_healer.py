@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from console.app.base.confirmed_change import Confirmed, Sent
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
+from console.change.loss_consent import RISK
 from recovery.wording.quantity_text import counted, human_bytes, ids
-from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.fields import more
 from widgets.text import Tone
 
@@ -103,18 +104,24 @@ def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
         target=(f"{title}, cluster {prepared.cluster_id}", *reported),
         confirm_label="Move",
         opened_by="N",
-        warnings=(
-            f"only if broker {broker} and its disks do not come back: otherwise bring it back, that copies less",
+        parts=(
+            ConfirmPart(
+                RISK, (f"Do this only if broker {broker} cannot come back: starting it again copies less.",)
+            ),
         ),
         expected=str(number),
         expected_what=f"the number of partitions ({number:,})",
         needs_reason=True,
         options=() if prepared.simulated else tuple(map(_option, RATES)),
+        option_label="Speed",
     )
 
 
 def _option(rate: int | None) -> ConfirmOption:
     if rate is None:
-        return ConfirmOption("no throttle", "as fast as the brokers can: clients may suffer", Tone.WARN)
-    text = f"{human_bytes(rate)} a second for each broker and direction"
-    return ConfirmOption(text, "more than producers write to these partitions, or a copy never ends")
+        return ConfirmOption("no throttle", "No throttle: clients may become slow.", Tone.WARN)
+    speed = f"{human_bytes(rate)}/s"
+    text = (
+        f"Copies at {speed} at most, per broker and direction. If producers write more, the copy never ends."
+    )
+    return ConfirmOption(speed, text)

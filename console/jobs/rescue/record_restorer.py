@@ -12,9 +12,10 @@ from console.app.base.copy_and_export import given_path
 from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.base.screen_calls import Handlers
+from console.change.loss_consent import RISK
 from console.plan_files import newest_rescue
 from recovery.wording.quantity_text import counted
-from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _request(prepared: PreparedRestore, title: str) -> ConfirmRequest:
         target=(f"{title}, cluster {prepared.contents.index.header.cluster_id}", *rows, *creates),
         confirm_label="Write back",
         opened_by="B",
-        warnings=("they cannot be taken out again", *prepared.notes),
+        parts=(ConfirmPart(RISK, ("What is written back cannot be taken out again.", *prepared.notes)),),
         expected=str(prepared.records),
         expected_what=f"the number of records ({prepared.records:,})",
         needs_reason=True,

@@ -78,10 +78,16 @@ def note_declined(journal: Journal, plan_id: str, partitions: int) -> None:
 
 
 async def rescue_notes(
-    cluster: Backend, prepared: PreparedPlan, choice: RescueChoice | None, progress: Progress | None = None
+    cluster: Backend,
+    prepared: PreparedPlan,
+    choice: RescueChoice | None,
+    progress: Progress | None = None,
+    *,
+    unread: bool = True,
 ) -> tuple[str, ...]:
-    """For the question, one line each: what is read first, with its bytes and time, or is not, and which disks stay
-    unread. Nothing where nothing can be lost. Raises BackendError, and InputError where there is no room for it.
+    """One line each: what is read first, with its bytes and time, or is not, and, with ``unread``, which disks stay
+    so (a question of a plan says that among its risks). Nothing where nothing can be lost. Raises BackendError, and
+    InputError where there is no room for it.
     """
     notes = []
     if choice is not None:
@@ -89,10 +95,8 @@ async def rescue_notes(
         notes += [] if outlook is None else [outlook.line]
     elif prepared.cut_off:
         many = counted(len(prepared.cut_off), "partition")
-        notes.append(
-            f"what the elections cut off of {many} is not read first (--no-rescue): it is gone for good"
-        )
-    return (*notes, *unread_broker_lines(prepared.unread))
+        notes.append(f"Nothing is read first (--no-rescue): what is cut off of {many} is gone for good.")
+    return (*notes, *(unread_broker_lines(prepared.unread) if unread else ()))
 
 
 def rescue_words(plan: Plan) -> tuple[str, ...]:

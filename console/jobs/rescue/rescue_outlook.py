@@ -59,10 +59,7 @@ class RescueOutlook:
         """For the question, and for who is not asked."""
         brokers = f"{'broker' if len(self.brokers) == 1 else 'brokers'} {both(self.brokers)}"
         what = f"{counted(self.offsets, 'offset')} of {counted(self.partitions, 'partition')} from {brokers}"
-        return (
-            f"what the elections cut off is read first into {self.request.directory}: {what},"
-            f" {self.cost}; --no-rescue declines it"
-        )
+        return f"Read first: {what}, {self.cost}. Into {self.request.directory} (not with --no-rescue)."
 
     @property
     def cost(self) -> str:
@@ -70,8 +67,7 @@ class RescueOutlook:
         size = human_bytes(self.room.needed)
         if self.unsized:
             size = f"{size} and {counted(self.unsized, 'log')} of unknown size"
-        took = f"about {age(max(self.seconds, 1.0))} at {human_bytes(self.rate)}/s from each broker"
-        return f"about {size}, {took}, {human_bytes(self.room.free)} free"
+        return f"{size}, about {age(max(self.seconds, 1.0))}, {human_bytes(self.room.free)} free"
 
 
 async def rescue_outlook(

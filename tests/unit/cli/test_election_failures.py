@@ -277,7 +277,7 @@ def test_an_unclean_election_of_all_is_held_for_exactly_those_that_were_counted(
     ended = typing(tmp_path, command_line("ktriage", *words), "1")
     assert ended.status == 0, str(ended)
     assert "each of the 1 offline partitions" in ended.err
-    assert "what the elections cut off is read first into" in ended.err
+    assert "Read first: " in ended.err
     told = invoke(tmp_path, "ktriage", "journal", *simulated, "--output", "json")
     (asked,) = [
         e for run in json.loads(told.out)["runs"] for e in run["events"] if e.get("action") == "elect"

@@ -149,10 +149,12 @@ def test_what_is_cut_off_is_read_first_without_being_asked_for(planned: Caller, 
     """Where to, how much and how long is said before; the journal has it in this order."""
     ended = planned("ktriage", "apply", "plan.json", *AGREED, *TAIL)
     assert ended.status == 0, ended
-    (told,) = (line for line in ended.out.splitlines() if "is read first into" in line)
+    (told,) = (line for line in ended.out.splitlines() if "Read first:" in line)
     (saved,) = (tmp_path / "state" / "ktriage").glob("*/rescues/*")
-    assert f"into {saved}: 500 offsets of 1 partition from broker 1, about 48.8 KiB, about 1 s at" in told
-    assert "--no-rescue declines it" in told and ended.out.index(told) < ended.out.index("1 elected")
+    assert (
+        "500 offsets of 1 partition from broker 1, 48.8 KiB, about 1 s," in told and f"Into {saved} " in told
+    )
+    assert "(not with --no-rescue)" in told and ended.out.index(told) < ended.out.index("1 elected")
     assert f"next: ktriage restore {saved} --to-source --dry-run" in ended.err
     journal = planned("ktriage", "journal", *TAIL).out
     assert journal.index("Z rescue") < journal.index("Z elect")
@@ -163,7 +165,7 @@ def test_who_declines_the_rescue_is_told_what_it_means_and_the_journal_has_the_r
 ) -> None:
     ended = planned("ktriage", "apply", "plan.json", "--no-rescue", *AGREED, *TAIL)
     assert ended.status == 0 and "next: ktriage verify plan.json" in ended.err, ended
-    assert "cut off of 1 partition is not read first (--no-rescue): it is gone for good" in ended.out
+    assert "Nothing is read first (--no-rescue): what is cut off of 1 partition is gone for good" in ended.out
     assert not list((tmp_path / "state" / "ktriage").glob("*/rescues"))
     journal = planned("ktriage", "journal", *TAIL).out.splitlines()
     note = next(n for n, row in enumerate(journal) if "Z not read before the elections: what they" in row)

@@ -303,7 +303,7 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
         "cluster-1",
         "2 partitions of 2 topics",
         "may lose something: 1",
-        "500 or more, no upper limit known (1 partition with no known upper bound)",
+        "Offsets cut off: 500 or more, no upper limit known.",
         "Nobody is elected for 1: no candidate 1",
         digest(plan),
         "`ktriage apply plan.json`",
@@ -374,7 +374,7 @@ def test_a_plan_says_first_what_it_loses_of_the_acknowledged_records() -> None:
     said = "500 or more committed: 1; not known: 1; none, in doubt: 1; none, unchecked: 1; none: 1"
     assert str(summarise(plan).acknowledged) == said
     assert (
-        f"- Acknowledged records lost: {said}"
+        f"- **Lost**: Acknowledged records: {said}."
         in markdown(plan, "plan.json", "ktriage apply plan.json").splitlines()
     )
     assert not str(summarise(plan_of(equal_logs())).acknowledged), "nobody judged"

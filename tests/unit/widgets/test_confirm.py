@@ -7,13 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.dialogs.confirmation import ConfirmAnswer, Confirmation, ConfirmOption, ConfirmRequest
+from widgets.dialogs.confirmation import (
+    ConfirmAnswer,
+    Confirmation,
+    ConfirmOption,
+    ConfirmPart,
+    ConfirmRequest,
+)
 from widgets.text_lines import Lines
 
 REQUEST = ConfirmRequest(
@@ -21,12 +27,12 @@ REQUEST = ConfirmRequest(
     ("cluster prod-eu, id MkU3OEVBNTcwNTJENDM2Qk, LIVE",),
     "Elect 5 leaders",
     opened_by="a",
-    warnings=("3 of them may lose something",),
+    parts=(ConfirmPart("Lost", ("3 of them may lose something",)),),
     expected="3",
     expected_what="the number of partitions that may lose something",
     needs_reason=True,
 )
-PLAIN = replace(REQUEST, expected=None, needs_reason=False, warnings=())
+PLAIN = replace(REQUEST, expected=None, needs_reason=False, parts=())
 ENDED: list[ConfirmAnswer | None] = []
 
 
@@ -226,23 +232,55 @@ async def test_a_key_goes_through_the_options_and_the_first_one_is_the_default()
     assert [ConfirmAnswer("", "", 2)] == ENDED
 
 
-async def test_what_is_typed_faster_than_the_focus_moves_is_not_lost() -> None:
-    """The keys of a quick hand, or of a slow line, come at once: the button still has the focus for all of them."""
-    async with opened(replace(REQUEST, expected="payments")) as pilot:
-        for key in (*"payments", *"rack c is gone"):
-            name = "space" if key == " " else key
-            pilot.app.post_message(Key(name, key))
+def burst(pilot: Pilot[None], *keys: str) -> None:
+    """Keys that come at once, as from a quick hand over a slow line: nothing is handled between two of them."""
+    for key in keys:
+        pilot.app.post_message(Key("space" if key == " " else key, key if len(key) == 1 else None))
+
+
+def typed(pilot: Pilot[None], field: str) -> str:
+    return pilot.app.screen.query_one(f"#{field}", Input).value
+
+
+NAMED = replace(REQUEST, expected="payments")
+
+
+async def test_a_whole_answer_in_one_burst_confirms_what_was_typed() -> None:
+    """The button may be pressed only once both fields are filled, and Enter comes before either has drawn it."""
+    async with opened(NAMED) as pilot:
+        burst(pilot, *"payments", "tab", *"rack c is gone", "tab", "enter")
         await pilot.pause()
-        assert pilot.app.screen.query_one("#expected", Input).value == "payments"
-        assert pilot.app.screen.query_one("#reason", Input).value == "rack c is gone"
+        assert [ConfirmAnswer("rack c is gone", "payments")] == ENDED
+
+
+async def test_what_is_typed_faster_than_the_focus_moves_is_not_lost() -> None:
+    async with opened(NAMED) as pilot:
+        burst(pilot, *"payments")
+        await pilot.pause()
+        assert typed(pilot, "expected") == "payments"
+
+
+async def test_keys_that_correct_a_field_stand_in_their_place_within_a_burst() -> None:
+    async with opened(NAMED) as pilot:
+        burst(pilot, *"paymenz", "backspace", *"ts", "home", "delete", "p", "enter", *"gone")
+        await pilot.pause()
+        assert (typed(pilot, "expected"), typed(pilot, "reason")) == ("payments", "gone")
+
+
+async def test_what_is_pasted_goes_into_the_field_that_has_the_focus_by_then() -> None:
+    async with opened(NAMED) as pilot:
+        pilot.app.post_message(Paste("payments"))
+        burst(pilot, "tab")
+        pilot.app.post_message(Paste("rack c\nis gone"))
+        burst(pilot, "tab", "enter")
+        await pilot.pause()
+        assert [ConfirmAnswer("rack c", "payments")] == ENDED
 
 
 async def test_what_is_typed_right_after_tab_goes_into_the_next_field() -> None:
     """All keys are there before the first field has handled its Tab."""
-    async with opened(replace(REQUEST, expected="payments")) as pilot:
+    async with opened(NAMED) as pilot:
         await pilot.press("shift+tab")
-        for key in ("shift+tab", *"payments", "tab", *"gone"):
-            pilot.app.post_message(Key(key, key if len(key) == 1 else None))
+        burst(pilot, "shift+tab", *"payments", "tab", *"gone")
         await pilot.pause()
-        assert pilot.app.screen.query_one("#expected", Input).value == "payments"
-        assert pilot.app.screen.query_one("#reason", Input).value == "gone"
+        assert (typed(pilot, "expected"), typed(pilot, "reason")) == ("payments", "gone")

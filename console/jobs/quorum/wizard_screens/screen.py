@@ -16,6 +16,7 @@ from console.app.base.screen_calls import Say
 from console.app.session.halt import Halt
 from console.app.session.session import Session
 from console.change.access import Access
+from console.change.loss_consent import RISK
 from console.errors import ConsoleError
 from console.jobs.quorum.replacement_run import LoadedReplacement
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason
@@ -24,7 +25,7 @@ from console.jobs.quorum.wizard_screens.wizard import Bridge, ReplacementProgres
 from console.program import Program
 from recovery.membership.replacement import ReplacementStep as PlannedStep
 from widgets.bars.message_bars import MessageBar
-from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmPart, ConfirmRequest
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.lifecycle import is_ready, screen_is_open, when_ready
 from widgets.text import Line, Piece, Tone, line
@@ -235,7 +236,11 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
             target=(f"{session.target.marked_title}, cluster {session.view.cluster_id}",),
             confirm_label="Send",
             opened_by="enter",
-            warnings=(*question.verdict.warnings, *(_BOTH if wording != question.sentence else ())),
+            parts=(
+                ConfirmPart(
+                    RISK, (*question.verdict.warnings, *(_BOTH if wording != question.sentence else ()))
+                ),
+            ),
             expected=str(question.voter.key.id),
             expected_what=f"the node id ({question.voter.key.id})",
         )
