@@ -64,6 +64,7 @@ class PartitionsPane(TablePane):
             search=_search,
             noun="partition",
             empty="no partition is offline or under min ISR",
+            stays_on_top=True,
         )
 
     def update(self, view: PartitionsView) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from console.app.session.rows import Rows, shaped
-from console.app.session.view import Choosing, View
-from recovery.model import ReplicaLog, Survey, Unknown
+from console.app.session.view import Choosing, JudgedSurvey, LogRead, View
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.model import ReplicaLog, Survey, Unknown, Why
 from recovery.plan.importance import Importance, TopicTier
 from tests.unit.recovery.surveys import log, survey
 
@@ -31,3 +32,22 @@ def test_the_worst_come_first_and_of_these_the_most_important() -> None:
     rows = shaped(view, Choosing(importance=TIERS), Rows(), others=False).partitions
     order = ["__consumer_offsets", "orders", "payments-eu", "audit", "payments"]
     assert [row.state.topic for row in rows] == order
+
+
+def test_a_partition_that_nobody_can_lead_stands_first_however_small_it_is() -> None:
+    large: dict[int, ReplicaLog | Unknown] = dict.fromkeys((1, 2, 3), log((0, 0, 1000)))
+    dead: dict[int, ReplicaLog | Unknown] = dict.fromkeys((1, 2, 3), Unknown(Why.NOT_ANSWERED, "down"))
+    surveys = (
+        named("payments", survey(large)),
+        named("audit", survey(dead)),
+    )
+    view = View(
+        troubled=tuple(one.state for one in surveys),
+        surveys={one.tp: one for one in surveys},
+        verdicts={
+            one.tp: JudgedSurvey(one, LogRead(None, False), frozenset(), PartitionVerdicts({}))
+            for one in surveys
+        },
+    )
+    rows = shaped(view, Choosing(importance=TIERS), Rows(), others=False).partitions
+    assert [row.state.topic for row in rows] == ["audit", "payments"]

@@ -349,11 +349,15 @@ class RowTable(TableSurface[Row], can_focus=True):
         search: Callable[[Row], str] | None = None,
         noun: str = "row",
         empty: str = "nothing here",
+        stays_on_top: bool = False,
         id: str | None = None,
     ) -> None:
+        """``stays_on_top``: the cursor is on the first row, whichever that becomes, until somebody acts."""
         query = TableQuery(key, search or text_of_all(columns))
         super().__init__(columns, query, noun=noun, empty=empty, id=id)
         self.groupings = tuple(groupings)
+        self._stays_on_top = stays_on_top
+        self._touched = False
         self._jobs = SlicedJobs(self._start)
         self._wanted_columns = self.columns
         self._counts = RowCounts(0, 0, 0, 0)
@@ -451,6 +455,9 @@ class RowTable(TableSurface[Row], can_focus=True):
         before, top = self._state, self.scroll_offset.y
         changed = rearranged(before, arrangement)
         self._state = changed.state
+        on_top = self._stays_on_top and not self._touched and changed.state.cursor.number != 0
+        if on_top:
+            self._state = changed.state.with_cursor(0)
         self._painter.highlight(self._query)
         self._fit_scroll_range()
         if arrangement.rows is not before.arrangement.rows:
@@ -461,7 +468,7 @@ class RowTable(TableSurface[Row], can_focus=True):
         if changed.cursor_gone:
             self.post_message(self.RowGone(self, before.cursor.key, before.cursor_row, self.cursor_key))
         self._report_counts()
-        self._scroll_top(top_after(before, self._state, top, self._body))
+        self._scroll_top(0 if on_top else top_after(before, self._state, top, self._body))
         self._repaint()
         self._report_cursor(by_hand=False)
 
@@ -512,7 +519,12 @@ class RowTable(TableSurface[Row], can_focus=True):
     def _add_marks(self, keys: frozenset[Hashable]) -> None:
         self._change_marks(self._state.with_marks(self.marks | keys))
 
+    def touched(self) -> None:
+        """Somebody acts: from now on the cursor stays on its row."""
+        self._touched = True
+
     def _change_marks(self, state: TableState[Row]) -> None:
+        self.touched()
         before, self._state = self._state, state
         if state.marks != before.marks:
             self.post_message(self.MarksChanged(self, state.marks))
@@ -520,6 +532,7 @@ class RowTable(TableSurface[Row], can_focus=True):
             self._repaint()
 
     def _move_cursor(self, number: int) -> None:
+        self.touched()
         self._state = self._state.with_cursor(number)
         self._scroll_to_cursor()
         self._repaint()

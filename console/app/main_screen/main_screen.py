@@ -289,6 +289,7 @@ class MainScreen(PanesScreen):
     def _act(self, name: str) -> None:
         self._other_cluster = False
         self._quit.other_key(name)
+        self.table.touched()
         self._keys.act(name)
         self.draw_bars()
 

@@ -39,7 +39,8 @@ class Rows:
 
 
 def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
-    """The rows of that view: offline first, then by how the others fare, the most important first of each.
+    """The rows of that view: offline first, those before all that nobody can lead, then by how the others fare,
+    the most important first of each.
     A row whose survey is the very same object is the very same row.
     """
     before = known.made_of if known.choosing == choosing else {}
@@ -73,6 +74,7 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     rows.sort(
         key=lambda row: (
             _WORST_FIRST[row.health],
+            not _nobody_can_lead(row),
             rank(row.state.topic),
             -_size(row),
         )
@@ -92,6 +94,11 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
 
 
 _WORST_FIRST = {health: number for number, health in enumerate(PartitionHealth)}
+
+
+def _nobody_can_lead(row: PartitionRow) -> bool:
+    """No replica that could be elected now has answered."""
+    return row.state.offline and row.decision is not None and row.now is None
 
 
 def _size(row: PartitionRow) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import pytest
 from textual.geometry import Region
 from textual.pilot import Pilot
 
@@ -31,7 +32,7 @@ def _name(item: Item) -> str:
     return item.name
 
 
-def table(*, noun: str = "partition") -> RowTable[Item]:
+def table(*, noun: str = "partition", stays_on_top: bool = False) -> RowTable[Item]:
     return RowTable(
         (
             Field("name", "NAME", _name, flex=True),
@@ -41,6 +42,7 @@ def table(*, noun: str = "partition") -> RowTable[Item]:
         groupings=(Grouping("tens", "by tens", lambda i: (f"group {i.number // 10}",)),),
         noun=noun,
         empty="no partition is offline",
+        stays_on_top=stays_on_top,
     )
 
 
@@ -66,6 +68,20 @@ async def test_a_refresh_never_moves_the_cursor_onto_another_row() -> None:
         await pilot.pause()
         assert shown.cursor_key == "t-3"
         assert _screen_line(pilot, "t-3") == line, "the row stays where the eye is"
+
+
+@pytest.mark.parametrize("key", ["", "down", "space"])
+async def test_the_cursor_is_on_the_worst_row_until_somebody_acts(key: str) -> None:
+    """Which is the worst shows while answers come: nobody has chosen the row that was first by accident."""
+    shown = table(stays_on_top=True)
+    async with Harness(shown).run_test(size=(40, 10)) as pilot:
+        await ready(pilot, shown, items(range(50)))
+        await pilot.press(*([key] if key else []))
+        at = shown.cursor_key
+        shown.update(items([77, 88, *range(50)]))
+        await pilot.pause()
+        assert shown.cursor_key == ("t-77" if not key else at)
+        assert _screen_line(pilot, str(shown.cursor_key)) == (1 if not key else _screen_line(pilot, str(at)))
 
 
 async def test_a_row_that_goes_away_is_told_and_nothing_is_opened() -> None:
