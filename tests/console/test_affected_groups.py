@@ -22,7 +22,9 @@ async def test_pane_6_names_the_groups_before_and_the_hand_over_after_the_electi
         await robot.arms()
         await robot.applies("payments", "drill")
         # A leader alone is no recovery: two groups would skip records.
-        await robot.hears("1 elected; 2 consumer groups affected (ktriage groups fix)")
+        await robot.hears(
+            "offsets saved: B writes back. 2 groups, 0 transactions need you: V"
+        )
         assert "recovered" not in robot.screen
         await robot.press("H")
         await robot.sees(
@@ -40,6 +42,6 @@ async def test_a_transaction_that_hangs_after_the_election_is_reported_with_its_
         confirmation = await robot.asks_to_apply()
         await robot.confirms(confirmation.request.expected or "", "drill")
         await robot.idle()
-        await robot.hears("may hang (ktriage transactions fix)")
+        await robot.hears("transactions need you: V")
         assert "recovered" not in robot.screen
         await robot.sees("Guide: elected")

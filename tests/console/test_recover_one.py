@@ -26,7 +26,7 @@ async def test_the_last_replica_standing_is_recovered_from_the_keyboard(home: Pa
         assert confirmation.request.needs_reason
         await robot.confirms("payments", "broker 2 lost its unflushed records")
         await robot.idle()
-        await robot.hears("1 elected; acks=all is refused until replicas are back (ISR 1 of min ISR 2")
+        await robot.hears("leads payments-0. acks=all is refused until replicas are back (ISR 1 of min ISR 2")
         await robot.until(lambda: robot.leaders() == {PAYMENTS: 1}, "payments-0 led by 1")
         await robot.until(lambda: not robot.session.view.offline, "nothing offline in the picture")
         await robot.sees("Guide: elected, and the 20 offsets that this cut off are saved.")
@@ -46,7 +46,7 @@ async def test_a_partition_that_is_led_and_refuses_writes_is_not_called_recovere
         await robot.plans(1)
         await robot.arms()
         await robot.applies("payments", "nobody else is left")
-        await robot.hears("1 elected; acks=all is refused until replicas are back (ISR 1 of min ISR 2")
+        await robot.hears("leads payments-0. acks=all is refused until replicas are back (ISR 1 of min ISR 2")
         await robot.until(lambda: not robot.session.view.offline, "nothing offline in the picture")
         await robot.sees("Guide: elected; payments-0 has ISR 1 of min ISR 2: acks=all is refused")
         await robot.sees("missing when it was last checked: ISR 1", "not in ISR: 0, 2; acks=all is refused")

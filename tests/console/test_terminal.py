@@ -31,7 +31,7 @@ def test_a_partition_is_recovered_over_a_real_terminal(home: Path, size: tuple[i
     try:
         confirms(terminal)
         # Elected is not yet the end: until the partition is verified, q asks whether to leave all the same.
-        terminal.sees("1 elected", "next: B (restore)")
+        terminal.sees("leads", "B writes back")
         terminal.types("q")
         assert terminal.ended() == 0
         assert terminal.is_sane()

@@ -61,6 +61,24 @@ class ElectionAftermath:
         return () if isinstance(self.transactions, Unknown) else self.transactions.hanging
 
     @property
+    def refused_producers(self) -> tuple[RefusedProducer, ...]:
+        return () if isinstance(self.producers, Unknown) else self.producers.rows
+
+    @property
+    def need_you(self) -> str:
+        """How many groups and transactions, and producers if there are, a person has to look at, or that not all of
+        them are known; empty where everything was read and nothing needs anybody.
+        """
+        groups = len({row.group.name for row in self.affected})
+        some = [counted(groups, "group"), counted(len(self.hanging), "transaction")]
+        if self.refused_producers:
+            some.append(counted(len(self.refused_producers), "producer"))
+        unread = bool(self.groups_unread or self.transactions_unread)
+        if not (groups or self.hanging or self.refused_producers):
+            return "Not all groups and transactions could be read: V" if unread else ""
+        return f"{', '.join(some)} need you{', or more' if unread else ''}: V"
+
+    @property
     def in_short(self) -> str:
         """The clients that need something, and the commands for it; empty where none does, as far as was read."""
         words = []
@@ -70,6 +88,9 @@ class ElectionAftermath:
         if self.hanging:
             number = counted(len(self.hanging), "transaction")
             words.append(f"{number} may hang (ktriage transactions fix)")
+        if self.refused_producers:
+            number = counted(len(self.refused_producers), "producer")
+            words.append(f"{number} refused by the new leaders (ktriage verify names them)")
         if self.groups_unread or self.transactions_unread:
             words.append("not all groups and transactions could be read (ktriage verify says which)")
         return "; ".join(words)

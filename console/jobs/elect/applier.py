@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +26,7 @@ from console.change.loss_consent import LOST, NAMED, RISK, SAVED, election_outli
 from console.change.registry import BY_NAME
 from console.change.resume_report import unfinished_lines
 from console.change.unfinished_orders import HalfDone
-from console.errors import NotDone
+from console.errors import InputError, NotDone
 from console.jobs.elect import draft_changes
 from console.jobs.elect.plan_text import ACKS_REFUSED
 from console.journal.state_access import why_unusable
@@ -45,8 +46,10 @@ from widgets.text import Tone
 
 if TYPE_CHECKING:
     from console.jobs.elect.apply_plan import Applied, ApplyPlan
+    from console.jobs.elect.election_batches import Result
     from console.jobs.elect.verify_plan import Verified
     from console.jobs.rescue.rescue_outlook import RescueChoice, RescueOutlook
+    from console.rescue_files.rescued_branch import RescueContents
 
 VERIFY_SECONDS = 10.0
 """How long the partitions, groups and transactions may take to be read, each."""
@@ -263,7 +266,7 @@ class Applier:
         session = self._desk.session
         try:
             verified = await verified_now(session, plan, self._desk.progress.begin("verifying"))
-        except BackendError:
+        except (BackendError, InputError):  # also a rescue that is damaged: V says which
             return None
         finally:
             self._desk.progress.end()
@@ -272,13 +275,12 @@ class Applier:
 
     def _tell(self, applied: Applied, conclusion: Conclusion, verified: Verified | None) -> None:
         """An elected leader alone is no recovery: clients may need something, and writes may be refused."""
-        following = f"next: {_key_of(conclusion.next)}; J shows the journal"
         failures = applied.failures
         counts: Mapping[Outcome, int] = {} if applied.elected is None else applied.elected.counts
         done = () if applied.elected is None else [r for r in applied.elected.results if r.succeeded]
         under = [r.state for r in done if r.state is not None and r.state.usable is False]
         # A partition with a leader may not be writable yet: an election alone brings no replica back.
-        clients = NOT_VERIFIED if verified is None else verified.aftermath.in_short
+        clients = NOT_VERIFIED if verified is None else verified.aftermath.need_you
         elected = f"{len(done):,} {'elected' if under or clients else 'recovered'}"
         if applied.rescued is not None:
             elected = f"{applied.rescued.offsets:,} offsets rescued, {elected}"
@@ -301,12 +303,36 @@ class Applier:
             online_already = "nothing was left to elect: what was planned is online already"
             self._desk.say(_joined(online_already, clients), Tone.WARN if clients else Tone.GOOD)
         else:
-            refused = _refusing(under) if under else ""
             tone = Tone.WARN if under or clients else Tone.GOOD
-            self._desk.say(f"{_joined(elected, refused, clients)}. {following}", tone)
+            refused = _refusing(under) if under else ""
+            sentences = (_lead(done), refused, *_saved(applied, conclusion), clients or NOBODY)
+            self._desk.say(". ".join(filter(None, sentences)), tone)
 
 
-NOT_VERIFIED = "groups and transactions could not be read (V reads them again)"
+NOT_VERIFIED = "Groups and transactions could not be read: V"
+NOBODY = "No group and no transaction needs you. J: the journal"
+
+
+def _lead(done: Sequence[Result]) -> str:
+    """Who leads now."""
+    if len(done) == 1:
+        (result,) = done
+        return f"Broker {result.election.leader} leads {result.row.tp}"
+    online = sum(1 for result in done if result.election.outcome is Outcome.ALREADY_ONLINE)
+    before = f", {online:,} of them online before" if online else ""
+    return f"{counted(len(done), 'partition')} have a leader{before}"
+
+
+def _saved(applied: Applied, conclusion: Conclusion) -> Iterator[str]:
+    """What was saved of the records that were cut off, and the key that goes on."""
+    key = _key_of(conclusion.next)
+    if applied.rescued is not None:
+        back = f": {key.split(' ')[0]} writes back" if conclusion.next[0] == "restore" else ""
+        yield f"{applied.rescued.offsets:,} offsets saved{back}"
+    if applied.preserved is not None and applied.preserved.brokers:
+        yield f"The log of {both(applied.preserved.brokers)} is kept when it starts"
+    if conclusion.next[0] not in {"restore", "verify"}:
+        yield f"Next: {key}"
 
 
 def _joined(*parts: str) -> str:
@@ -386,12 +412,24 @@ async def apply(
     )
 
 
+def _rescue_of(cluster_id: str, plan: Plan) -> RescueContents | None:
+    from console.jobs.rescue.rescue_first import recorded_rescue  # noqa: PLC0415  # not for the first frame
+    from console.rescue_files.rescued_branch import rescue_of  # noqa: PLC0415  # not for the first frame
+
+    return rescue_of(recorded_rescue(cluster_id, plan.header.plan_id), plan)
+
+
 async def verified_now(session: Session, plan: Plan, progress: Progress) -> Verified:
-    """What ``ktriage verify`` says of the plan now. Raises BackendError."""
+    """What ``ktriage verify`` says of the plan now, with what was rescued for it: only that has the markers of
+    transactions which an election cut off. Raises BackendError, and InputError for a damaged rescue.
+    """
     from console.jobs.elect.verify_plan import read_verified  # noqa: PLC0415  # not for the first frame
 
     async def job(backend: Backend) -> Verified:
         cluster = await backend.cluster()
-        return await read_verified(backend, plan, cluster, seconds=VERIFY_SECONDS, progress=progress)
+        rescue = await asyncio.to_thread(_rescue_of, cluster.cluster_id, plan)
+        return await read_verified(
+            backend, plan, cluster, seconds=VERIFY_SECONDS, progress=progress, rescue=rescue
+        )
 
     return await session.run(job)

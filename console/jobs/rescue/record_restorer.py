@@ -53,7 +53,13 @@ class RecordRestorer:
         progress = self._desk.progress.begin("reading the rescue")
         prepared = await session.run(lambda backend: change.read(backend, cluster_id, progress))
         if prepared.records <= 0:
-            self._desk.say("nothing is left to write back: every record of this rescue is there", Tone.GOOD)
+            markers = sum(row.counts.control for row in prepared.rows)
+            there = "No record is left to write back: every record of this rescue is there"
+            if markers:  # an open transaction, which only its end lets consumers pass
+                also = f"{counted(markers, 'transaction marker')} not written back: V shows what hangs"
+                self._desk.say(f"{there}. {also}", Tone.WARN)
+            else:
+                self._desk.say(there, Tone.GOOD)
             return
         answer = await self._desk.ask(Confirmation(_request(prepared, session.target.marked_title)))
         if answer is None:
