@@ -22,9 +22,7 @@ async def test_pane_6_names_the_groups_before_and_the_hand_over_after_the_electi
         await robot.arms()
         await robot.applies("payments", "drill")
         # A leader alone is no recovery: two groups would skip records.
-        await robot.hears(
-            "offsets saved: B writes back. 2 groups, 0 transactions need you: V"
-        )
+        await robot.hears("offsets saved: B writes back. 2 groups, 0 transactions need you: V")
         assert "recovered" not in robot.screen
         await robot.press("H")
         await robot.sees(
