@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from console.reading.partition_report import PartitionsView, partition_fields, suggested, why
@@ -13,7 +14,7 @@ from console.reading.partition_row import (
 )
 from recovery.advice import FirstStep, in_order
 from recovery.strategy import DecisionKind
-from recovery.wording.advice_text import advice_lines, steps_lines
+from recovery.wording.advice_text import advice_lines, short_step, short_steps_lines, steps_lines
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
@@ -106,19 +107,23 @@ class PartitionsPane(TablePane):
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
-            *self._steps(width, SHOWN_STEPS),
+            *self._steps(width, short_steps_lines(self._all_steps, SHOWN_STEPS)),
         ]
 
-    def _steps(self, width: int, shown: int) -> list[Line]:
+    def _steps(self, width: int, steps: Iterable[str]) -> list[Line]:
         """What to do first, in order; of an old picture only what it was then."""
         advice = self._view.doubt_advice
         lines = (
             fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
         )
         old = bool(self._view.doubt)
-        for text in steps_lines(self._all_steps, shown):
-            piece = Piece(f"As of then. {text}", Tone.DIM) if old else Piece(text, Tone.STRONG)
-            lines += fold(line(piece), width, "  ")
+        for text in steps:
+            action, *warnings = text.split(" ! ")
+            pieces = [
+                Piece(action, Tone.STRONG),
+                *(Piece(f" ! {warning}", Tone.WARN) for warning in warnings),
+            ]
+            lines += fold(line(Piece(f"As of then. {text}", Tone.DIM)) if old else line(*pieces), width, "  ")
         reading = self._view.reading
         if unjudged := "" if reading is None else not_judged_text(reading.unread):
             lines += fold(line(Piece(f"Not known: {unjudged}", Tone.DIM)), width, "  ")
@@ -130,7 +135,7 @@ class PartitionsPane(TablePane):
         return in_order((*(() if reading is None else reading.steps), *self._counts.steps))
 
     def rest_lines(self, width: int) -> list[Line]:
-        return self._steps(width, len(self._all_steps))
+        return self._steps(width, steps_lines(self._all_steps, len(self._all_steps)))
 
     def details_key(self) -> str:
         return "Tab"
@@ -142,13 +147,23 @@ class PartitionsPane(TablePane):
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
             return []
-        # A single step for a single partition stands above the table already, word for word.
-        steps = self._all_steps
-        reported = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
-        first = "" if row.advice is None or reported else f"{' '.join(advice_lines(row.advice))} "
-        why = f"{row.decision.verdict.value.capitalize()}: " if first and row.decision is not None else ""
-        reason = line(Piece(f"{row.state.tp}: {first}", Tone.STRONG), Piece(f"{why}{_reason(row)}"))
+        reason = line(Piece(f"{row.state.tp}: {self._first(row)}", Tone.STRONG), Piece(_reason(row)))
         return [*fold(reason, width, "  "), *self.left_out(width)]
+
+    def _first(self, row: PartitionRow) -> str:
+        """What to do first for the row, unless it stands above the table already; all of it while it is read."""
+        advice = row.advice
+        if advice is None:
+            return ""
+        if self.has_class("-reading"):
+            steps = self._all_steps
+            alone = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
+            return "" if alone else f"{' '.join(advice_lines(advice))} "
+        above = {(step.advice.kind, step.advice.brokers) for step in self._all_steps[:SHOWN_STEPS]}
+        if (advice.kind, advice.brokers) in above:
+            return ""
+        short = short_step(advice, 1)
+        return "".join(f"{sentence} " for sentence in (short.action, short.instead) if sentence)
 
 
 def _reason(row: PartitionRow) -> str:

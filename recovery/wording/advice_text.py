@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from recovery.acknowledged.verdict import (
     AutomaticElection,
@@ -52,6 +53,165 @@ def step_lines(step: FirstStep) -> tuple[str, ...]:
 def advice_lines(advice: Advice) -> tuple[str, ...]:
     """As :func:`step_lines`, for one partition."""
     return _worst_first(advice, 1)
+
+
+class ShortStep(NamedTuple):
+    """A step in one sentence of at most 90 characters, and what would undo it or speaks against it, in sentences of
+    at most 120; the reasons are in :func:`step_lines`.
+    """
+
+    action: str
+    warnings: tuple[str, ...]
+    instead: str = ""
+    """What may be done instead of it."""
+
+
+def short_steps_lines(steps: Sequence[FirstStep], shown: int) -> Iterator[str]:
+    """What to do, in order, for a screen that has the reasons at a key; as :func:`steps_lines`."""
+    said: set[str] = set()
+    for number, step in enumerate(steps[:shown], 1):
+        action, warnings, instead = short_step(step.advice, step.partitions)
+        first = "Do first" if number == 1 else "Only then" if step.only_then else "Then"
+        sentences = [action, *filter(None, (instead,)), *(f"! {warning}" for warning in warnings)]
+        new = [sentence for sentence in sentences if sentence not in said]
+        said.update(new)
+        if new:
+            yield f"{first}: {' '.join(new)}"
+    left = sum(step.partitions for step in steps[shown:])
+    if left:
+        yield f"Then: {_partitions(left)} in other ways."
+
+
+def short_step(advice: Advice, count: int) -> ShortStep:
+    """What to do, and what not, for somebody who reads nothing else."""
+    warnings = [*_short_failed(advice), *_short_before_start(advice), *_short_do_not_start(advice)]
+    if advice.kind is AdviceKind.BRING_BACK:
+        warnings += _short_return(advice)
+    if advice.by_elr:
+        warnings.append("Leave min.insync.replicas alone.")
+    who = str(advice.instead[0]) if len(advice.instead) == 1 else "one that answered"
+    instead = f"Or elect {who} (c): not all of that is checked." if advice.instead else ""
+    return ShortStep(_SHORT[advice.kind](advice, count), tuple(warnings), instead)
+
+
+def _few(brokers: Sequence[int], join: Callable[[Sequence[int]], str] = both) -> str:
+    """``broker 3``; of many only how many."""
+    if len(brokers) > _MOST_NAMED:
+        return f"{len(brokers)} brokers"
+    return f"broker {join(sorted(brokers))}"
+
+
+_MOST_NAMED = 3
+
+
+def _disk_of(brokers: Sequence[int]) -> str:
+    return f"the disk{'' if len(brokers) == 1 else 's'} of {_few(brokers)}"
+
+
+def _start_of(brokers: Sequence[int]) -> str:
+    return "it starts" if len(brokers) == 1 else "they start"
+
+
+def _get_a_leader(count: int) -> str:
+    return "1 partition gets a leader" if count == 1 else f"{count:,} get a leader"
+
+
+def _short_bring_back(advice: Advice, count: int) -> str:
+    get = _get_a_leader(count)
+    if advice.read_before:
+        return f"Read {_disk_of(advice.read_before)} before the start: then {get}."
+    disk = "its old disk" if len(advice.brokers) == 1 else "its old disk, each"
+    return f"Start {_few(advice.brokers, either)} with {disk}: {get}."
+
+
+def _short_return(advice: Advice) -> Iterator[str]:
+    if advice.led_after:
+        who = tuple(sorted({one.broker for one in advice.led_after}))
+        later = "has records" if len(who) == 1 else "have records"
+        yield f"{_few(who)[0].upper()}{_few(who)[1:]} led later and {later} that this cuts off: save them first."
+    if advice.check_disk and not advice.was_shut_down and not advice.read_before:
+        yield "If its host lost power, read its disk first: Kafka elects it whatever it lost."
+
+
+def _short_elect(advice: Advice, _count: int) -> str:
+    who = str(advice.brokers[0]) if len(advice.brokers) == 1 else "a leader"
+    whole = [one.broker for one in advice.start_if_whole if one.broker not in advice.read_before]
+    if whole:
+        return f"Start {_few(whole)} if its host kept power; else elect {who} (c)."
+    checked = advice.verdict is not None and advice.verdict.proved_none
+    sure = (
+        "no acknowledged record is lost"
+        if checked
+        else "it lacks none that was acknowledged, as far as known"
+    )
+    return f"Elect {who} (c): {sure}."
+
+
+def _short_ask(advice: Advice, _count: int) -> str:
+    if advice.read_before:
+        return f"Read {_disk_of(advice.read_before)} before the start: it shows whose log is whole."
+    return f"Start {_few(advice.brokers, either)} or read its disk: that shows whose log is whole."
+
+
+def _short_compare(advice: Advice, _count: int) -> str:
+    choose = "hoose one (c): what it lacks is saved first."
+    if advice.brokers and not advice.read_before:
+        return f"The logs differ. Start {_few(advice.brokers, either)}, or choose a leader (c)."
+    return f"The logs differ. C{choose}"
+
+
+def _short_choose(advice: Advice, _count: int) -> str:
+    if advice.reassigning:
+        return "A reassignment is in progress. See what an election loses (Enter) before you hold one."
+    return "No log surely has all. Choose one (c): what it lacks is saved first."
+
+
+_SHORT: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
+    AdviceKind.STOP_AND_READ: lambda a, _: (
+        f"Stop {_few(a.brokers)} and read its disk: what it takes is lost later."
+    ),
+    AdviceKind.READ_FIRST: lambda a, _: (
+        f"Read {_disk_of(a.brokers)} before {_start_of(a.brokers)}: the leader may lack some."
+    ),
+    AdviceKind.STOP_OR_MEND: lambda a, _: (
+        f"Stop {_few(a.brokers)}: it still takes writes that an election cuts off."
+        if not a.leads_again
+        else f"Stop {_few(a.brokers)}, or mend its network: then it leads again."
+    ),
+    AdviceKind.ELECT: _short_elect,
+    AdviceKind.UNFENCE: lambda a, _: f"Wait until {_few(a.brokers)} is unfenced: its log is better.",
+    AdviceKind.BRING_BACK: _short_bring_back,
+    AdviceKind.ASK: _short_ask,
+    AdviceKind.GIVE_LOG: lambda _a, _: "Give ktriage the metadata log: it shows whose log is whole.",
+    AdviceKind.READ_DISK: lambda a, _: f"Read {_disk_of(a.brokers)} first: no other replica is left.",
+    AdviceKind.COMPARE: _short_compare,
+    AdviceKind.CHOOSE: _short_choose,
+}
+
+
+def _short_failed(advice: Advice) -> Iterator[str]:
+    failed = [one.broker for one in advice.keep_down if one.failed_disk]
+    if failed:
+        disk = _disk_of(failed)
+        yield f"{disk[0].upper()}{disk[1:]} FAILED: choose a leader before it returns with an empty one."
+
+
+def _short_before_start(advice: Advice) -> Iterator[str]:
+    for what, brokers in (("Repair", advice.repair), ("Copy", advice.copy)):
+        if brokers:
+            yield f"{what} {_disk_of(brokers)} before the start (ktriage disk scan says how)."
+
+
+def _short_do_not_start(advice: Advice) -> Iterator[str]:
+    others = not_to_start_first(advice)
+    if not others:
+        return
+    who = _few([one.broker for one in others], either)
+    cutting = sorted({broker for one in others for broker in one.cuts_off})
+    if cutting:
+        yield f"Do not start {who} first: it leads at once and cuts off what {_few(cutting)} holds."
+    else:
+        yield f"Do not start {who} first: Kafka elects it at once, and its log may lack records."
 
 
 def _worst_first(advice: Advice, count: int) -> tuple[str, ...]:

@@ -40,6 +40,6 @@ async def test_a_transaction_that_hangs_after_the_election_is_reported_with_its_
         confirmation = await robot.asks_to_apply()
         await robot.confirms(confirmation.request.expected or "", "drill")
         await robot.idle()
-        await robot.hears("transactions need you: V")
+        await robot.hears("0 groups, 1 transaction need you: V")
         assert "recovered" not in robot.screen
         await robot.sees("Guide: elected")

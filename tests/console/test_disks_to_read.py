@@ -17,7 +17,7 @@ async def test_the_header_and_the_first_pane_say_whose_disks_to_read() -> None:
     async with console(SCENARIO, size=(140, 40)) as robot:
         await robot.sees("read the disks of 1,3 before they start", "0 offline")
         shown = " ".join(robot.screen.split())
-        assert "Do first (orders-0): Before broker 1 or 3 is started, read their disks" in shown
+        assert "Do first: Read the disks of broker 1 and 3 before they start" in shown
         assert "they may hold acknowledged records that leader 2 of orders-0 (elected uncleanly at" in shown
 
 

@@ -32,7 +32,7 @@ class PanesScreen(Screen[None]):
     """What the main screen consists of. Its first frame has one pane: :meth:`mount_panes` adds the others."""
 
     _too_small = ""
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-tall")]  # noqa: RUF012  # as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-low"), (30, "-tall")]  # noqa: RUF012  # as Textual declares it
 
     def compose(self) -> ComposeResult:
         self._fit_height(self.app.size.height)

@@ -328,7 +328,7 @@ def _saved(applied: Applied, conclusion: Conclusion) -> Iterator[str]:
     key = _key_of(conclusion.next)
     if applied.rescued is not None:
         back = f": {key.split(' ')[0]} writes back" if conclusion.next[0] == "restore" else ""
-        yield f"{applied.rescued.offsets:,} offsets saved{back}"
+        yield f"{counted(applied.rescued.offsets, 'offset')} saved{back}"
     if applied.preserved is not None and applied.preserved.brokers:
         yield f"The log of {both(applied.preserved.brokers)} is kept when it starts"
     if conclusion.next[0] not in {"restore", "verify"}:
