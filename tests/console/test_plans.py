@@ -59,7 +59,7 @@ async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_
         assert PAYMENTS in robot.session.draft.edited
         await robot.arms()
         confirmation = await robot.asks_to_apply()
-        asked = " ".join(confirmation.request.target)
+        asked = " ".join((*confirmation.request.warnings, *confirmation.request.target))
         assert "320 NEWER than anything it has" in asked
         assert "NOT the best by ranking: 1" in asked
         await robot.sees("elect another leader than the best by ranking")
@@ -197,7 +197,7 @@ async def test_a_file_without_fences_is_asked_afresh_and_can_be_applied(home: Pa
         assert row.candidates
         await robot.arms()
         await robot.applies("payments", "drill")
-        await robot.hears("1 elected; acks=all is refused")
+        await robot.hears("leads payments-0. acks=all is refused")
 
 
 async def test_a_directory_without_a_pipelines_result_is_refused_in_one_line(home: Path) -> None:

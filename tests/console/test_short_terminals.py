@@ -60,7 +60,7 @@ async def test_the_key_that_shows_the_rest_is_named_and_shows_it(lines: int) -> 
         assert "Then: Broker 2's disk FAILED" not in robot.screen
         await robot.press("tab")
         await robot.until(lambda: "Do first: Broker 2's disk FAILED" in robot.screen, "the whole advice")
-        assert "… Tab" not in robot.screen and "archive-1" in robot.screen
+        assert "… Tab" not in robot.screen and "sessions-1" in robot.screen
         await robot.press("end")
         await robot.sees("columns:  leader none")
         await robot.press("tab")
