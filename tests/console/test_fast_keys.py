@@ -183,7 +183,7 @@ async def test_stopping_midway_finishes_what_is_in_flight_and_the_rest_is_gone_o
         again = await robot.asks_to_apply()
         await robot.confirms(again.request.expected or "", "drill")
         await robot.idle()
-        await robot.hears(f"{rows - 2} elected")
+        await robot.hears(f"{rows - 2} partitions have a leader")
     sent = [line for lines in records(home) for line in lines]
     assert all_ended(sent)
 

@@ -18,6 +18,6 @@ async def test_whoever_takes_over_sees_what_is_open_and_what_was_done(home: Path
         await robot.plans(1)
         await robot.arms()
         await robot.applies("payments", "drill")
-        await robot.hears("1 elected")
+        await robot.hears("leads payments-0")
         await robot.press("H")
         await robot.sees("reason: drill", "ktriage verify", "no partition offline")

@@ -36,7 +36,7 @@ async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None
         assert confirmation.request.expected is None or confirmation.request.expected.isdecimal()
         await robot.confirms(confirmation.request.expected or "", "drill")
         await robot.idle()
-        await robot.hears("2,000 elected")
+        await robot.hears("2,000 partitions have a leader")
         await robot.until(lambda: not robot.session.view.offline, "nothing offline")
         assert robot.session.draft.plan is not None
         assert robot.session.draft.plan.header.strategy is Strategy.AGGRESSIVE

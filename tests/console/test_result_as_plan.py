@@ -59,7 +59,7 @@ async def test_a_result_is_opened_as_a_plan_and_applied(home: Path, text: str) -
         assert plan.header.strategy is Strategy.AGGRESSIVE and len(plan.rows) == 1
         await robot.arms()
         await robot.applies(plan.rows[0].tp.topic, "drill")
-        await robot.hears("1 elected")
+        await robot.hears(f"leads {plan.rows[0].tp}")
 
 
 async def test_a_result_of_another_cluster_is_refused_and_says_whose_it_is(home: Path) -> None:

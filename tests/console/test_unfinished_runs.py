@@ -44,7 +44,7 @@ async def test_it_is_finished_first_when_somebody_says_so_and_then_the_plan_is_a
         await applies_up_to_the_question(robot)
         await robot.confirms()
         await robot.idle()
-        await robot.hears("1 elected")
+        await robot.hears("leads payments-0")
         assert unfinished(robot.session.view.cluster_id).nothing
     _killed, refused, finished = records(home)
     assert [line["kind"] for line in refused] == ["run", "end"]
@@ -70,7 +70,7 @@ async def test_the_journal_tells_how_a_run_of_the_console_ended_and_which_one_go
         await robot.plans(1)
         await robot.arms()
         await robot.applies("payments", "drill")
-        await robot.hears("1 elected")
+        await robot.hears("leads payments-0")
         await robot.press("J")
         await robot.sees("ended with status 0: 1 elected", "reason: drill")
         await robot.press("escape")

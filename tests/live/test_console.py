@@ -70,7 +70,7 @@ async def test_one_partition_is_recovered_from_the_keyboard(disaster: KafkaClust
         await robot.opens("6")
         await robot.arms()
         await robot.applies(LOST, "both disks are gone")
-        await robot.hears("1 elected; acks=all is refused until replicas are back")
+        await robot.hears("leads lost-0. acks=all is refused until replicas are back")
         assert await leader(disaster, 0) == SURVIVOR
         await robot.press("V")
         await robot.hears("1 of 1 led as planned")
@@ -95,7 +95,9 @@ async def test_many_are_recovered_at_once_and_the_number_is_typed(disaster: Kafk
         assert confirmation.request.expected == "3"
         await robot.confirms("3", "drill")
         await robot.idle()
-        await robot.hears("3 elected; acks=all is refused until replicas are back for 3 of them")
+        await robot.hears(
+            "3 partitions have a leader. acks=all is refused until replicas are back for 3 of them"
+        )
     assert [await leader(disaster, partition) for partition in (1, 2, 3)] == [SURVIVOR] * 3
     assert len(records(home)) == 1
 
