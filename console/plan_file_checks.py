@@ -68,10 +68,13 @@ def refuse_other_cluster(plan: Plan | BarePlan, cluster_id: str, path: Path | No
 
 
 def refuse_other_digest(plan: Plan | BarePlan, path: Path, wanted: str) -> None:
-    """Raises InputError if the file is not the reviewed one (two-person rule)."""
-    found = plan_digest(plan)
-    if found != wanted.strip().lower():
-        raise InputError(f"{path}: its digest is {found}, not the reviewed one; nothing was sent")
+    """Raises InputError if the file is not the reviewed one (two-person rule). The message does not give the file's
+    own digest: who copies it has no review.
+    """
+    if plan_digest(plan) != wanted.strip().lower():
+        raise InputError(
+            f"{path}: this is not the file that was reviewed; nothing was sent. Have it reviewed: ktriage review"
+        )
 
 
 def read_part(path: Path, part: PlanPart = WHOLE, digest: str | None = None) -> Plan | BarePlan:

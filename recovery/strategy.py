@@ -346,9 +346,10 @@ def _unclean_member(chosen: Candidate, judged: PartitionVerdicts, reported: str)
         tuple(one.broker for one in cutting),
         sorted({b for one in cutting for b in one.cuts_off}),
     )
+    hold = "holds" if len(holders) == 1 else "hold"
     why = (
         f"broker {both(members)} is in the ISR since an unclean election, and its return cuts off what"
-        f" {both(tuple(holders))} holds from before; {reported}. Read both logs first, or elect {chosen.broker}"
+        f" {both(tuple(holders))} {hold} from before; {reported}. Read both logs first, or elect {chosen.broker}"
         " (--strategy aggressive)"
     )
     return _no_election(DecisionKind.REFUSED, why, why_not=WhyNot.UNCLEAN_MEMBER)

@@ -23,6 +23,7 @@ from console.cli.base.options import (
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.jobs.rescue.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
+from console.provenance import user
 
 First = Annotated[
     int | None,
@@ -123,6 +124,8 @@ def apply(
     """
     if (reviewed_by is None) != (digest is None):
         raise InputError("give --reviewed-by and --digest together")
+    if reviewed_by is not None and reviewed_by.strip() == user():
+        raise InputError(f"--reviewed-by {reviewed_by}: name somebody else; {user()} runs this command")
     if ignore_successor_loss and max_loss is None:
         raise InputError("--ignore-successor-loss needs --max-loss")
     choice = rescue_choice(rescue, declined=no_rescue, rate=rate, elect_anyway=elect_unrescued)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from console.provenance import user
 from tests.unit.cli.command_process import Caller
 
 # Nothing listens on the discard port of the loopback; a command that gets that far says "unreachable", status 3.
@@ -187,6 +188,10 @@ def test_elections_take_every_mix_that_the_specification_allows(
         (("plan", *CLOSED, "x.json", "--topic", "a", "--all-offline-partitions"), "excludes --topic"),
         (("apply", *CLOSED, "p.json", "--digest", "ab"), "give --reviewed-by and --digest together"),
         (("apply", *CLOSED, "p.json", "--reviewed-by", "ada"), "give --reviewed-by and --digest together"),
+        (
+            ("apply", *CLOSED, "p.json", "--reviewed-by", user(), "--digest", "ab"),
+            f"--reviewed-by {user()}: name somebody else",
+        ),
         (("apply", *CLOSED, "p.json", "--yes"), "--yes needs --reason TEXT"),
         (("apply", *CLOSED, "p.json", "--first", "0"), "0 is below 1"),
         (("apply", *CLOSED, "p.json"), "p.json: no such file"),

@@ -11,8 +11,9 @@ import pytest
 
 from console import plan_files
 from console.errors import InputError
+from console.plan_file_checks import read_part
 from console.plan_files import read, read_regular
-from recovery.plan.write import to_json
+from recovery.plan.write import digest, to_json
 from tests.unit.plan.plans import story
 
 
@@ -92,3 +93,13 @@ def test_reading_ends_soon_when_it_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"given up"):
         read_regular(path, given_up)
     assert asked == 2
+
+
+def test_a_plan_that_was_not_reviewed_is_refused_without_telling_what_would_pass(tmp_path: Path) -> None:
+    """Who could copy the digest from the message would need no second person."""
+    path = tmp_path / "plan.json"
+    path.write_text(to_json(story()))
+    with pytest.raises(InputError, match="this is not the file that was reviewed") as refused:
+        read_part(path, digest="0" * 64)
+    assert digest(story()) not in str(refused.value)
+    assert read_part(path, digest=digest(story())) == story()
