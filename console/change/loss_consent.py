@@ -80,7 +80,7 @@ class Outline(NamedTuple):
 
     def parts(self, saved: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
         """Each sentence with the word before it; ``saved`` are those about what is read first."""
-        for label, sentences in ((LOST, (*self.lost, *self.proved)), (SAVED, saved), (RISK, self.risks)):
+        for label, sentences in ((LOST, (*self.proved, *self.lost)), (SAVED, saved), (RISK, self.risks)):
             yield from ((label, sentence) for sentence in sentences)
 
 

@@ -61,7 +61,7 @@ async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_
         confirmation = await robot.asks_to_apply()
         asked = " ".join((*confirmation.request.warnings, *confirmation.request.target))
         assert "320 NEWER than anything it has" in asked
-        assert "NOT the best by ranking: 1" in asked
+        assert "NOT the best by ranking: broker 1" in asked
         await robot.sees("elect another leader than the best by ranking")
 
 

@@ -56,7 +56,7 @@ async def test_a_partition_that_is_led_and_refuses_writes_is_not_called_recovere
 async def test_nobody_is_told_to_wait_for_a_broker_whose_disk_failed() -> None:
     """It would return with an empty disk: the question of the key c knows of the disk, as the row does."""
     async with console("disk-failure", size=(140, 40)) as robot:
-        await robot.sees("Broker 2's disk FAILED")
+        await robot.sees("disk of broker 2 FAILED")
         await robot.puts_the_cursor_on(TopicPartition("archive", 1))
         await robot.press("c")
         await robot.sees("archive-1: balanced refuses: the disk of broker 2 FAILED")

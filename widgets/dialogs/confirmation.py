@@ -98,7 +98,7 @@ class ConfirmOption(NamedTuple):
 
 
 class ConfirmPart(NamedTuple):
-    """Sentences under one short word, such as ``Lost``: warnings, which have to be read, or what ``reassures``."""
+    """Sentences under one short word, such as ``Lost``: warnings, or what ``reassures``."""
 
     label: str
     lines: tuple[str, ...]
@@ -128,7 +128,7 @@ class ConfirmRequest:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What has to be read before it can be confirmed."""
+        """What it warns of."""
         return tuple(text for part in self.parts if not part.reassures for text in part.lines)
 
 
@@ -424,15 +424,18 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     def _question(self, width: int) -> list[Line]:
         lines = self._warning_lines(width)
-        for part in self.request.parts:
-            if part.reassures:
-                lines += _part_lines(part, width)
         for text in self.request.target:
             lines += fold(line(Piece(f"{' ' * _LABEL}{printable(text)}")), width, " " * (_LABEL + 2))
         return lines
 
     def _warning_lines(self, width: int) -> list[Line]:
-        return [row for part in self.request.parts if not part.reassures for row in _part_lines(part, width)]
+        """All that has to be read; two parts under one word have it once."""
+        lines: list[Line] = []
+        before = ""
+        for part in self.request.parts:
+            lines += _part_lines(part._replace(label="" if part.label == before else part.label), width)
+            before = part.label
+        return lines
 
     def _chosen_option(self, width: int) -> list[Line]:
         options = self.request.options

@@ -367,8 +367,8 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
         target += (f"{row.tp}: elect {row.leader}" for row in named)
         target.append("Pane 6 lists each partition.")
     parts = (
-        ConfirmPart(LOST, said.lost),
         ConfirmPart(LOST, said.proved, reassures=True),
+        ConfirmPart(LOST, said.lost),
         ConfirmPart(RISK, said.risks),
     )
     return ConfirmRequest(
