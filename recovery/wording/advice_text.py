@@ -90,7 +90,7 @@ def short_step(advice: Advice, count: int) -> ShortStep:
     if advice.by_elr:
         warnings.append("Leave min.insync.replicas alone.")
     who = str(advice.instead[0]) if len(advice.instead) == 1 else "one that answered"
-    instead = f"Or elect {who} (c): not all of that is checked." if advice.instead else ""
+    instead = f"Or elect {who} (c): not fully checked." if advice.instead else ""
     return ShortStep(_SHORT[advice.kind](advice, count), tuple(warnings), instead)
 
 

@@ -81,7 +81,7 @@ async def test_what_to_do_first_stands_before_what_each_choice_loses() -> None:
         pane.table.move_to(PAYMENTS)
         await pilot.pause()
         said = " ".join(text_of(pilot.app).split())
-        assert "Or elect 2 (c): not all of that is checked." in said
+        assert "Or elect 2 (c): not fully checked." in said
 
 
 async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
