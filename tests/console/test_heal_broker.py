@@ -31,7 +31,7 @@ async def test_what_is_copied_where_is_shown_then_moved_and_in_the_journal(home:
         await robot.sees("New replicas for 6 partitions in place of broker 3?", "[ Move ]")
         await robot.sees("SIMULATOR broker-gone-for-good, cluster")
         await robot.sees("orders-0: replicas 1,2,3 become 1,2,5", "… and 2 more")
-        await robot.sees("only if broker 3 and its disks do not come back")
+        await robot.sees("Do this only if broker 3 cannot come back")
         await robot.confirms("6", "incident 7")
         await robot.idle()
         await robot.hears("6 partitions: 6 moved")

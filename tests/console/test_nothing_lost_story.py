@@ -39,7 +39,7 @@ def test_from_the_alarm_to_nothing_lost_by_what_the_guide_says(terminal: Termina
     disk = home / "broker-3.json"
     disk.write_text(invoke(home, "ktriage", "simulate", "disk", "stale-long-tail", "3").out, encoding="utf-8")
     terminal.starts("--simulate", "stale-long-tail", "--guide")
-    terminal.sees("READ-ONLY", "1 offline", "cuts off a branch", "Press Enter")
+    terminal.sees("READ-ONLY", "1 offline", "The logs differ.", "Press Enter")
     terminal.types("Enter")
     terminal.sees("1,500", "1,300", "not answered", "Press c")
     terminal.types("i")
