@@ -211,6 +211,12 @@ class Membership(Protocol):
         """RemoveRaftVoter to the leader, once. Recorded as ``remove-voter``."""
         ...
 
+    async def unregister_controller(self, node_id: int, recorder: Recorder) -> ChangeAnswer:
+        """UnregisterController, once: the cluster forgets where that controller listens. Recorded as
+        ``unregister-controller``. Raises NotOffered before Kafka 4.4.
+        """
+        ...
+
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool
     ) -> ChangeAnswer:

@@ -86,6 +86,7 @@ class ReadOnlyMembership:
     metadata_log_bytes = _read(Membership.metadata_log_bytes)
     add_voter = _change(Membership.add_voter)
     remove_voter = _change(Membership.remove_voter)
+    unregister_controller = _change(Membership.unregister_controller)
 
     async def upgrade_feature(
         self, feature: str, level: int, recorder: Recorder | None, *, dry_run: bool

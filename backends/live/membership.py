@@ -22,7 +22,7 @@ from backends.base.membership import (
 )
 from backends.live.calls.describe_cluster import describe_cluster
 from backends.live.calls.features import describe_features, upgrade_feature
-from backends.live.calls.raft_voters import add_voter, remove_voter
+from backends.live.calls.raft_voters import add_voter, remove_voter, unregister_controller
 from backends.live.client.addresses import Address, parse_address
 from backends.live.errors import as_unknown
 from backends.live.nodes.controllers import ControllerConnections, controller_addresses
@@ -255,6 +255,15 @@ class LiveMembership:
         detail: dict[str, object] = {"voter": key.id, "directoryId": key.directory_id}
         return await self._change(
             recorder, "remove-voter", detail, lambda conn: remove_voter(conn, self._cluster_id, key, timeout)
+        )
+
+    async def unregister_controller(self, node_id: int, recorder: Recorder) -> ChangeAnswer:
+        """UnregisterController, once."""
+        return await self._change(
+            recorder,
+            "unregister-controller",
+            {"controller": node_id},
+            lambda conn: unregister_controller(conn, node_id),
         )
 
     async def upgrade_feature(

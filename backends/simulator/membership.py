@@ -96,6 +96,7 @@ class SimulatedMembership:
     every_address = _timed(LiveMembership.every_address)
     add_voter = _timed(LiveMembership.add_voter, changes=True)
     remove_voter = _timed(LiveMembership.remove_voter, changes=True)
+    unregister_controller = _timed(LiveMembership.unregister_controller, changes=True)
 
     async def open(self) -> str:
         """Open the adapter if it is not open."""

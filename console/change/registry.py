@@ -90,7 +90,7 @@ def _module(job: str, name: str) -> str:
 
 _MOVES = ("reassign", "cancel-reassignment")
 _RECOVERY = ("planned-elections", "reorder", "elect", "revert", "keep-log", *_MOVES)
-_VOTERS = ("replace-controller", "add-voter", "remove-voter", "upgrade-feature")
+_VOTERS = ("replace-controller", "add-voter", "remove-voter", "unregister-controller", "upgrade-feature")
 
 
 ACTIONS = (

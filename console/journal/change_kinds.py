@@ -31,6 +31,7 @@ HEAL, REASSIGN, CANCEL_REASSIGNMENT = "heal", "reassign", "cancel-reassignment"
 KEEP_LOG, UNREGISTER = "keep-log", "unregister-broker"
 REPLACE, CONFIRM = "replace-controller", "confirm-steps"
 ADD_VOTER, REMOVE_VOTER, UPGRADE_FEATURE = "add-voter", "remove-voter", "upgrade-feature"
+UNREGISTER_CONTROLLER = "unregister-controller"
 
 NOT_KNOWN = "the result is not known"
 SHOWN = 5
@@ -379,6 +380,8 @@ def _voter(begun: EntryBegun) -> str:
     detail = begun.detail
     if "feature" in detail:
         return f" {detail['feature']} to {detail.get('level', '?')}"
+    if "controller" in detail:
+        return f" {detail['controller']}"
     if "voter" in detail:
         return f" {ReplicaKey(int(detail['voter']), str(detail.get('directoryId', '')))}"
     return ""
@@ -471,6 +474,7 @@ KINDS: Mapping[str, ChangeKind] = {
         ),
         ChangeKind(ADD_VOTER, Left.REQUEST, _voter, rights=(Right.alter("voters"),)),
         ChangeKind(REMOVE_VOTER, Left.REQUEST, _voter, rights=(Right.alter("voters"),)),
+        ChangeKind(UNREGISTER_CONTROLLER, about=_voter, rights=(Right.alter("voters"),)),
         ChangeKind(UPGRADE_FEATURE, Left.REQUEST, _voter, rights=(Right.alter("voters"),)),
     )
 }

@@ -263,14 +263,14 @@ def partition_lines(reading: ClusterReading, surveys: Iterable[Survey]) -> Itera
     return text_rows(fields_of(reading), [unjudged_row(survey, None) for survey in surveys])
 
 
-def survey_json(reading: ClusterReading, *, judged: bool = True) -> Callable[[Survey], dict[str, object]]:
+def survey_json(reading: ClusterReading) -> Callable[[Survey], dict[str, object]]:
     """From a survey of the reading to its object: a partition with all its replicas (docs/output.md, "partition"),
-    with ``judged`` what each choice of leader loses of the acknowledged records.
+    and what each choice of leader loses of the acknowledged records.
     """
     fields = json_of(fields_of(reading))
 
     def of_survey(survey: Survey) -> dict[str, object]:
-        verdicts = reading.verdicts.get(survey.tp) if judged else None
+        verdicts = reading.verdicts.get(survey.tp)
         candidates = {} if verdicts is None else verdicts.candidates
         return {
             **fields(unjudged_row(survey, None)),

@@ -8,8 +8,7 @@ from backends.live.check import check
 from backends.live.codec.apis import Api
 from backends.live.nodes.log_dir_listing import LogDirListing
 from recovery.model import TopicPartition, Unknown, Why
-from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
-from testbed.kafka.connection import NoAnswer
+from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live import incident_steps
 from tests.live.broker_fleet import fleet_of
 from tests.live.command_runner import CommandRunner
@@ -61,26 +60,15 @@ def test_an_unregistered_controller_does_not_discard_the_metadata_log(
 ) -> None:
     """Kafka 4.4 writes a record of type 29 for it."""
     cluster.node(102).stop()
-    wait_until(lambda: _unregistered(cluster), "the removal of controller 102", 60, passing=(NoAnswer,))
+    ended = console("quorum", "remove", "102", "--unregister", "--yes", "--reason", "a test")
+    assert ended.status == 0 and "unregistered: controller 102" in ended.out, ended
+    recorded = console("journal").out
+    assert "unregister-controller 102" in recorded
     status, shown = console.json("timeline")
     assert status == 0
     assert "controller unregistered" in {event["kind"] for event in shown["events"]}
     _, told = console.json("replicas", "--topic", TP.topic)
     assert "type 29" not in str(told) and "metadata log cannot be used" not in str(told)
-
-
-def _unregistered(cluster: KafkaCluster) -> bool:
-    node = cluster.node(102)
-    removed = cluster.tools(
-        "kafka-metadata-quorum",
-        "remove-controller",
-        "--controller-id",
-        "102",
-        "--controller-directory-id",
-        node.directory_id,
-        "--unregister",
-    )
-    return bool(removed)
 
 
 def test_what_the_election_cuts_off_is_read_before_it_and_written_back(

@@ -1,4 +1,4 @@
-"""Changes of the quorum's voters: AddRaftVoter and RemoveRaftVoter (KIP-853)."""
+"""Changes of the quorum's voters: AddRaftVoter and RemoveRaftVoter (KIP-853); UnregisterController of Kafka 4.4."""
 
 from __future__ import annotations
 
@@ -54,6 +54,20 @@ async def remove_voter(
     )
     answer = await conn.send(request, RemoveRaftVoterResponse, timeout=timeout + GRACE)
     return answered(answer.error_code, answer.error_message, "RemoveRaftVoter")
+
+
+async def unregister_controller(conn: BrokerConnection, node: int) -> ChangeAnswer:
+    """Remove the registration of a controller, with its endpoints and features. Raises as :func:`add_voter`."""
+    from kio.static.primitive import i32
+
+    from backends.live.codec.recovery_tool_messages import (
+        UnregisterControllerRequest,
+        UnregisterControllerResponse,
+    )
+
+    request = UnregisterControllerRequest(controller_id=i32(node))
+    answer = await conn.send(request, UnregisterControllerResponse)
+    return answered(answer.error_code, answer.error_message, "UnregisterController")
 
 
 def answered(code: ErrorCode, message: str | None, call: str) -> ChangeAnswer:

@@ -60,6 +60,8 @@ class Api(IntEnum):
     """The number of Kafka's development line. The call is in no release up to 4.4, and 4.4.0 gave the number to
     StreamsGroupTopologyDescriptionUpdate (:func:`documented`).
     """
+    UnregisterController = 94
+    """Since 4.4.0."""
 
 
 ELECT_DESIGNATED = 3
@@ -131,13 +133,15 @@ USES: Mapping[Api, ApiUse] = {
     Api.GetReplicaLogInfo: _broker(0, 0, 0),
     Api.FetchSnapshot: ApiUse(None, (0, 1), (0,)),
     Api.UpdateRaftVoter: ApiUse(None, (0, 0)),
+    Api.UnregisterController: ApiUse(None, None, (0,)),
 }
 
 
 def documented(versions: Versions) -> Versions:
     """What a node serves, of each call by the name that its release documents: the number of GetReplicaLogInfo is
-    that call only where ElectLeaders takes designated leaders as well.
+    that call only where ElectLeaders takes designated leaders as well, and that of UnregisterController, which a
+    release gave, only elsewhere.
     """
-    if versions.get(Api.ElectLeaders, (0, 0))[1] >= ELECT_DESIGNATED:
-        return versions
-    return {key: served for key, served in versions.items() if key != Api.GetReplicaLogInfo}
+    designates = versions.get(Api.ElectLeaders, (0, 0))[1] >= ELECT_DESIGNATED
+    other = Api.UnregisterController if designates else Api.GetReplicaLogInfo
+    return {key: served for key, served in versions.items() if key != other}

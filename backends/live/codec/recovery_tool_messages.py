@@ -1,4 +1,5 @@
-"""GetReplicaLogInfo v0 and ElectLeaders v3, which no release has, written as kio writes messages.
+"""What kio does not have, written as kio writes messages: GetReplicaLogInfo v0 and ElectLeaders v3, which no
+release has, and UnregisterController v0 of Kafka 4.4.0.
 
 Fields and versions are those of the recovery tool's specification ("GetReplicaLogInfo RPC", "Designated Leader
 Elections"). The api key of GetReplicaLogInfo has carried other fields in earlier drafts: an answer must decode to
@@ -120,12 +121,40 @@ class ElectLeadersResponse(elected_v2.ElectLeadersResponse):
     __version__: ClassVar[i16] = i16(ELECT_DESIGNATED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterControllerRequest:
+    """Removes the registration of a controller. Needs ALTER on the cluster."""
+
+    __type__: ClassVar = EntityType.request
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    __api_key__: ClassVar[i16] = i16(Api.UnregisterController)
+    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
+    controller_id: i32 = field(metadata={"kafka_type": "int32"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterControllerResponse:
+    """Whether it was removed."""
+
+    __type__: ClassVar = EntityType.response
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    __api_key__: ClassVar[i16] = i16(Api.UnregisterController)
+    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
+    throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})
+    error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
+    error_message: str | None = field(metadata={"kafka_type": "string"})
+
+
 REQUESTS: dict[tuple[int, int], type[RequestPayload]] = {
     (Api.GetReplicaLogInfo, 0): GetReplicaLogInfoRequest,
     (Api.ElectLeaders, ELECT_DESIGNATED): ElectLeadersRequest,
+    (Api.UnregisterController, 0): UnregisterControllerRequest,
 }
 RESPONSES: dict[tuple[int, int], type[ResponsePayload]] = {
     (Api.GetReplicaLogInfo, 0): GetReplicaLogInfoResponse,
     (Api.ElectLeaders, ELECT_DESIGNATED): ElectLeadersResponse,
+    (Api.UnregisterController, 0): UnregisterControllerResponse,
 }
 """By api key and version: what kio's own index does not have."""

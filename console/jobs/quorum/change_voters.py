@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from backends.base.membership import ChangeAnswer, Membership
@@ -15,7 +15,14 @@ from console.errors import Status
 from console.jobs.quorum.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
 from console.jobs.quorum.prepared_change import PreparedChange, RequestedVoter, VoterChange
 from console.jobs.quorum.unfinished_voter_changes import check_entries
-from console.jobs.quorum.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
+from console.jobs.quorum.voter_change import (
+    VoterChangeResult,
+    execute,
+    is_done,
+    prepare_add,
+    prepare_remove,
+    unregistered,
+)
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.reading.remembered_voters import quorum_problems, remember_new_voters
 
@@ -26,12 +33,15 @@ BROKERS = "reverting it needs the brokers: give --bootstrap-server"
 
 @dataclass(frozen=True, slots=True)
 class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
-    """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question."""
+    """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question.
+    ``unregister``: the registration of the controller is removed after its vote.
+    """
 
     change: VoterChange
     given: RequestedVoter
     reason: str
     title: str
+    unregister: bool = False
 
     async def settle(self, access: Access[Membership], run: ChangeRun[PreparedChange]) -> None:
         await tell_half_done_replacement(access.reading, run)
@@ -64,13 +74,17 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
     ) -> VoterChangeResult:
         with run.stop.in_flight():
             changed = await execute(cluster, prepared, run.journal, run.operator.says)
+            if changed.done and self.unregister:
+                answer = await unregistered(cluster, prepared.voter.key.id, run.journal)
+                changed = replace(changed, unregistered=answer)
             await remember_new_voters(cluster)
             if changed.done:
                 run.operator.says(*await quorum_problems(cluster))
         return changed
 
     def conclusion(self, result: VoterChangeResult) -> Conclusion:
-        status = Status.DONE if result.done else Status.PARTLY
+        left = self.unregister and not is_done(result.unregistered)
+        status = Status.DONE if result.done and not left else Status.PARTLY
         return Conclusion(status, next=() if result.prepared.verdict.refused else ("quorum", "status"))
 
 

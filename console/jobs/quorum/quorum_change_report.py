@@ -11,7 +11,7 @@ from console.jobs.quorum.kraft_upgrade import UpgradeCheck, supports
 from console.jobs.quorum.prepared_change import VoterChange
 from console.jobs.quorum.quorum_report import key_json, strength_json
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason
-from console.jobs.quorum.voter_change import VoterChangeResult
+from console.jobs.quorum.voter_change import VoterChangeResult, is_done
 from console.output.json_document import document
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum, TimeoutCause
@@ -35,6 +35,10 @@ def changed_lines(changed: VoterChangeResult) -> Iterator[str]:
         yield f"{verb}: {key}, committed by the new set"
         if changed.after is not None and (problem := non_voter_leads(changed.after)):
             yield problem
+        if is_done(changed.unregistered):
+            yield f"unregistered: controller {key.id}"
+        elif changed.unregistered is not None:
+            yield printable(f"controller {key.id} is still registered: {changed.unregistered}")
         return
     yield printable(f"{changed.prepared.sentence}: {changed.answer}")
     if changed.cause is not None:
@@ -68,6 +72,7 @@ def changed_document(verb: str, changed: VoterChangeResult) -> Iterator[str]:
             },
             "sent": answer is not None,
             "done": changed.done,
+            "unregistered": None if changed.unregistered is None else is_done(changed.unregistered),
             "error": answer.error if answer is not None else "",
             "cause": None if changed.cause is None else str(changed.cause),
             "detail": changed.detail,

@@ -141,11 +141,19 @@ def remove(
     *,
     node: NodeArgument,
     directory_id: DirectoryId = None,
+    unregister: Annotated[
+        bool,
+        typer.Option(
+            "--unregister",
+            help="Remove its registration too, once it has no vote (Kafka 4.4 and later): it is listed no more.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     reason: Reason = None,
 ) -> int:
-    """Removes a voter from the quorum (RemoveRaftVoter).
+    """Removes a voter from the quorum (RemoveRaftVoter). A controller that runs registers again when it is started
+    again; stop one that is not to come back first.
 
     \b
     Example:
@@ -155,16 +163,25 @@ def remove(
     from console.jobs.quorum.prepared_change import RequestedVoter, VoterChange  # noqa: PLC0415
 
     given, why = RequestedVoter(node, given_directory(directory_id)), stated(reason, asked=not yes)
-    return _change_voters(run, VoterChange.REMOVE, given, why, dry_run=dry_run, ask=not yes)
+    return _change_voters(
+        run, VoterChange.REMOVE, given, why, dry_run=dry_run, ask=not yes, unregister=unregister
+    )
 
 
 def _change_voters(
-    run: Run, kind: VoterChange, given: RequestedVoter, reason: str, *, dry_run: bool, ask: bool
+    run: Run,
+    kind: VoterChange,
+    given: RequestedVoter,
+    reason: str,
+    *,
+    dry_run: bool,
+    ask: bool,
+    unregister: bool = False,
 ) -> int:
     from console.jobs.quorum.change_voters import ChangeVoters  # noqa: PLC0415
     from console.jobs.quorum.voter_change_view import change_voters  # noqa: PLC0415  # not for --help
 
-    change = ChangeVoters(kind, given, reason, run.target.title)
+    change = ChangeVoters(kind, given, reason, run.target.title, unregister)
     return change_voters(run, change, dry_run=dry_run, ask=ask)
 
 

@@ -17,10 +17,16 @@ from backends.base.protocol import Recorder, Stop
 from console.change.elapsed_time import ElapsedWait
 from console.jobs.quorum.prepared_change import PreparedChange
 from console.jobs.quorum.replacement_plan import joins_of, mute_of, servers_of
-from console.jobs.quorum.voter_change import VoterChangeResult, execute, prepare_add, prepare_remove
+from console.jobs.quorum.voter_change import (
+    VoterChangeResult,
+    execute,
+    prepare_add,
+    prepare_remove,
+    unregistered,
+)
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.quorum import Quorum
-from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind
+from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.replacement_state import (
     QuorumPicture,
     StepSituation,
@@ -31,6 +37,7 @@ from recovery.membership.replacement_state import (
     step_to_show,
 )
 from recovery.membership.replica_lookup import NotChosen
+from recovery.model import Unknown, Why
 
 POLL = 0.5
 """Seconds between two readings of the cluster."""
@@ -231,8 +238,17 @@ class _Run:
         except BackendError as error:
             self._watcher.quorum_unknown(step, error)
         else:
-            self._watcher.changed(step, changed)
+            self._watcher.changed(step, await self._unregistered(step, changed))
         return True
+
+    async def _unregistered(self, step: ReplacementStep, changed: VoterChangeResult) -> VoterChangeResult:
+        """With the registration of a host that is gone removed too; a controller that runs would register again."""
+        gone = step.kind is StepKind.REMOVE and self._plan.wanted.kind is ReplacementKind.HOST
+        if not (gone and changed.done):
+            return changed
+        answer = await unregistered(self._membership, step.node, self._recorder)
+        not_offered = isinstance(answer, Unknown) and answer.why is Why.NOT_OFFERED
+        return changed if not_offered else replace(changed, unregistered=answer)
 
     async def _prepared(self, step: ReplacementStep) -> PreparedChange:
         key = key_of(self._plan, step, self.picture.quorum)

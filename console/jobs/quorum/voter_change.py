@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, NotOffered
 from backends.base.membership import CHANGE_TIMEOUT, ChangeAnswer, ChangeEnd, Membership
 from backends.base.protocol import Recorder
 from console.change.elapsed_time import ElapsedWait
@@ -21,7 +21,7 @@ from recovery.membership.preflight import (
 from recovery.membership.quorum import Quorum, TimeoutCause
 from recovery.membership.replica_lookup import NotChosen, newcomer, voter_of
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
-from recovery.model import Unknown
+from recovery.model import Unknown, Why
 
 COMMIT_SECONDS = 10.0
 """Seconds until a change that was written, but not answered, may be committed."""
@@ -37,7 +37,8 @@ always exceeded.
 @dataclass(frozen=True, slots=True)
 class VoterChangeResult:
     """The result of a change. ``done``: the requested voter set is committed; None: that is not known.
-    ``cause`` is the cause of a timeout, ``after`` the last reading of the quorum.
+    ``cause`` is the cause of a timeout, ``after`` the last reading of the quorum. ``unregistered``: the answer to
+    the removal of the controller's registration, Unknown: that could not be sent, None: it was not asked for.
     """
 
     prepared: PreparedChange
@@ -46,6 +47,7 @@ class VoterChangeResult:
     cause: TimeoutCause | None = None
     after: Quorum | None = None
     detail: str = ""
+    unregistered: ChangeAnswer | Unknown | None = None
 
 
 async def prepare_add(
@@ -86,6 +88,18 @@ async def execute(
         return VoterChangeResult(prepared, answer, True)
     tell(f"the answer: {answer}; checking for about {COMMIT_SECONDS:.0f} s whether the change is written")
     return await _explained(membership, prepared, answer, tell)
+
+
+async def unregistered(membership: Membership, node_id: int, recorder: Recorder) -> ChangeAnswer | Unknown:
+    """The answer to the removal of that controller's registration; Unknown: it could not be sent."""
+    try:
+        return await membership.unregister_controller(node_id, recorder)
+    except BackendError as error:
+        return Unknown(Why.NOT_OFFERED if isinstance(error, NotOffered) else Why.FAILED, str(error))
+
+
+def is_done(answer: ChangeAnswer | Unknown | None) -> bool:
+    return isinstance(answer, ChangeAnswer) and answer.ended is ChangeEnd.DONE
 
 
 async def _since_shown(membership: Membership, shown: PreparedChange, tell: Callable[[str], None]) -> str:

@@ -241,7 +241,7 @@ def overview_document(view: ClusterReading) -> Iterator[str]:
                 *(row for broker, dirs in view.log_dirs.items() for row in _dirs_json(broker, dirs)),
                 *(row for one in view.failed_before for row in _dirs_json(one.broker, (one,))),
             ],
-            "partitions": list(map(survey_json(view, judged=False), view.surveys)),
+            "partitions": list(map(survey_json(view), view.surveys)),
         },
     )
 
