@@ -56,7 +56,7 @@ def test_markdown_stays_a_table_and_shows_no_markup_of_others(text: str) -> None
     header = plan.header.__class__(
         text, text, plan.header.made_at, text, text, plan.header.ranking, plan.header.strategy
     )
-    rows = tuple(row._replace(tp=TopicPartition(text, 0)) for row in plan.rows)
+    rows = tuple(row._replace(tp=TopicPartition(text, number)) for number, row in enumerate(plan.rows))
     hostile = plan.__class__(header, rows, plan.not_elected)
     told, plain = markdown(hostile, text, text), markdown(plan, "plan.json", "ktriage apply")
     assert not drives_a_terminal(told)
