@@ -134,7 +134,8 @@ def test_a_terminal_that_cannot_show_a_screen_gets_one_line(home: Path) -> None:
     line = command_line("ktriage", "--simulate", "last-replica-standing")
     ended = typing(home, ["env", "TERM=dumb", *line], "")
     assert ended.status == 2
-    assert ended.err.count("\n") == 1 and "ktriage status" in ended.err
+    (said,) = ended.err.strip().splitlines()  # the terminal may echo what is typed
+    assert "ktriage status" in said
 
 
 def listening(port: int) -> list[str]:
