@@ -68,12 +68,12 @@ def test_controllers_that_were_named_and_lead_quorums_of_their_own_are_said(
             node.wipe_log_dir()
             node.directory_id = ""
     assert ended.status == shown == 1
-    assert "3 QUORUMS: the controllers that were named are not in one quorum" in ended.out
-    others = [one["leader"] for one in found["elsewhere"] if "leader" in one]
+    assert ended.out.startswith("3 QUORUMS with the same cluster id"), "the worst is said first"
+    several = [one["text"] for one in found["problems"] if one["problem"] == "several quorums"]
+    others = [int(text.partition(", leader ")[2].split()[0]) for text in several]
     assert sorted([found["leader"], *others]) == [100, 101, 102]
-    silent = [one for one in found["elsewhere"] if "unknown" in one]
-    assert len(silent) == 2, "103 and 104 do not run"
-    assert f"127.0.0.1:{cluster.node(103).port}: which quorum it is in is not known" in ended.out
+    silent = {one["address"] for one in found["notReached"]}
+    assert silent == {f"127.0.0.1:{cluster.node(number).port}" for number in (103, 104)}, "they do not run"
 
 
 def test_from_one_to_three(cluster: KafkaCluster, console: CommandRunner, watched: QuorumWatcher) -> None:
