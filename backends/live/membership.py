@@ -24,6 +24,7 @@ from backends.live.calls.describe_cluster import describe_cluster
 from backends.live.calls.features import describe_features, upgrade_feature
 from backends.live.calls.raft_voters import add_voter, remove_voter, unregister_controller
 from backends.live.client.addresses import Address, parse_address
+from backends.live.codec.apis import Api
 from backends.live.errors import as_unknown
 from backends.live.nodes.controllers import ControllerConnections, controller_addresses
 from backends.live.nodes.node_probe import asked, probe
@@ -258,7 +259,12 @@ class LiveMembership:
         )
 
     async def unregister_controller(self, node_id: int, recorder: Recorder) -> ChangeAnswer:
-        """UnregisterController, once."""
+        """UnregisterController, once; where it is not offered nothing is recorded."""
+
+        async def offered(conn: BrokerConnection) -> int:
+            return conn.require(Api.UnregisterController)
+
+        await self._route.leading(offered)
         return await self._change(
             recorder,
             "unregister-controller",

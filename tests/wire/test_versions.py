@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from backends.live.codec.apis import Api
-from backends.live.codec.recovery_tool_messages import REQUESTS
+from backends.live.codec.apis import ELECT_DESIGNATED, Api
 from backends.simulator.network import NetworkRole, broker, controller
 from backends.simulator.record_batches import _made_up
 from backends.simulator.scenario.files import read
@@ -240,7 +239,7 @@ async def test_what_is_hidden_is_neither_promised_nor_answered() -> None:
         promised = {row.api_key: row.max_version for row in told.api_keys}
         assert Api.GetReplicaLogInfo not in promised
         assert promised[Api.ElectLeaders] == 2
-        for key, version in REQUESTS:
+        for key, version in ((Api.GetReplicaLogInfo, 0), (Api.ElectLeaders, ELECT_DESIGNATED)):
             with pytest.raises(asyncio.IncompleteReadError):
                 await send_request(port, key, version, values(key, "A" * 22))
 
