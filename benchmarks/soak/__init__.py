@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+from backends.simulator.fuzz import FuzzResult
+from backends.simulator.fuzz_pool import fuzz_seeds
 
 
 class SoakOptions(NamedTuple):
@@ -24,3 +30,39 @@ class SoakOptions(NamedTuple):
         """The seeds; ``rounds`` and ``first`` are the run's own."""
         begin = first if self.first is None else self.first
         return range(begin, begin + (rounds if self.rounds is None else self.rounds))
+
+
+class SeedsRun(NamedTuple):
+    """``done`` of the seeds were run in ``jobs`` processes, in ``seconds``; ``wrong`` of them failed."""
+
+    done: int
+    wrong: int
+    jobs: int
+    seconds: float
+
+
+def run_seeds(
+    name: str,
+    options: SoakOptions,
+    seeds: range,
+    take: Callable[[FuzzResult], None],
+    *,
+    virtual_seconds: int,
+    operator: bool = False,
+) -> SeedsRun:
+    """Random histories of the simulator, by default on all cores, each given to ``take``; prints each that failed
+    with the command that replays it.
+    """
+    jobs = options.jobs or len(os.sched_getaffinity(0))
+    began = time.monotonic()
+    limit = float("inf") if options.seconds is None else began + options.seconds
+    done = wrong = 0
+    for result in fuzz_seeds(
+        seeds, jobs, lambda: time.monotonic() >= limit, seconds=virtual_seconds, operator=operator
+    ):
+        done += 1
+        take(result)
+        if result.failed:
+            wrong += 1
+            print(f"{name}: {result.error or result.broken[0]}\n  replay: {result.replay}", flush=True)
+    return SeedsRun(done, wrong, jobs, time.monotonic() - began)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 
-from backends.simulator.fuzz_pool import fuzz_seeds
-from benchmarks.soak import SoakOptions
+from backends.simulator.fuzz import FuzzResult
+from benchmarks.soak import SoakOptions, run_seeds
 
 ROUNDS = 20_000
 SECONDS = 60
@@ -15,29 +14,23 @@ SECONDS = 60
 
 
 def run(options: SoakOptions) -> int:
-    """Runs the seeds, by default on all cores; prints each that failed with the command that replays it.
-
-    Returns 0 if none failed.
-    """
+    """Runs the seeds; 0 if none failed."""
     seeds = options.seeds(ROUNDS)
-    jobs = options.jobs or len(os.sched_getaffinity(0))
-    began = time.monotonic()
-    limit = float("inf") if options.seconds is None else began + options.seconds
-    steps = wrong = done = 0
+    steps = 0
     excuses: Counter[str] = Counter()
-    for result in fuzz_seeds(seeds, jobs, lambda: time.monotonic() >= limit, seconds=SECONDS):
-        done += 1
+
+    def take(result: FuzzResult) -> None:
+        nonlocal steps
         steps += result.steps
         excuses.update(lost.excuse for lost in result.lost)
-        if result.failed:
-            wrong += 1
-            print(f"simulator: {result.error or result.broken[0]}\n  replay: {result.replay}", flush=True)
-    took = time.monotonic() - began
+
+    ran = run_seeds("simulator", options, seeds, take, virtual_seconds=SECONDS)
     spent = sum(os.times()[:4])
     print(
-        f"simulator: {done:,} seeds from {seeds.start:,} on, {SECONDS} s of virtual time each,"
-        f" {steps:,} steps, {took:.0f} s in {jobs} processes, {spent:.0f} s of CPU: {wrong:,} broke an invariant"
+        f"simulator: {ran.done:,} seeds from {seeds.start:,} on, {SECONDS} s of virtual time each,"
+        f" {steps:,} steps, {ran.seconds:.0f} s in {ran.jobs} processes, {spent:.0f} s of CPU:"
+        f" {ran.wrong:,} broke an invariant"
     )
     for excuse, number in excuses.most_common():
         print(f"  {number:,} losses that are allowed: {excuse}")
-    return 1 if wrong else 0
+    return 1 if ran.wrong else 0

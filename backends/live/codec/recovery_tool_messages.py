@@ -27,24 +27,32 @@ LIMIT = 1_000
 """Partitions that either call serves in one request."""
 
 
-class _LogInfoRequest:
-    """What each of the request's messages says of itself."""
+class _FirstRequest:
+    """What each message of a request of version 0 says of itself; its call adds the api key."""
 
     __slots__ = ()
     __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(Api.GetReplicaLogInfo)
     __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
 
 
-class _LogInfoResponse:
-    """What each of the answer's messages says of itself."""
+class _FirstResponse:
+    """As :class:`_FirstRequest`, of the answer."""
 
     __slots__ = ()
     __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(Api.GetReplicaLogInfo)
     __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
+
+
+class _LogInfoRequest(_FirstRequest):
+    __slots__ = ()
+    __api_key__: ClassVar[i16] = i16(Api.GetReplicaLogInfo)
+
+
+class _LogInfoResponse(_FirstResponse):
+    __slots__ = ()
+    __api_key__: ClassVar[i16] = i16(Api.GetReplicaLogInfo)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,26 +130,20 @@ class ElectLeadersResponse(elected_v2.ElectLeadersResponse):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterControllerRequest:
+class UnregisterControllerRequest(_FirstRequest):
     """Removes the registration of a controller. Needs ALTER on the cluster."""
 
     __type__: ClassVar = EntityType.request
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     __api_key__: ClassVar[i16] = i16(Api.UnregisterController)
-    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
     controller_id: i32 = field(metadata={"kafka_type": "int32"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterControllerResponse:
+class UnregisterControllerResponse(_FirstResponse):
     """Whether it was removed."""
 
     __type__: ClassVar = EntityType.response
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     __api_key__: ClassVar[i16] = i16(Api.UnregisterController)
-    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
     throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})
     error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
     error_message: str | None = field(metadata={"kafka_type": "string"})
