@@ -11,7 +11,7 @@ from backends.live.client.addresses import parse_address
 from backends.live.client.settings import ClientSettings
 from backends.live.metadata_log import LiveMetadataLog
 from backends.live.nodes.controllers import ControllerConnections
-from backends.metadata_log.directory import DIRECTORY, DirectoryReading, read_directory
+from backends.metadata_log.directory import DIRECTORY, DirectoryReading, log_files, read_directory
 from recovery.metadata_log.history import MetadataHistory, fold
 from recovery.metadata_log.log_changes import MetadataLogRecord, PartitionSubject
 from recovery.metadata_log.partition_states import EventKind
@@ -51,7 +51,8 @@ def test_every_record_of_a_running_node_is_what_kafkas_tool_prints(
     after_incident: KafkaCluster, node: int
 ) -> None:
     path = metadata_dir(after_incident, node)
-    segment = path / f"{0:020}.log"
+    # A broker that starts after the controller's first snapshot takes the snapshot, and its log begins there.
+    segment = log_files(path)[0][0][1]
     dumped = read_dump(
         after_incident.tools("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(segment)).stdout
     )

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import TopicCollection
 
 from backends.disk_scan.checkpoint_files import read_epochs
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from testbed.kafka.jars import cache_directory
 from tests.live.command_runner import CommandRunner
 from tests.live.quorum_replacement import QuorumWatcher
@@ -38,6 +38,18 @@ def epochs_on_disk(cluster: KafkaCluster, topic: str) -> dict[int, list[int]]:
         for node, broker in cluster.brokers.items()
         if (path := broker.log_dirs[0] / f"{topic}-0" / "leader-epoch-checkpoint").exists()
     }
+
+
+def newest_epochs(cluster: KafkaCluster, topic: str) -> dict[int, int]:
+    return {broker: max(epochs, default=-1) for broker, epochs in epochs_on_disk(cluster, topic).items()}
+
+
+def wait_for_epochs_beyond(cluster: KafkaCluster, topic: str, epoch: int) -> None:
+    """A broker writes the checkpoint some time after it has appended the records."""
+    wait_until(
+        lambda: min(newest_epochs(cluster, topic).values()) > epoch,
+        f"leader epochs of {topic} beyond {epoch} in each checkpoint",
+    )
 
 
 def lead_elsewhere(cluster: KafkaCluster, leader: int, other: int) -> None:
@@ -97,7 +109,7 @@ def test_a_stale_copy_loses_no_record_and_uses_no_leader_epoch_twice(
     assert f"topics whose ids the copy does not know: {LATER} ({before[LATER]})" in refused.err
     cluster.node(1).kill()
     cluster.node(2).kill()
-    on_disk = epochs_on_disk(cluster, TOPIC)
+    on_disk = {topic: newest_epochs(cluster, topic) for topic in (TOPIC, LATER)}
     planned = console.without_cluster("quorum", "rebuild", *words, "--keep-strays")
     assert planned.status == 0, planned
     assert f"{TOPIC}-0 ({before[TOPIC]}): the copy knows epoch 0, the disks" in planned.out, planned
@@ -106,7 +118,7 @@ def test_a_stale_copy_loses_no_record_and_uses_no_leader_epoch_twice(
         done = console.without_cluster("quorum", "rebuild", str(plan), *step)
         assert done.status == 0, done
     written = {p["topic"]: p for p in json.loads(plan.read_text())["partitions"]}
-    assert written[TOPIC]["leaderEpoch"] > max(map(max, on_disk.values()))
+    assert written[TOPIC]["leaderEpoch"] > max(on_disk[TOPIC].values())
 
     start_again(cluster)
     produce(TOPIC, 50, "afterwards")
@@ -115,7 +127,7 @@ def test_a_stale_copy_loses_no_record_and_uses_no_leader_epoch_twice(
     assert sorted(consumed) == sorted(acknowledged)
     assert topic_ids(cluster) == before
     for topic in (TOPIC, LATER):
+        wait_for_epochs_beyond(cluster, topic, max(on_disk[topic].values()))
         for broker, epochs in epochs_on_disk(cluster, topic).items():
             assert epochs == sorted(set(epochs)), (topic, broker, epochs)
-            assert epochs[-1] > max(map(max, on_disk.values()))
     assert not [stray for path in dirs.values() for stray in Path(path).glob("*-stray")]
