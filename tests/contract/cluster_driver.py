@@ -52,7 +52,7 @@ class ClusterDriver(Protocol):
         ...
 
     def start(self, *brokers: int) -> None:
-        """Returns when every one of them is unfenced."""
+        """Returns when all of them are unfenced, and all brokers that do not run are fenced."""
         ...
 
     def pause(self, broker: int) -> None:

@@ -154,6 +154,8 @@ class RealClusterDriver:
         for broker in brokers:
             self.cluster.node(broker).start()
         self.cluster.metadata.wait_live(brokers)
+        # Whoever was killed last was seen by nobody.
+        self._wait_fenced(*(number for number, node in self.cluster.brokers.items() if not node.is_running))
 
     def pause(self, broker: int) -> None:
         self.cluster.node(broker).pause()

@@ -195,6 +195,8 @@ class SimulatedClusterDriver:
             lambda: not any(self.world.image.brokers[b].fenced for b in brokers) and self._caught_up(),
             f"brokers {brokers} to be unfenced",
         )
+        # Whoever was killed last was seen by nobody.
+        self._wait_fenced(*(self.world.image.brokers.keys() - self.world.brokers.keys()))
 
     def pause(self, broker: int) -> None:
         self.world.network.cut([node(broker)], [OPERATOR, *self._others(broker)])

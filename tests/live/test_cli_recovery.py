@@ -408,6 +408,7 @@ def test_a_broker_that_is_started_within_the_recovery_duration_counts(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
     """Brokers 1 and 2 refuse connections when the recovery begins; they hold the records that 3 lacks."""
+    disaster.bring_all_up()
     disaster.client.create_topic(LATE, [[1, 2, 3]], {"min.insync.replicas": "2"})
     isr_dead(disaster, LATE, range(1), survivor=SURVIVOR)
     ended: list[Ended] = []
