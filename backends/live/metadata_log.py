@@ -16,6 +16,7 @@ from backends.live.errors import BrokerError
 from backends.live.nodes.controllers import ControllerConnections
 from backends.metadata_log.batches import BatchReader
 from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.rebuilt_log import RebuiltLogFinder
 
 T = TypeVar("T")
 
@@ -43,6 +44,7 @@ class LiveMetadataLog:
     def __init__(self, controllers: ControllerConnections) -> None:
         self._controllers = controllers
         self.history = MetadataHistory()
+        self._rebuilt = RebuiltLogFinder()
         self.next_offset = 0
         self.high_watermark = 0
         self.snapshot_offset = 0
@@ -87,7 +89,8 @@ class LiveMetadataLog:
             await self._take(part)
             return
         oldest = await _oldest_snapshot(conn, leader_epoch, part.log_start) or part.snapshot
-        batches = BatchReader(await _whole_snapshot(conn, leader_epoch, oldest))
+        voters = RebuiltLogFinder()
+        batches = BatchReader(await _whole_snapshot(conn, leader_epoch, oldest), rebuilt=voters)
         # Nothing is asked after the snapshot was folded: a reading that is broken off before begins once more.
         following = await fetch_metadata_log(conn, leader_epoch, oldest.end_offset, oldest.epoch)
         self.history.extend(batches.data_records(in_snapshot=True))
@@ -95,6 +98,7 @@ class LiveMetadataLog:
             raise BackendError(
                 f"the snapshot at offset {oldest.end_offset:,} cannot be read: {batches.problem}"
             )
+        self._rebuilt = RebuiltLogFinder(voters.voters, oldest.epoch)
         self.snapshot_offset = self.next_offset = oldest.end_offset
         self.high_watermark = part.high_watermark
         await self._take(following)
@@ -104,7 +108,7 @@ class LiveMetadataLog:
         there folds the rest first: on a busy machine, a time limit must not cost what has arrived.
         """
         self.high_watermark = part.high_watermark
-        batches = BatchReader(part.records)
+        batches = BatchReader(part.records, rebuilt=self._rebuilt)
         # A batch is sent whole: what was read before stands in it once more.
         cancelled: asyncio.CancelledError | None = None
         for records in batches.pieces(RECORDS_AT_ONCE):
@@ -116,6 +120,7 @@ class LiveMetadataLog:
                     await asyncio.sleep(0)
                 except asyncio.CancelledError as error:
                     cancelled = error
+        self.history.rebuilt = self._rebuilt.found
         unusable = batches.problem is not None and batches.next_offset <= self.next_offset
         self.next_offset = max(self.next_offset, min(batches.next_offset, part.high_watermark))
         if cancelled is not None:

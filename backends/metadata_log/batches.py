@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 from struct import Struct
 from typing import Any, NamedTuple
@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 from backends.log_segments.batch_header import CHECKED_FROM, HEADER, LENGTH_BEFORE, MAGIC
 from backends.log_segments.segment_reader import SegmentReader
 from backends.log_segments.segment_source import SegmentBytes
+from recovery.metadata_log.control_records import ControlRecord, decode_control
+from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
+from recovery.metadata_log.rebuilt_log import RebuiltLogFinder
 from recovery.metadata_log.record_codec import NO_OP
 
 _made: Any = tuple.__new__
@@ -37,10 +40,19 @@ class BatchReader:
 
     No offset of a metadata log is ever left out: the first batch must begin at ``first_offset`` (None: anywhere)
     and each other one where the one before it ended, unless the batches were ``picked`` from such a piece.
+    ``rebuilt`` is handed each batch, those of an idle controller left out.
     """
 
-    def __init__(self, data: bytes, first_offset: int | None = None, *, picked: bool = False) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        first_offset: int | None = None,
+        *,
+        picked: bool = False,
+        rebuilt: RebuiltLogFinder | None = None,
+    ) -> None:
         self._data = data
+        self._rebuilt = rebuilt
         self._expected = first_offset
         self._picked = picked
         self.next_offset = 0
@@ -100,6 +112,9 @@ class BatchReader:
                     self.problem = compressed_batch(base)
                     return
                 self.next_offset = found.header.next_offset
+                if self._rebuilt is not None:
+                    controls = _controls(batch) if found.header.is_control else []
+                    self._rebuilt.batch(base, self.next_offset, self.epoch, controls)
                 if found.header.is_control:
                     continue
                 records = [
@@ -140,6 +155,22 @@ class BatchReader:
             position += size
         self.next_offset = self._expected = expected
         return position
+
+
+def control_records(records: Iterable[Any]) -> Iterator[tuple[int, ControlRecord]]:
+    """What the records of a control batch say of the quorum, each with its offset. Raises MalformedRecordError."""
+    for record in records:
+        decoded = decode_control(bytes(record.key or b""), bytes(record.value or b""))
+        if decoded is not None:
+            yield record.offset, decoded
+
+
+def _controls(records: Iterable[Any]) -> list[ControlRecord]:
+    """None where one cannot be read: the data of the log can, all the same."""
+    try:
+        return [record for _, record in control_records(records)]
+    except MalformedRecordError:
+        return []
 
 
 def missing_offsets(expected: int, found: int) -> str:

@@ -8,12 +8,11 @@ import fcntl
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from backends.disk_scan.checkpoint_files import CheckpointError, read_properties, read_text
 from backends.log_segments.segment_reader import SegmentReader, is_torn
 from backends.log_segments.segment_source import SegmentError, SegmentFile
-from backends.metadata_log.batches import missing_offsets
+from backends.metadata_log.batches import control_records, missing_offsets
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files
 from recovery.membership.lost_quorum import (
     NO_NODE,
@@ -23,7 +22,7 @@ from recovery.membership.lost_quorum import (
     StoredElection,
 )
 from recovery.membership.voters import VoterSet
-from recovery.metadata_log.control_records import ControlRecord, KraftVersion, decode_control
+from recovery.metadata_log.control_records import ControlRecord, KraftVersion
 from recovery.metadata_log.field_reader import MalformedRecordError
 
 QUORUM_STATE = "quorum-state"
@@ -121,11 +120,6 @@ def stored_election(directory: Path) -> StoredElection | None:
         raise MetadataDirError(f"{path}: is no state of a quorum that Kafka can read") from None
 
 
-class _Control(NamedTuple):
-    offset: int
-    record: ControlRecord
-
-
 class _Walk:
     """Follows the log: where it ends, and which control record counts."""
 
@@ -190,7 +184,7 @@ class _Walk:
     def _later(self, time_ms: int) -> None:
         self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
 
-    def _take(self, controls: list[_Control], fixed: int | None = None) -> None:
+    def _take(self, controls: list[tuple[int, ControlRecord]], fixed: int | None = None) -> None:
         for offset, record in controls:
             at = offset if fixed is None else fixed
             if isinstance(record, KraftVersion):
@@ -199,16 +193,14 @@ class _Walk:
                 self.voters, self.voters_offset = record, at
 
 
-def _controls(batch: bytes) -> list[_Control]:
+def _controls(batch: bytes) -> list[tuple[int, ControlRecord]]:
     """The control records of a whole batch. Raises MalformedRecordError."""
     from aiokafka.errors import KafkaError  # noqa: PLC0415  # slow to import, and not for the first screen
     from aiokafka.record.default_records import DefaultRecordBatch  # noqa: PLC0415
 
     try:
-        records = [(r.offset, bytes(r.key or b""), bytes(r.value or b"")) for r in DefaultRecordBatch(batch)]
+        return list(control_records(DefaultRecordBatch(batch)))
+    except MalformedRecordError:
+        raise
     except (KafkaError, ValueError, OverflowError) as error:
         raise MalformedRecordError(f"a control batch cannot be read: {type(error).__name__}") from None
-    found = [
-        _Control(offset, record) for offset, key, value in records if (record := decode_control(key, value))
-    ]
-    return found

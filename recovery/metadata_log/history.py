@@ -26,6 +26,7 @@ from recovery.metadata_log.log_changes import (
     Subject,
     applied,
 )
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
@@ -88,10 +89,12 @@ class MetadataHistory:
     """The history of one metadata log. It only grows, by :meth:`extend`.
 
     ``refused`` are the records that Kafka refuses, by offset. ``ends`` is the record before which :attr:`evidence`
-    was cut; None: it was not.
+    was cut; None: it was not. ``rebuilt`` is where a rebuild of the quorum wrote last; None: nowhere, as far as the
+    log was read with its control records.
     """
 
     def __init__(self) -> None:
+        self.rebuilt: RebuiltLog | None = None
         self.refused: dict[int, RefusedRecord] = {}
         self.ends: RefusedRecord | None = None
         self._registrations = BrokerRegistrations()
@@ -143,6 +146,7 @@ class MetadataHistory:
         ends = next(iter(self.refused.values()))
         cut = MetadataHistory()
         cut.ends, cut._reader = ends, self._reader  # another of its kind
+        cut.rebuilt = self.rebuilt
         for row in self.rows():
             if row.batch == ends.batch:
                 break

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from recovery.membership.controllers_asked import node_names
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
-from recovery.wording.quantity_text import both, counted, either, ids
+from recovery.wording.after_rebuild_text import after_rebuild
+from recovery.wording.quantity_text import both, counted, either
 
 EVIDENCE = ("ktriage", "quorum", "evidence", "LOG_DIR", "LOG_DIR")
 """LOG_DIR: each that is left, of controllers and brokers."""
@@ -134,8 +135,8 @@ def guide_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     yield "AFTER A REBUILD, one after the other"
     rest = _voting(lost)
     server = rest[0].address if len(rest) == 1 else "HOST:PORT"
-    steps = after_rebuild(rest[0].key.id if len(rest) == 1 else None, server)
-    yield from (f"  {number}. {step}" for number, step in enumerate(steps, 1))
+    steps = after_rebuild(rest[0].key.id if len(rest) == 1 else None, server, lost.cluster_id)
+    yield from (f"  {number}. {step.text}" for number, step in enumerate(steps, 1))
 
 
 def way_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
@@ -146,39 +147,6 @@ def way_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     for number, way in enumerate(ways, 1):
         yield f"  {number}. {way.title}. {way.cost}"
         yield from (f"       {command}" for command in way.commands)
-
-
-def after_rebuild(
-    voter: int | None,
-    server: str,
-    brokers: Sequence[int] = (),
-    *,
-    loses: bool = False,
-) -> tuple[str, ...]:
-    """The steps after ``quorum rebuild`` has written its directory, in their order. ``server``: the listener of the
-    new voter, host:port; ``loses``: whether the copy that was taken lacks anything that a broker may have applied.
-    """
-    who = "the new voter" if voter is None else f"controller {voter}"
-    which = f"brokers {ids(brokers)}" if brokers else "every broker"
-    status = shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", server))
-    stop = (
-        "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
-        " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads",
-    )
-    return (
-        f"On {which}, and on each controller that is added later: controller.quorum.bootstrap.servers={server},"
-        " then a restart. Who names only dead nodes never finds the quorum",
-        *(stop if loses else ()),
-        f"Start {who}, and wait until it leads: {status}",
-        "Wait until every broker is registered and unfenced: ktriage watch --broker-id N",
-        "Look at what has no leader, and what an election would lose: ktriage status, then ktriage replicas",
-        "Elect what waits, each with the loss that the plan names: ktriage plan --all-offline-partitions plan.json,"
-        " then ktriage apply plan.json",
-        "Grow to three voters. On two hosts: kafka-storage format --no-initial-controllers, start the controller;"
-        " then for each: ktriage quorum add NODE",
-        "Look at the whole again: ktriage check. It names brokers that would not find the next leader",
-        "Wipe or rename the log dirs of the old voters wherever they still exist",
-    )
 
 
 def _voting(lost: QuorumWithoutLeader) -> list[VoterHost]:

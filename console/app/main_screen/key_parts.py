@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from console.app.base.copy_and_export import CopyAndExport
 from console.app.base.key_desk import KeyDesk
+from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion
 from console.app.base.record_screen import RecordScreen
 from console.app.base.screen_calls import Handlers
 from console.app.main_screen.explanations import Explanations
@@ -29,6 +30,7 @@ from console.jobs.incident.record_keys import RecordKeys
 from console.jobs.rescue.record_restorer import RecordRestorer
 from console.jobs.timeline.timeline_feed import TimelineFeed
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.wording.after_rebuild_text import standing_lines
 from recovery.wording.lost_quorum_text import guide_lines
 from widgets.base_pane import Pane
 
@@ -97,13 +99,31 @@ class KeyParts:
 
     def _replace(self) -> None:
         begin, quorum = self._desk.tasks.begin, self._desk.session.view.quorum
-        if self._desk.navigation.pane == QUORUM and isinstance(quorum, QuorumWithoutLeader):
+        if self._desk.navigation.pane == QUORUM and self._desk.session.view.after_rebuild is not None:
+            begin("showing what comes after the rebuild", self._steps_or_replacement())
+        elif self._desk.navigation.pane == QUORUM and isinstance(quorum, QuorumWithoutLeader):
             guide = RecordScreen("No leader: the ways back", tuple(guide_lines(quorum)))
             begin("showing the ways back", self._shown(guide))
         elif self._desk.navigation.pane == QUORUM:
             begin("planning a replacement", self._controllers.replace())
         else:
             begin("replacing a disk", self._disks.swap())
+
+    async def _steps_or_replacement(self) -> None:
+        """After a rebuild the steps that follow it come first."""
+        session = self._desk.session
+        after = session.view.after_rebuild
+        steps, replacement = "steps", "replacement"
+        answers = [
+            AnswerOption(steps, "the steps after the rebuild of the quorum, and what is seen of them"),
+            AnswerOption(replacement, "add or replace a controller, step by step"),
+        ]
+        answer = await self._desk.ask(ChoiceQuestion("What next?", answers))
+        if answer == replacement:
+            await self._controllers.replace()
+        elif answer == steps and after is not None:
+            lines = tuple(standing_lines(after, session.target.command))
+            await self._shown(RecordScreen("After the rebuild", lines))
 
     async def _shown(self, screen: RecordScreen) -> None:
         await self._desk.open_screen(screen)

@@ -38,6 +38,7 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.wording.after_rebuild_text import now_line, wipe_line
 from widgets.base_pane import Pane
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.timeline_pane import TimelinePane, TimelineView
@@ -76,6 +77,14 @@ def quorum_shown(view: View) -> QuorumHealth | QuorumWithoutLeader | Unknown | N
         return view.quorum
     controllers = {replica.key.id for replica in view.quorum.progress} - set(view.brokers)
     return health(view.quorum, LivenessLimits(), controllers)
+
+
+def after_rebuild_lines(session: Session) -> tuple[str, ...]:
+    """What comes next after a rebuild of the quorum: one line, or none."""
+    after = session.view.after_rebuild
+    if after is None:
+        return ()
+    return (now_line(after, session.target.command) or wipe_line(after),)
 
 
 _NOBODY = "no partition waits for a leader"
@@ -120,7 +129,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             pane.table.empty = nobody if eligible.known else UNKNOWN
             pane.update(eligible)
         case QuorumPane():
-            pane.update(quorum_shown(view))
+            pane.update(quorum_shown(view), after_rebuild_lines(session))
         case LogDirsPane():
             reading = None if view.log_dirs is None else view.reading
             pane.update(None if reading is None else dir_rows(reading), sources.log_dir)

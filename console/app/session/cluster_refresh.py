@@ -28,14 +28,17 @@ from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.quorum_state import lost
 from console.reading.read_cluster import may_be_under_min_isr
-from console.reading.remembered_voters import MEMORY
+from console.reading.remembered_voters import MEMORY, ask_every_controller
 from console.reading.unread_disks import open_disks, states_of
 from recovery.acknowledged.disks_to_read import away
 from recovery.advice import first_steps, read_first
 from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading, with_disks
+from recovery.membership.after_rebuild import AfterRebuild, away_brokers, partitions_written
+from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
@@ -88,6 +91,7 @@ class ClusterRefresh:
             self._quorum,
             self._dirs,
             self._offline_times,
+            self._after_rebuild,
             self._fenced_times,
             self._verdicts,
             self._unread_disks,
@@ -168,6 +172,37 @@ class ClusterRefresh:
             further = isinstance(live, Unknown) or copy.history.end_offset > live.end_offset
             return (copy.history if further else live), True
         return live, source.unread is not None
+
+    async def _after_rebuild(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
+        """The controllers are asked one by one only here, and only where the metadata log shows a rebuild."""
+        history, _copied = self._metadata_log()
+        log = None if isinstance(history, Unknown) else history.rebuilt
+        membership: Membership | None = getattr(backend, "membership", None)
+        if isinstance(history, Unknown) or log is None or membership is None or not view.partitions:
+            return replace(view, after_rebuild=None)
+        quorum = view.quorum
+        if not isinstance(quorum, Quorum):
+            return replace(view, after_rebuild=None)
+        before = view.after_rebuild
+        written = before.partitions if before is not None and before.log == log else None
+        now, asked_at = self.clock(), view.controllers_at
+        asked = None if before is None else before.asked
+        if before is None or not _recent(asked_at, now):
+            answers, asked_at = await _value(ask_every_controller(membership, view.cluster_id)), now
+            asked = None if isinstance(answers, Unknown) else answers
+        found = AfterRebuild(
+            log,
+            partitions_written(history, log) if written is None else written,
+            {},
+            health(quorum, LivenessLimits(), {m.key.id for m in quorum.progress} - set(view.brokers)),
+            away=away_brokers(view.brokers.values(), view.partitions.states),
+            offline=view.offline,
+            unsurveyed=sum(s.offline and s.tp not in view.surveyed for s in view.troubled),
+            asked=asked,
+        )
+        wanted = {TopicPartition(one.topic, one.partition) for one in found.partitions}
+        states = {state.tp: state for state in view.partitions.states if state.tp in wanted}
+        return replace(view, after_rebuild=replace(found, states=states), controllers_at=asked_at)
 
     async def _fenced_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         now, before = self.clock(), view.fenced_since

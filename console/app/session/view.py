@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from console.journal.run_records import ClusterMarks
     from console.reading.cluster_reading import ClusterReading
     from console.reading.unread_disks import OpenDisks
+    from recovery.membership.after_rebuild import AfterRebuild
 
 
 class Link(StrEnum):
@@ -93,13 +94,15 @@ class View:
     QuorumWithoutLeader.
     ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble,
     ``offline_since`` when it lost its leader, where the metadata log tells. ``surveyed`` is
-    when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were. ``health`` is
+    when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were,
+    ``controllers_at`` when each controller was. ``health`` is
     that of the whole cluster, None before the partitions were told. ``answered`` is when each broker answered last,
     ``fenced_since`` when each fenced one was fenced, and whether that is exact or the first time it was seen so. A
     look that found a part as it was keeps the very same object. ``failed_before`` are log dirs that had failed, of
     brokers that list none now. ``disks`` are those of brokers that are down, of
-    partitions with a leader. ``unread_disks`` are those that the ``journal`` has as not read before an election,
-    and what became of them.
+    partitions with a leader. ``after_rebuild`` is where the cluster stands after its quorum was rebuilt; None: it
+    was not, as far as the metadata log tells. ``unread_disks`` are those that the ``journal`` has as not read
+    before an election, and what became of them.
     """
 
     generation: int = 0
@@ -114,6 +117,8 @@ class View:
     contacts: Mapping[int, Contact] = field(default_factory=dict)
     marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
     quorum: Quorum | QuorumWithoutLeader | Unknown | None = None
+    after_rebuild: AfterRebuild | None = None
+    controllers_at: float | None = None
     log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None
     failed_before: tuple[LogDir, ...] = ()
     reassignments: tuple[Reassignment, ...] | Unknown | None = None
@@ -132,7 +137,7 @@ class View:
 
     def aged(self) -> View:
         """As it is, and nothing of it recent: the next look asks for what seldom changes too."""
-        return replace(self, configs_at=None, dirs_at=None)
+        return replace(self, configs_at=None, dirs_at=None, controllers_at=None)
 
     @property
     def native_elections(self) -> bool:

@@ -52,13 +52,20 @@ class QuorumPane(TablePane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._shown: QuorumHealth | QuorumWithoutLeader | Unknown | None = None
+        self._after_rebuild: tuple[str, ...] = ()
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(MEMBERS, _key, noun="member", empty="the quorum is not described")
 
-    def update(self, shown: QuorumHealth | QuorumWithoutLeader | Unknown | None) -> None:
-        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet."""
-        self._shown = shown
+    def update(
+        self,
+        shown: QuorumHealth | QuorumWithoutLeader | Unknown | None,
+        after_rebuild: tuple[str, ...] = (),
+    ) -> None:
+        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet. ``after_rebuild``:
+        what comes next where it was rebuilt.
+        """
+        self._shown, self._after_rebuild = shown, after_rebuild
         if isinstance(shown, QuorumWithoutLeader):
             self.table.update(shown.down_first, host_fields(shown))
         else:
@@ -94,6 +101,8 @@ class QuorumPane(TablePane):
                 known = "nothing committed" if mark is None else offset(mark)
                 rest = f" (epoch {quorum.leader_epoch}) · high watermark {known}"
                 yield Piece(f"led by {quorum.leader.id}", Tone.STRONG), Piece(rest)
+                for text in self._after_rebuild:
+                    yield (Piece(printable(text), Tone.STRONG), Piece(" (M: all steps)"))
                 yield from ((Piece(printable(text), tone),) for tone, text in sentences(found))
                 if found.strength.commits and not committing(quorum):
                     again = "press r to see whether it commits now"

@@ -13,7 +13,7 @@ from console.output.json_document import document
 from recovery.membership.quorum_rebuild import RebuildPlan, digest, rehearsal_members
 from recovery.membership.rewritten_partitions import partition_members
 from recovery.membership.voters import VoterSet
-from recovery.wording.lost_quorum_text import after_rebuild
+from recovery.wording.after_rebuild_text import after_rebuild
 from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
 
 
@@ -127,8 +127,10 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
 def host_lines(plan: RebuildPlan) -> Iterator[str]:
     """What is done on the hosts, once the plan is applied."""
     loses = bool(plan.losses or plan.unchecked or plan.partitions)
-    steps = after_rebuild(plan.voter.key.id, _server(plan), tuple(plan.brokers), loses=loses)
-    yield from (f"{number}. {step}" for number, step in enumerate(steps, start=1))
+    steps = after_rebuild(
+        plan.voter.key.id, _server(plan), plan.cluster_id, tuple(plan.brokers), loses=loses, away=plan.brokers
+    )
+    yield from (f"{number}. {step.text}" for number, step in enumerate(steps, start=1))
 
 
 def next_line(plan: RebuildPlan, file: Path) -> str:

@@ -9,10 +9,10 @@ import pytest
 from console.jobs.quorum.quorum_pane import QuorumPane
 from console.jobs.quorum.quorum_report import lost_lines
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.wording.after_rebuild_text import after_rebuild
 from recovery.wording.lost_quorum_text import (
     WARNING,
     action,
-    after_rebuild,
     asked_text,
     guide_lines,
     last_resort,
@@ -103,14 +103,16 @@ def test_the_guide_and_quorum_status_name_the_same_ways_and_the_guide_goes_on_to
     ways = [line for line in status if line.startswith("  1. Bring back") or "quorum rebuild" in line]
     assert len(ways) == 3 and set(ways) <= set(guide)
     assert WARNING in guide and WARNING in status
-    steps = after_rebuild(100, "c100:9093")
+    steps = [step.text for step in after_rebuild(100, "c100:9093", LOST.cluster_id)]
     assert guide[-len(steps) :] == [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
     assert "ktriage quorum status --bootstrap-controller c100:9093" in steps[1]
     assert "ktriage quorum add NODE" in steps[-3] and "ktriage check" in steps[-2]
+    assert f"--no-initial-controllers --cluster-id {LOST.cluster_id}" in steps[-3]
 
 
 def test_a_copy_that_lacks_something_has_its_brokers_stopped_first() -> None:
-    whole, stale = after_rebuild(100, "c:9093", (1, 2)), after_rebuild(100, "c:9093", (1, 2), loses=True)
+    whole = [step.text for step in after_rebuild(100, "c:9093", "a-cluster", (1, 2))]
+    stale = [step.text for step in after_rebuild(100, "c:9093", "a-cluster", (1, 2), loses=True)]
     assert [step for step in stale if step not in whole] == [stale[1]]
     assert stale[1].startswith("Stop the brokers that run")
     assert whole[0].startswith("On brokers 1,2,")

@@ -682,7 +682,7 @@ def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path,
     named = ["--dead", "101", "--dead", "102", "--unscanned", "1", "--unscanned", "2"]
     planned = command(*making, *named)
     assert planned.status == 0, planned
-    assert "controller.quorum.bootstrap.servers=127.0.0.1:1, then a restart" in planned.err
+    assert "controller.quorum.bootstrap.servers must name 127.0.0.1:1" in planned.err
     assert "Wipe or rename the log dirs of the old voters" in planned.err
     assert "100,101,102 → 100,102 → 100" in planned.out
     assert command("plan.json").status == 2  # no terminal

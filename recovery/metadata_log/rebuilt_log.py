@@ -1,0 +1,51 @@
+"""Where ``quorum rebuild`` wrote in a metadata log.
+
+A leader begins its epoch with a LeaderChange. An epoch that begins with voters was written by nobody who was
+elected: a rebuild appends them, and its partitions behind them, in an epoch of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.metadata_log.control_records import ControlRecord
+
+
+class RebuiltLog(NamedTuple):
+    """The voters stand at ``offset``, in quorum epoch ``epoch``, and the partitions behind them, up to ``end``
+    (without it). ``gone``: the voters before that are none since, as far as the log names them.
+    """
+
+    offset: int
+    end: int
+    epoch: int
+    gone: tuple[ReplicaKey, ...]
+
+
+class RebuiltLogFinder:
+    """Follows the batches of a log, in their order, those that are read again too; ``found`` is the newest rebuild.
+
+    ``voters`` and ``epoch``: of the snapshot that the log begins after; None: it begins without.
+    """
+
+    def __init__(self, voters: VoterSet | None = None, epoch: int | None = None) -> None:
+        self.found: RebuiltLog | None = None
+        self.voters = voters or VoterSet(())
+        self._epoch = epoch
+        self._next = -1
+
+    def batch(self, base: int, end: int, epoch: int, controls: Sequence[ControlRecord] = ()) -> None:
+        """A batch of the offsets ``base`` to ``end`` (without it). ``controls``: what it says of the quorum."""
+        if base < self._next:
+            return
+        before, self._epoch, self._next = self._epoch, epoch, end
+        sets = [record for record in controls if isinstance(record, VoterSet)]
+        if before is not None and epoch > before and controls and isinstance(controls[0], VoterSet):
+            left = {key for voters in (self.voters, *sets) for key in voters.keys} - set(sets[-1].keys)
+            self.found = RebuiltLog(base, end, epoch, tuple(sorted(left)))
+        elif self.found is not None and (epoch, base) == (self.found.epoch, self.found.end):
+            self.found = self.found._replace(end=end)
+        if sets:
+            self.voters = sets[-1]

@@ -1,0 +1,227 @@
+"""What is done after ``quorum rebuild``, one step after the other: the list that the commands print, and in the
+console what is seen of each step.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from recovery.membership.after_rebuild import AfterRebuild, AfterRebuildProgress, AfterRebuildStep
+from recovery.membership.rewritten_partitions import RewrittenPartition
+from recovery.model import PartitionState, TopicPartition
+from recovery.wording.quantity_text import both, brokers_are, counted, either, ids
+
+Connected = Callable[..., str]
+"""A command line of ktriage with these words, for the cluster in question."""
+
+
+class NextStep(NamedTuple):
+    """``commands``: on this side; whole lines."""
+
+    step: AfterRebuildStep
+    title: str
+    why: str = ""
+    commands: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        why = f". {self.why}" if self.why else ""
+        return f"{self.title}{why}{': ' if self.commands else ''}{', then '.join(self.commands)}"
+
+
+def _unconnected(*words: str) -> str:
+    return f"{shlex.join(('ktriage', *words))} --bootstrap-server HOST:PORT"
+
+
+def after_rebuild(
+    voter: int | None,
+    server: str,
+    cluster_id: str,
+    brokers: Sequence[int] = (),
+    *,
+    loses: bool = False,
+    away: Sequence[int] = (),
+    connected: Connected = _unconnected,
+) -> tuple[NextStep, ...]:
+    """The steps in their order. ``voter``: the new one, None: not known. ``server``: its listener, host:port;
+    ``loses``: whether the copy that was taken lacks anything that a broker may have applied. ``away``: the brokers
+    that are waited for; none: not known.
+    """
+    who = "the new voter" if voter is None else f"controller {voter}"
+    which = f"brokers {ids(brokers)}" if brokers else "every broker"
+    status = shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", server))
+    storage = "kafka-storage.sh format --config controller.properties --no-initial-controllers --cluster-id"
+    waited = [word for broker in away for word in ("--broker-id", str(broker))] or ["--broker-id", "BROKER"]
+    stop = NextStep(
+        AfterRebuildStep.STOP,
+        "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
+        " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads",
+    )
+    return (
+        NextStep(
+            AfterRebuildStep.SETTINGS,
+            f"On {which}, and on each controller that is added later: controller.quorum.bootstrap.servers must name"
+            f" {server}. Where it does not, set it and restart the node",
+            "Who names only dead nodes never finds the quorum",
+        ),
+        *((stop,) if loses else ()),
+        NextStep(AfterRebuildStep.START, f"Start {who}, and wait until it leads", "", (status,)),
+        NextStep(
+            AfterRebuildStep.BROKERS,
+            "Wait until every broker is registered and unfenced",
+            "",
+            (connected("watch", *waited),),
+        ),
+        NextStep(
+            AfterRebuildStep.SURVEY,
+            "Look at what has no leader, and what an election would lose",
+            "",
+            (connected("status"), connected("replicas", "--all-offline-partitions")),
+        ),
+        NextStep(
+            AfterRebuildStep.ELECT,
+            "Elect what waits, each with the loss that the plan names",
+            "",
+            (
+                connected("plan", "--all-offline-partitions", "plan.json"),
+                connected("apply", "plan.json"),
+            ),
+        ),
+        NextStep(
+            AfterRebuildStep.GROW,
+            f"Grow to three voters. On each of two hosts: {storage} {cluster_id}; start the controller; then, one"
+            " after the other",
+            "",
+            (connected("quorum", "add", "NODE"),),
+        ),
+        NextStep(
+            AfterRebuildStep.CHECK,
+            "Look at the whole again. It names brokers that would not find the next leader",
+            "",
+            (connected("check"),),
+        ),
+        NextStep(
+            AfterRebuildStep.WIPE,
+            "Wipe or rename the log dirs of the old voters wherever they still exist",
+            "Two of them that name only each other would elect a leader of their own",
+        ),
+    )
+
+
+_MARKS = {
+    AfterRebuildProgress.DONE: "done",
+    AfterRebuildProgress.NOW: "NOW",
+    AfterRebuildProgress.LATER: "later",
+    AfterRebuildProgress.NOT_SEEN: "not seen from here",
+}
+
+
+def _steps(after: AfterRebuild, connected: Connected) -> Iterator[tuple[NextStep, AfterRebuildProgress]]:
+    voters = after.quorum.voters.voters
+    one = voters[0] if len(voters) == 1 else None
+    servers = ",".join(v.endpoints[0].address for v in voters if v.endpoints)
+    steps = after_rebuild(
+        None if one is None else one.key.id,
+        servers or "HOST:PORT",
+        after.quorum.cluster_id,
+        loses=bool(after.partitions),
+        away=after.away,
+        connected=connected,
+    )
+    progress = after.steps
+    return ((step, progress[step.step]) for step in steps)
+
+
+def now_line(after: AfterRebuild, connected: Connected) -> str:
+    """The step that comes next, with its number and its first command; "" where nothing is seen to be open."""
+    steps = list(_steps(after, connected))
+    for number, (step, progress) in enumerate(steps, 1):
+        if progress is AfterRebuildProgress.NOW:
+            now = "; ".join(_observations(after, step.step)) or step.title
+            command = f": {step.commands[0]}" if step.commands else ""
+            return f"After the rebuild, step {number} of {len(steps)}: {now}{command}"
+    return ""
+
+
+def wipe_line(after: AfterRebuild) -> str:
+    """Whose disks must not start again."""
+    return (
+        f"The quorum was rebuilt at offset {after.log.offset:,}: the old disks of"
+        f" {both([key.id for key in after.log.gone]) or 'the old voters'} must never start again; wipe them"
+    )
+
+
+def standing_lines(after: AfterRebuild, connected: Connected) -> Iterator[str]:
+    """The whole list, with what is seen of each step."""
+    log = after.log
+    yield (
+        f"The quorum was rebuilt at offset {log.offset:,} of its log, in quorum epoch {log.epoch:,}."
+        " What the list says is as of the last reading."
+    )
+    yield ""
+    for number, (step, progress) in enumerate(_steps(after, connected), 1):
+        yield f"{number}. [{_MARKS[progress]}] {step.title}{f'. {step.why}' if step.why else ''}"
+        if progress in (AfterRebuildProgress.NOW, AfterRebuildProgress.NOT_SEEN):
+            yield from (f"     {line}" for line in _observations(after, step.step))
+        if progress in (AfterRebuildProgress.NOW, AfterRebuildProgress.LATER):
+            yield from (f"     {command}" for command in step.commands)
+    if after.partitions:
+        yield ""
+        yield f"WRITTEN BY THE REBUILD: {counted(len(after.partitions), 'partition')}"
+        shown = after.partitions[:_LISTED]
+        yield from (f"  {partition_text(one, after.states)}" for one in shown)
+        if len(after.partitions) > _LISTED:
+            yield f"  and {len(after.partitions) - _LISTED:,} more (ktriage timeline shows all)"
+
+
+_LISTED = 20
+
+
+def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
+    """What is seen of a step that is open."""
+    match step:
+        case AfterRebuildStep.SETTINGS:
+            yield from after.wrong_settings
+            if after.away and not after.wrong_settings:
+                yield f"{brokers_are(after.away, 'not back')}: look at this setting there"
+        case AfterRebuildStep.BROKERS:
+            yield brokers_are(after.away, "not back: fenced, or not registered")
+        case AfterRebuildStep.SURVEY | AfterRebuildStep.ELECT:
+            waiting = counted(after.offline, "partition")
+            yield f"{waiting} without a leader; what each choice loses is in pane 1"
+        case AfterRebuildStep.GROW:
+            yield f"{counted(len(after.quorum.voters.keys), 'voter')} of 3: no failure is tolerated"
+        case AfterRebuildStep.CHECK:
+            yield from after.findings or ("the controllers were not asked one by one",)
+        case AfterRebuildStep.WIPE:
+            yield from (f"controller {key.id}, directory id {key.directory_id}" for key in after.log.gone)
+        case AfterRebuildStep.STOP | AfterRebuildStep.START:
+            yield from ()
+
+
+def partition_text(one: RewrittenPartition, states: dict[TopicPartition, PartitionState]) -> str:
+    """Why the rebuild wrote the partition, which replicas have the newest log, and who leads now."""
+    now, tp = one.registration, TopicPartition(one.topic, one.partition)
+    holders = both(now.isr)
+    if one.is_new:
+        why = f"the copy did not know it; kept from the disks of {both(now.replicas)}"
+    elif one.disk_epoch > one.known_epoch:
+        have = "replica" if len(now.isr) == 1 else "replicas"
+        verb = "disagrees" if len(now.isr) == 1 else "disagree"
+        why = (
+            f"the copy ended before its last leader change; {have} {holders} {verb} with it: epoch"
+            f" {one.disk_epoch} there, {one.known_epoch} in the copy"
+        )
+    else:
+        why = f"not every disk, or not every change, was known; the newest log is on {holders}"
+    state = states.get(tp)
+    if state is None:
+        led = "not there now"
+    elif not state.offline:
+        led = f"led by {state.leader} now"
+    else:
+        led = f"no leader now: it waits for {either(now.isr)}"
+    return f"{tp}: {why}; {led}"

@@ -1,0 +1,160 @@
+"""After a rebuild the console finds it in the metadata log, and says one next step after the other."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
+from backends.metadata_log.batches import BatchReader
+from console.jobs.quorum.quorum_pane import QuorumPane
+from recovery.controller.registration import Registration
+from recovery.membership.after_rebuild import (
+    AfterRebuild,
+    AfterRebuildProgress,
+    AfterRebuildStep,
+    partitions_written,
+)
+from recovery.membership.controllers_asked import AskedController, ControllersAsked
+from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum_health import health
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.rebuilt_log import RebuiltLog, RebuiltLogFinder
+from recovery.metadata_log.record_codec import encode
+from recovery.metadata_log.records import PartitionRecord, TopicRecord
+from recovery.model import PartitionState, TopicPartition
+from recovery.wording.after_rebuild_text import after_rebuild, now_line, standing_lines
+from tests.unit.membership.quorums import quorum
+from tests.unit.widgets.harness import Harness, text_of
+
+TOPIC_ID, KEPT_ID = "AAAAAAAAAAAAAAAAAAAAbg", "AAAAAAAAAAAAAAAAAAAAcg"
+OLD = Registration((1, 2, 3), (1,), 1, 2, 5)
+NEW = OLD._replace(isr=(2, 3), leader=-1, leader_epoch=1_004, partition_epoch=1_005)
+KEPT = Registration((2,), (2,), -1, 1_000)
+
+
+def disk(node: int) -> ReplicaKey:
+    return ReplicaKey(node, f"{'A' * 18}{node}w")
+
+
+def voters(*nodes: int) -> VoterSet:
+    return VoterSet(tuple(Voter(disk(node), (VoterEndpoint("C", f"c{node}", 9093),)) for node in nodes))
+
+
+def log_pieces() -> list[bytes]:
+    """A log of three voters that was rebuilt at offset 4; two pieces, as Fetch sends them."""
+    topic = encode(TopicRecord("orders", TOPIC_ID)), encode(PartitionRecord(TOPIC_ID, 0, OLD), 0)
+    written = [
+        encode(PartitionRecord(TOPIC_ID, 0, NEW), 0),
+        encode(TopicRecord("kept", KEPT_ID)),
+        encode(PartitionRecord(KEPT_ID, 0, KEPT), 0),
+    ]
+    before = leader_change_batch(0, 1, 10, 100, (100, 101, 102))
+    before += voters_batch(1, 1, 10, [voters(100, 101, 102)]) + data_batch(2, 1, 10, topic)
+    rebuilt = voters_batch(4, 1_002, 20, [voters(100, 101), voters(100)])
+    rebuilt += data_batch(6, 1_002, 20, written)
+    after = leader_change_batch(9, 1_003, 30, 100, (100,))
+    after += voters_batch(10, 1_003, 30, [voters(100, 103)]) + data_batch(11, 1_003, 30, topic[1:])
+    return [before + rebuilt, rebuilt + after]
+
+
+def read(pieces: list[bytes]) -> MetadataHistory:
+    history, finder, seen = MetadataHistory(), RebuiltLogFinder(), 0
+    for piece in pieces:
+        batches = BatchReader(piece, rebuilt=finder)
+        history.extend(record for record in batches.data_records() if record.offset >= seen)
+        seen = batches.next_offset
+    history.rebuilt = finder.found
+    return history
+
+
+def test_the_log_shows_the_rebuild_and_no_voters_that_a_leader_wrote() -> None:
+    history = read(log_pieces())
+    assert history.rebuilt == RebuiltLog(4, 9, 1_002, (disk(101), disk(102)))
+    assert read(log_pieces()[:1]).rebuilt == history.rebuilt
+    begun_by_leader = leader_change_batch(0, 1, 10, 100, (100,)) + voters_batch(1, 1, 10, [voters(100)])
+    after = leader_change_batch(2, 7, 20, 100, (100,)) + voters_batch(3, 7, 20, [voters(100, 101)])
+    assert read([begun_by_leader + after]).rebuilt is None
+    # Read from the middle on, nobody knows what came before.
+    assert read([voters_batch(4, 1_002, 20, [voters(100)])]).rebuilt is None
+
+
+def after(**changed: object) -> AfterRebuild:
+    history = read(log_pieces()[:1])
+    assert history.rebuilt is not None
+    orders = PartitionState("orders", 0, TOPIC_ID, 2, 1_005, (1, 2, 3), (2, 3), (), (), ())
+    found = AfterRebuild(
+        history.rebuilt,
+        partitions_written(history, history.rebuilt),
+        {orders.tp: orders},
+        health(quorum(100), LivenessLimits(), {100}),
+        away=(),
+        offline=0,
+        unsurveyed=0,
+        asked=ControllersAsked(),
+    )
+    return replace(found, **changed)  # type: ignore[arg-type]
+
+
+def line(found: AfterRebuild) -> str:
+    return now_line(found, lambda *words: shlex.join(("ktriage", *words)))
+
+
+def test_one_step_comes_after_the_other_and_each_has_its_command() -> None:
+    found = after(away=(2,), offline=3, unsurveyed=3)
+    assert found.now is AfterRebuildStep.BROKERS
+    assert found.steps[AfterRebuildStep.SETTINGS] is AfterRebuildProgress.NOT_SEEN
+    assert line(found).startswith("After the rebuild, step 4 of 9: broker 2 is not back")
+    assert line(found).endswith("ktriage watch --broker-id 2")
+    found = after(offline=3, unsurveyed=3)
+    assert found.now is AfterRebuildStep.SURVEY and "3 partitions without a leader" in line(found)
+    found = after(offline=3)
+    assert found.now is AfterRebuildStep.ELECT
+    assert line(found).endswith("ktriage plan --all-offline-partitions plan.json")
+    assert after().now is AfterRebuildStep.GROW
+    assert "1 voter of 3: no failure is tolerated: ktriage quorum add NODE" in line(after())
+    grown = health(quorum(100, 103, 104), LivenessLimits(), {100, 103, 104})
+    assert after(health=grown, asked=None).now is AfterRebuildStep.CHECK
+    assert after(health=grown).now is None and line(after(health=grown)) == ""
+
+
+def test_a_broker_that_would_not_find_the_quorum_comes_first() -> None:
+    answers = (AskedController("host100:9093", 100),)
+    asked = ControllersAsked(answers, {"broker 1": ("c101:9093",), "controller 100": ("host100:9093",)})
+    found = after(asked=asked)
+    assert found.now is AfterRebuildStep.SETTINGS
+    assert "broker 1 will find no leader" in line(found)
+
+
+def test_the_list_of_the_console_is_that_of_the_commands() -> None:
+    lines = list(standing_lines(after(offline=1), lambda *words: shlex.join(("ktriage", *words))))
+    steps = after_rebuild(100, "host-100:9093", quorum(100).cluster_id, loses=True)
+    titles = [f"{number}. [" for number in range(1, len(steps) + 1)]
+    shown = [line for line in lines if line.startswith(tuple(titles))]
+    for step, text in zip(steps, shown, strict=True):
+        assert step.step is AfterRebuildStep.SETTINGS or step.title in text
+    assert (
+        "orders-0: the copy ended before its last leader change; replicas 2 and 3 disagree with it:"
+        in str(lines)
+    )
+    assert "epoch 4 there, 2 in the copy; led by 2 now" in str(lines)
+    assert "kept-0: the copy did not know it; kept from the disks of 2; not there now" in str(lines)
+    assert any(f"controller 101, directory id {disk(101).directory_id}" in line for line in lines)
+
+
+async def test_pane_4_says_the_step_above_the_voters() -> None:
+    pane = QuorumPane()
+    async with Harness(pane).run_test(size=(80, 24)) as pilot:
+        pane.update(health(quorum(100), LivenessLimits(), {100}), (line(after()),))
+        await pane.table.wait_settled()
+        await pilot.pause()
+        screen = text_of(pilot.app)
+    assert "After the rebuild, step 7 of 9: 1 voter of 3" in screen and "(M: all steps)" in screen
+
+
+def test_partitions_are_named_as_they_are_now() -> None:
+    (kept, orders) = after().partitions
+    assert (kept.topic, kept.is_new, orders.known_epoch, orders.disk_epoch) == ("kept", True, 2, 4)
+    assert after().restored_topics == ("kept",)
+    assert TopicPartition("orders", 0) in after().states
