@@ -58,13 +58,16 @@ NO_VOTERS = (
 
 
 def settled_lines(settled: SettledOrders, nothing: str = NOTHING) -> Iterator[str]:
-    """Counts, then the partitions whose order could not be restored, then those whose election was in doubt."""
+    """Counts, then the partitions whose order could not be reverted, then those whose election was in doubt;
+    ``nothing`` if there is nothing to say.
+    """
     counts = Counter(row.fate for row in settled.rows)
     if settled.restores:
         many = counted(len(settled.restores), "restore")
         yield f"{many} of rescued records still to be finished, by its own command"
     elif not settled.rows and not settled.entries:
-        yield nothing
+        if nothing:
+            yield nothing
         return
     if settled.rows:
         named = ", ".join(f"{counts[fate]:,} {fate}" for fate in OrderOutcome if counts[fate])

@@ -50,17 +50,12 @@ class Row(NamedTuple):
 class SettledOrders:
     """Every checked partition, once, and the number of other requests that were closed.
 
-    ``restores`` of rescued records are still to be finished, each by its own command. ``plan_file`` is the plan of
-    the run that left them; "" if it is not known. ``plan_led``: no partition of it is offline; otherwise its other
-    elections may not have been sent. ``keep_logs_of``: the brokers whose logs these were to keep.
+    ``restores`` of rescued records are still to be finished, each by its own command.
     """
 
     rows: tuple[Row, ...] = ()
     entries: int = 0
     restores: tuple[OpenChange, ...] = ()
-    plan_file: str = ""
-    plan_led: bool = False
-    keep_logs_of: tuple[int, ...] = ()
 
     def of(self, *fates: OrderOutcome) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.fate in fates)

@@ -33,6 +33,8 @@ REPLACE, CONFIRM = "replace-controller", "confirm-steps"
 ADD_VOTER, REMOVE_VOTER, UPGRADE_FEATURE = "add-voter", "remove-voter", "upgrade-feature"
 UNREGISTER_CONTROLLER = "unregister-controller"
 
+ORDERS_ROOM = "console.jobs.elect.revert_orders"
+"""What reverts orders, waits for elections and closes requests whose end is not known."""
 NOT_KNOWN = "the result is not known"
 SHOWN = 5
 """So many names, and so many lines, of what is unfinished; the others are counted."""
@@ -130,7 +132,8 @@ class ChangeKind:
     nothing and have no result. ``unfinished``: the lines that say what the open changes of this kind are, as it
     stands at a time. ``rows`` are what it changed and with which result, under ``columns`` in a report, by
     ``row_line`` in the journal. ``rescue``: its detail names a directory of rescued records. ``rights``: what
-    the cluster must permit for it.
+    the cluster must permit for it. ``finished_by``: the module whose ``finish`` ends what it left unfinished
+    (:mod:`console.change.finish_earlier`), "" where a command of its own does that.
     """
 
     action: str
@@ -143,6 +146,7 @@ class ChangeKind:
     rows: Callable[[EntryBegun, EntryEnded | None], Iterator[Row]] = _no_rows
     rescue: bool = False
     rights: tuple[Right, ...] = ()
+    finished_by: str = ORDERS_ROOM
 
     @property
     def opens(self) -> bool:
@@ -418,7 +422,20 @@ KINDS: Mapping[str, ChangeKind] = {
         ),
         ChangeKind(REVERT, Left.ORDERS, rights=(Right.alter("assignments"),)),
         ChangeKind(
-            REPLACE, Left.WORK, _planned, unfinished=_replacement_left, rights=(Right.alter("voters"),)
+            KEEP_LOG,
+            Left.WORK,
+            _preserved,
+            unfinished=_keep_left,
+            rights=(Right.alter("assignments"),),
+            finished_by="console.jobs.elect.preserved_logs",
+        ),
+        ChangeKind(
+            REPLACE,
+            Left.WORK,
+            _planned,
+            unfinished=_replacement_left,
+            rights=(Right.alter("voters"),),
+            finished_by="",
         ),
         ChangeKind(CONFIRM, about=_steps),
         ChangeKind(
@@ -446,6 +463,7 @@ KINDS: Mapping[str, ChangeKind] = {
             columns=("partition", "replicas before", "replicas after", "result"),
             row_line="{0}: replicas {1} -> {2} ({3})",
             rights=_THROTTLES,
+            finished_by="console.jobs.heal.finish_heals",
         ),
         ChangeKind(REASSIGN, about=_moves, rights=(Right.alter("assignments"),)),
         ChangeKind(CANCEL_REASSIGNMENT, about=_moves, rights=(Right.alter("assignments"),)),
@@ -456,9 +474,6 @@ KINDS: Mapping[str, ChangeKind] = {
             columns=("broker that was unregistered", "result"),
             row_line="broker {0}: {1}",
             rights=(Right.alter("unregistering brokers"),),
-        ),
-        ChangeKind(
-            KEEP_LOG, Left.WORK, _preserved, unfinished=_keep_left, rights=(Right.alter("assignments"),)
         ),
         ChangeKind(RESCUE, about=_into, rescue=True),
         ChangeKind(NO_RESCUE, sentence=_no_rescue),
@@ -478,7 +493,7 @@ KINDS: Mapping[str, ChangeKind] = {
         ChangeKind(UPGRADE_FEATURE, Left.REQUEST, _voter, rights=(Right.alter("voters"),)),
     )
 }
-"""By action, in the order in which what is unfinished is said, and shown in a report."""
+"""By action, in the order in which what is unfinished is said, shown in a report, and finished."""
 
 
 def rights_of(actions: Iterable[str]) -> frozenset[tuple[str, str]]:

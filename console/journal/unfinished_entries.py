@@ -153,6 +153,12 @@ def unfinished(cluster_id: str, root: Path | None = None, marks: ClusterMarks = 
         return replace(left_open(own), others=left)
 
 
+def still_in_doubt(cluster_id: str, found: Unfinished) -> bool:
+    """Whether an order or an election of these changes is open still. Raises JournalError."""
+    entries = {change.entry for change in found.changes if change.requests}
+    return any(change.requests and change.entry in entries for change in unfinished(cluster_id).changes)
+
+
 def left_open(runs: Iterable[RunRecord]) -> Unfinished:
     """What those runs, oldest first, left open together."""
     book = _Book()

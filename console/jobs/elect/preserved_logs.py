@@ -1,7 +1,5 @@
 """``--keep-log-of``: the logs of silent brokers are kept from being cut off by the elections of a plan."""
 
-# ruff: noqa: ARG002  # the signatures are the change's
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -9,15 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backends.base.protocol import Backend, Recorder
-from console.change.access import Access
-from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.change.unfinished_orders import unfinished_here
+from console.change.change import ChangeRun, Conclusion, Question
+from console.change.finish_earlier import FinishedChanges, Resumption
 from console.errors import InputError, Status
 from console.jobs.elect.election_batches import SUCCESS, Elected, RowFailure
 from console.jobs.heal.heal_replicas import move_fields
 from console.jobs.heal.keep_logs import LogKeeper, PreservationEnd, PreservedLog
 from console.journal.change_kinds import KEEP_LOG, OpenChange, keep_moves
-from console.journal.unfinished_entries import Unfinished, unfinished
+from console.journal.unfinished_entries import Unfinished, still_in_doubt
 from console.reading.plan_comparison import PreparedPlan
 from recovery.controller.rules import MIN_ISR
 from recovery.log_preservation import COST, KeepPlan, keep_plan, taken_out
@@ -208,38 +205,22 @@ async def keep_logs(
     return preserved
 
 
-@dataclass(frozen=True, slots=True)
-class FinishKeeping(Change[Backend, Unfinished, PreservedLogs]):
-    """``ktriage resume`` after a run that was to keep logs: takes the brokers out that are not out yet, where the
-    partition was elected. Orders that the run left are reverted before.
+async def finish(
+    cluster: Backend, found: Unfinished, run: ChangeRun[Unfinished], _asked: Resumption
+) -> FinishedChanges:
+    """Takes the brokers out that an earlier run was to take out, where the partition was elected; not while an
+    order of that run stands, or an election of it may still come.
     """
-
-    reason: str = "resume"
-
-    def without_lock(self, cluster_id: str) -> PreservedLogs | None:
-        return None if unfinished(cluster_id).of(KEEP_LOG) else PreservedLogs(())
-
-    async def settle(self, access: Access[Backend], run: ChangeRun[Unfinished]) -> None:
-        """This is what settles."""
-
-    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
-        return await unfinished_here(cluster, cluster_id)
-
-    def nothing_to_send(self, prepared: Unfinished) -> PreservedLogs | None:
-        return None
-
-    async def execute(
-        self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
-    ) -> PreservedLogs:
-        ended: list[PreservedLog] = []
-        with run.stop.in_flight():
-            for entry in prepared.of(KEEP_LOG):
-                ended += await _finished(cluster, entry, run)
-        return PreservedLogs(tuple(ended))
-
-    def conclusion(self, result: PreservedLogs) -> Conclusion:
-        status = Status.PARTLY if result.failures else Status.DONE
-        return Conclusion(status, unfinished=result.open, next=("resume",) if result.open else ())
+    if still_in_doubt(run.cluster_id, found):
+        return FinishedChanges(Conclusion(Status.PARTLY, unfinished=True, next=("resume",)))
+    ended: list[PreservedLog] = []
+    with run.stop.in_flight():
+        for entry in found.of(KEEP_LOG):
+            ended += await _finished(cluster, entry, run)
+    preserved = PreservedLogs(tuple(ended))
+    status = Status.PARTLY if preserved.failures else Status.DONE
+    conclusion = Conclusion(status, unfinished=preserved.open, next=("resume",) if preserved.open else ())
+    return FinishedChanges(conclusion, (*preserved_lines(preserved), *map(str, preserved.failures)))
 
 
 async def _finished(cluster: Backend, entry: OpenChange, run: ChangeRun[Unfinished]) -> list[PreservedLog]:

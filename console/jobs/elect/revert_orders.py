@@ -1,38 +1,35 @@
 """Finishing what earlier runs of elections left: ``ktriage resume`` on the brokers of a cluster."""
 
-# ruff: noqa: ARG002  # the signatures are the change's
-
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Container, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.change.change import Change, ChangeRun, Conclusion, Operator
+from console.change.change import ChangeRun, Conclusion
+from console.change.finish_earlier import FinishedChanges, Resumption
 from console.change.unfinished_orders import (
     OrderOutcome,
     SettledOrders,
     revert,
     settle,
-    unfinished_here,
 )
 from console.errors import InputError, Status
 from console.journal.change_kinds import (
     KEEP_LOG,
-    REPLACE,
     RESTORE_RECORDS,
     Left,
     OpenChange,
     keep_moves,
     kind_of,
 )
-from console.journal.unfinished_entries import Unfinished, unfinished
-from console.plan_file_checks import partitions_of, refuse_other_cluster
+from console.journal.unfinished_entries import Unfinished
+from console.plan_file_checks import partitions_of
 from console.plan_files import read
 from console.reading.partition_selection import described
 from console.reading.unread_disks import brokers_up
@@ -43,8 +40,6 @@ from recovery.plan.values import BarePlan, Plan
 from recovery.requests_in_doubt import ELECTION_ALIVE_FOR, FOUND_ORDER, SentRequest
 from recovery.wording.quantity_text import counted, some_of
 
-RESUMED = "resume"
-"""The reason in the journal where nobody gave one."""
 READS = 10
 READ_PAUSE = 0.2
 """While an election may still be carried out, the partitions are read again after ``READS`` of these pauses; a
@@ -52,104 +47,71 @@ signal ends each of them.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RevertOrders(Change[Backend, Unfinished, SettledOrders]):
+async def finish(
+    cluster: Backend, found: Unfinished, run: ChangeRun[Unfinished], asked: Resumption
+) -> FinishedChanges:
     """Reverts the assignment orders that the journal says may still stand as an election needed them, and those of
-    a ``plan`` that was applied on another host, which ``file`` holds.
-
-    ``before_replacement``: only if a controller replacement is half done too, or ``file`` is the plan of one;
-    and only the orders, because the replacement checks what was sent to the voters.
+    a plan that was applied on another host; waits for requests in doubt, and closes those whose end is not known.
     """
+    planned = () if asked.plan is None else tuple(row.written_order for row in asked.plan.rows)
+    with run.stop.in_flight():
+        clock = _SteadyClock(run.journal.now())
+        orders = (await _with_found_orders(cluster, found, planned, run)).none_sent_after(clock.now())
+        settled = await settle(cluster, orders, run.journal, clock.now())
+        known = {row.tp for row in settled.rows}
+        rest = [SentRequest("", row) for row in planned if row.tp not in known]
+        others = await revert(cluster, rest, run.journal, clock.now())
+        settled = await _wait_for_requests(cluster, orders, settled.then(others), run, clock)
+    restores = _still_possible(found.of(RESTORE_RECORDS), run)
+    settled = replace(settled, restores=restores)
+    file = str(asked.file) if asked.file is not None else _if_there(found.plan_file)
+    following = await _next(cluster, found, settled, asked.plan, file)
+    partly = settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN) or restores
+    status = Status.PARTLY if partly else Status.DONE
+    return FinishedChanges(Conclusion(status, unfinished=settled.open, next=following), settled=settled)
 
-    plan: Plan | None = None
-    file: Path | None = None
-    before_replacement: bool = False
-    reason: str = RESUMED
 
-    def without_lock(self, cluster_id: str) -> SettledOrders | None:
-        if self.plan is not None:
-            refuse_other_cluster(self.plan, cluster_id, self.file)
-        if not self.before_replacement:
-            return None
-        found = unfinished(cluster_id)
-        replacement = self.file is not None or found.of(REPLACE)
-        return None if found.orders and replacement else SettledOrders()
+async def _next(
+    cluster: Backend, found: Unfinished, settled: SettledOrders, plan: Plan | None, file: str
+) -> tuple[str, ...]:
+    """The command that comes next. ``file``: the plan whose elections are left to apply; "" if it is not known."""
+    if settled.open:
+        return ("resume",)
+    if settled.restores:
+        return settled.restores[0].command
+    if not file:
+        return ("status",)
+    offline = await _offline_of(cluster, plan, Path(file))
+    if offline is not None and not offline:
+        return ("verify", file)
+    brokers = () if offline is None else await _still_to_keep(cluster, found.of(KEEP_LOG), offline)
+    return ("apply", file, *(("--keep-log-of", ",".join(map(str, brokers))) if brokers else ()))
 
-    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
-        found = await unfinished_here(cluster, cluster_id)
-        if not self.before_replacement:
-            return found
-        return found.without(Left.ELECTIONS, Left.REQUEST, Left.RECORDS)
 
-    def nothing_to_send(self, prepared: Unfinished) -> SettledOrders | None:
-        return None
+async def _with_found_orders(
+    cluster: Backend, found: Unfinished, planned: Sequence[WrittenOrder], run: ChangeRun[Unfinished]
+) -> Unfinished:
+    """``found`` with the plan's orders that partitions without a leader still have.
 
-    async def execute(
-        self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
-    ) -> SettledOrders:
-        with run.stop.in_flight():
-            clock = _SteadyClock(run.journal.now())
-            found = (await self._with_found_orders(cluster, prepared, run)).none_sent_after(clock.now())
-            settled = await settle(cluster, found, run.journal, clock.now())
-            known = {row.tp for row in settled.rows}
-            planned = [SentRequest("", row) for row in self._planned if row.tp not in known]
-            others = await revert(cluster, planned, run.journal, clock.now())
-            done = await _wait_for_requests(cluster, found, settled.then(others), run, clock)
-        restores = _still_possible(prepared.of(RESTORE_RECORDS), run)
-        file = str(self.file) if self.file is not None else _if_there(prepared.plan_file)
-        done = replace(done, restores=restores, plan_file=file)
-        if not file or done.open:
-            return done
-        offline = await _offline_of(cluster, self.plan, Path(file))
-        if offline is None:
-            return done
-        keep = await _still_to_keep(cluster, prepared.of(KEEP_LOG), offline)
-        return replace(done, plan_led=not offline, keep_logs_of=keep)
-
-    async def _with_found_orders(
-        self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
-    ) -> Unfinished:
-        """``prepared`` with the plan's orders that partitions without a leader still have.
-
-        It is not known here when the run on the other host sent its elections, so they count as sent now. The
-        journal records this moment, so that a later ``resume`` on this host does not start the wait again.
-        """
-        known = {order.written.tp for order in prepared.orders}
-        rows = {row.tp: row for row in self._planned if row.tp not in known and row.order != row.replicas}
-        if not rows:
-            return prepared
-        read = await cluster.partitions(tuple(dict.fromkeys(tp.topic for tp in rows)))
-        standing = [
-            rows[state.tp] for state in read.states if state.tp in rows and _stands(rows[state.tp], state)
-        ]
-        if not standing:
-            return prepared
-        entry = run.journal.before(FOUND_ORDER, {"rows": standing})
-        run.journal.after(entry, {"applied": [row.tp for row in standing]})
-        at = run.journal.now()
-        requests = tuple(
-            SentRequest(entry, row, applied=True, election_at=at.timestamp()) for row in standing
-        )
-        found = OpenChange(kind_of(FOUND_ORDER), "", entry, at.isoformat(), {}, requests, ended=True)
-        return replace(prepared, changes=(*prepared.changes, found))
-
-    @property
-    def _planned(self) -> Sequence[WrittenOrder]:
-        return () if self.plan is None else tuple(row.written_order for row in self.plan.rows)
-
-    def conclusion(self, result: SettledOrders) -> Conclusion:
-        partly = bool(result.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN))
-        status = Status.PARTLY if partly or result.restores else Status.DONE
-        if result.open:
-            return Conclusion(status, unfinished=True, next=("resume",))
-        if result.restores:
-            return Conclusion(status, next=result.restores[0].command)
-        if not result.plan_file:
-            return Conclusion(status, next=("status",))
-        if result.plan_led:
-            return Conclusion(status, next=("verify", result.plan_file))
-        keep = ("--keep-log-of", ",".join(map(str, result.keep_logs_of))) if result.keep_logs_of else ()
-        return Conclusion(status, next=("apply", result.plan_file, *keep))
+    It is not known here when the run on the other host sent its elections, so they count as sent now. The
+    journal records this moment, so that a later ``resume`` on this host does not start the wait again.
+    """
+    known = {order.written.tp for order in found.orders}
+    rows = {row.tp: row for row in planned if row.tp not in known and row.order != row.replicas}
+    if not rows:
+        return found
+    read = await cluster.partitions(tuple(dict.fromkeys(tp.topic for tp in rows)))
+    standing = [
+        rows[state.tp] for state in read.states if state.tp in rows and _stands(rows[state.tp], state)
+    ]
+    if not standing:
+        return found
+    entry = run.journal.before(FOUND_ORDER, {"rows": standing})
+    run.journal.after(entry, {"applied": [row.tp for row in standing]})
+    at = run.journal.now()
+    requests = tuple(SentRequest(entry, row, applied=True, election_at=at.timestamp()) for row in standing)
+    change = OpenChange(kind_of(FOUND_ORDER), "", entry, at.isoformat(), {}, requests, ended=True)
+    return replace(found, changes=(*found.changes, change))
 
 
 async def _offline_of(cluster: Backend, plan: Plan | None, file: Path) -> frozenset[TopicPartition] | None:

@@ -1,24 +1,21 @@
 """``ktriage resume`` after a heal that was killed: waits for its copies, then removes its throttles."""
 
-# ruff: noqa: ARG002  # the signatures are the change's
-
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from backends.base.protocol import Backend
-from console.change.access import Access
-from console.change.change import Change, ChangeRun, Conclusion, Operator
-from console.change.unfinished_orders import unfinished_here
+from console.change.change import ChangeRun, Conclusion
+from console.change.finish_earlier import FinishedChanges, Resumption
 from console.errors import Status
 from console.jobs.heal.empty_partitions import begin_empty
 from console.jobs.heal.heal_replicas import journal_throttle, moves_of, throttle_left
 from console.jobs.heal.heal_survey import heal_command
 from console.jobs.heal.move_batches import MoveBatches, MoveEnd, copies, read_moves
 from console.journal.change_kinds import HEAL, OpenChange
-from console.journal.unfinished_entries import Unfinished, unfinished
-from recovery.wording.quantity_text import counted
+from console.journal.unfinished_entries import Unfinished
+from recovery.wording.quantity_text import counted, printable
 
 
 class FinishedHeal(NamedTuple):
@@ -39,36 +36,29 @@ class FinishedHeal(NamedTuple):
         return bool(self.copying or self.throttled)
 
 
-@dataclass(frozen=True, slots=True)
-class FinishHeals(Change[Backend, Unfinished, tuple[FinishedHeal, ...]]):
+async def finish(
+    cluster: Backend, found: Unfinished, run: ChangeRun[Unfinished], _asked: Resumption
+) -> FinishedChanges:
     """Nothing is moved and nothing is cancelled: what the earlier runs sent goes on by itself."""
+    with run.stop.in_flight():
+        heals = [await _finished(cluster, entry, run) for entry in found.of(HEAL)]
+    still = any(heal.open for heal in heals)
+    whole = not still and not any(heal.not_moved for heal in heals)
+    again = next((heal.again for heal in reversed(heals) if heal.not_moved), ())
+    following = ("resume",) if still else again
+    conclusion = Conclusion(Status.DONE if whole else Status.PARTLY, unfinished=still, next=following)
+    return FinishedChanges(conclusion, tuple(line for heal in heals for line in _lines(heal)))
 
-    reason: str = "resume"
 
-    def without_lock(self, cluster_id: str) -> tuple[FinishedHeal, ...] | None:
-        return None if unfinished(cluster_id).of(HEAL) else ()
-
-    async def settle(self, access: Access[Backend], run: ChangeRun[Unfinished]) -> None:
-        """This is what settles."""
-
-    async def prepare(self, cluster: Backend, cluster_id: str, operator: Operator[Unfinished]) -> Unfinished:
-        return await unfinished_here(cluster, cluster_id)
-
-    def nothing_to_send(self, prepared: Unfinished) -> tuple[FinishedHeal, ...] | None:
-        return None
-
-    async def execute(
-        self, cluster: Backend, prepared: Unfinished, run: ChangeRun[Unfinished]
-    ) -> tuple[FinishedHeal, ...]:
-        with run.stop.in_flight():
-            return tuple([await _finished(cluster, entry, run) for entry in prepared.of(HEAL)])
-
-    def conclusion(self, result: tuple[FinishedHeal, ...]) -> Conclusion:
-        still = any(one.open for one in result)
-        whole = not still and not any(one.not_moved for one in result)
-        status = Status.DONE if whole else Status.PARTLY
-        again = next((one.again for one in reversed(result) if one.not_moved), ())
-        return Conclusion(status, unfinished=still, next=("resume",) if still else again)
+def _lines(heal: FinishedHeal) -> Iterator[str]:
+    """A line for the heal, and for each thing that may still have its throttle."""
+    rest = f", {heal.not_moved:,} not moved (ktriage heal shows them)" if heal.not_moved else ""
+    copying = f", {heal.copying:,} still being copied, so its throttle stays" if heal.copying else ""
+    yield f"the heal of {heal.at}: {counted(heal.moved, 'partition')} moved{rest}{copying}"
+    for name, why in heal.throttled.items():
+        yield printable(f"may still have its throttle: {name}: {why}")
+    if not heal.open:
+        yield "no throttle of it is set any more"
 
 
 async def _finished(cluster: Backend, entry: OpenChange, run: ChangeRun[Unfinished]) -> FinishedHeal:

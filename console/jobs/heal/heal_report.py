@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from console.jobs.heal.finish_heals import FinishedHeal
 from console.jobs.heal.heal_replicas import HealedReplicas, PreparedHeal, empty_notes
 from console.jobs.heal.heal_survey import HealProposal
 from console.jobs.heal.unregister_broker import UnregisteredBroker
@@ -205,18 +204,6 @@ def healed_document(healed: HealedReplicas) -> Iterator[str]:
             "notHealed": list(map(json_of(LEFT), prepared.left)),
         },
     )
-
-
-def finished_heal_lines(finished: Sequence[FinishedHeal]) -> Iterator[str]:
-    """A line for each earlier heal, and for what may still have its throttle."""
-    for one in finished:
-        rest = f", {one.not_moved:,} not moved (ktriage heal shows them)" if one.not_moved else ""
-        copying = f", {one.copying:,} still being copied, so its throttle stays" if one.copying else ""
-        yield f"the heal of {one.at}: {counted(one.moved, 'partition')} moved{rest}{copying}"
-        for name, why in one.throttled.items():
-            yield printable(f"may still have its throttle: {name}: {why}")
-        if not one.open:
-            yield "no throttle of it is set any more"
 
 
 def unregistered_lines(result: UnregisteredBroker) -> Iterator[str]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from console.change.change import Conclusion
+from backends.base.membership import Membership
+from backends.base.protocol import Backend
+from console.change.finish_earlier import RESUMED, FinishEarlier, FinishedChanges, Resumption, finishers
 from console.change.resume_report import (
     NO_VOTERS,
     NOTHING,
@@ -14,14 +16,16 @@ from console.change.resume_report import (
     settled_lines,
     unfinished_lines,
 )
-from console.change.unfinished_orders import OrderOutcome, SettledOrders
+from console.change.unfinished_orders import (
+    OrderOutcome,
+    SettledOrders,
+    unfinished_here,
+    unfinished_quorum,
+)
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import TerminalOperator
 from console.errors import InputError, NotDone, Status
-from console.jobs.elect.preserved_logs import FinishKeeping, preserved_lines
-from console.jobs.elect.revert_orders import RESUMED, RevertOrders, with_preconditions
-from console.jobs.heal.finish_heals import FinishHeals
-from console.jobs.heal.heal_report import finished_heal_lines
+from console.jobs.elect.revert_orders import with_preconditions
 from console.journal.unfinished_entries import Unfinished
 from console.plan_files import any_replacement, is_replacement_file, read
 from console.provenance import now
@@ -68,10 +72,12 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
     run.refuse_if_read_only()
     controllers = run.target.kind == "controllers"
     if _may_replace(plan):
-        first = (
-            SettledOrders() if controllers or answers.give_up else _orders_first(run, plan, answers.reason)
-        )
-        status = _report(run, first, to_stderr=run.json) if first.rows else Status.DONE
+        status = Status.DONE
+        if not controllers and not answers.give_up:
+            orders = _finished(run, Resumption(file=plan, only_orders=True), answers.reason)
+            if orders.settled is not None and orders.settled.rows:
+                _report(run, orders, to_stderr=run.json)
+                status = orders.conclusion.status
         replaced = _replacement(run, plan, answers)
         if replaced is not None:
             return max(status, replaced)
@@ -79,76 +85,38 @@ def finish(run: Run, plan: Path | None, answers: ReplacementAnswers = Replacemen
         raise NotDone("the journal shows no unfinished controller replacement; nothing was sent")
     if controllers:
         return _through_controllers(run, plan)
-    healed = Conclusion(Status.DONE) if plan is not None else _heals(run)
-    settled = _elections(run, plan, answers.reason)
-    if not settled.unfinished and plan is None:
-        preserved = _keeps(run)
-        settled = _with_next_of(preserved, settled._replace(status=max(preserved.status, settled.status)))
-        settled = settled._replace(unfinished=preserved.unfinished)
-    return max(healed.status, run.conclude(settled if settled.unfinished else _with_next_of(healed, settled)))
+    named = None if plan is None else with_preconditions(read(plan), plan)
+    ending = _finished(run, Resumption(named, plan), answers.reason)
+    _report(run, ending)
+    return run.conclude(ending.conclusion)
 
 
-def _with_next_of(healed: Conclusion, settled: Conclusion) -> Conclusion:
-    return settled._replace(next=healed.next) if healed.next else settled
-
-
-def _heals(run: Run) -> Conclusion:
-    """Waits for the copies of heals that were killed, and removes their throttles; nothing is printed if there
-    are none.
-    """
-    change = FinishHeals()
-    finished = run.change(change, TerminalOperator(run, _found_lines))
-    run.screen.say(*finished_heal_lines(finished))
-    return change.conclusion(finished)
-
-
-def _keeps(run: Run) -> Conclusion:
-    """Takes the brokers out whose logs are to be kept; nothing is printed if there are none."""
-    change = FinishKeeping()
-    preserved = run.change(change, TerminalOperator(run, _found_lines))
-    run.screen.say(*preserved_lines(preserved), *map(str, preserved.failures))
-    return change.conclusion(preserved)
-
-
-def _orders_first(run: Run, replacement: Path | None, reason: str) -> SettledOrders:
-    """The orders still to be reverted if a replacement is half done too; empty if there are none, or no
-    replacement.
-
-    Raises BackendError.
-    """
-    change = RevertOrders(file=replacement, before_replacement=True, reason=reason or RESUMED)
+def _finished(run: Run, asked: Resumption, reason: str) -> FinishedChanges:
+    """What became of what the journal shows, through the brokers. Raises BackendError."""
+    change: FinishEarlier[Backend] = FinishEarlier(unfinished_here, finishers, asked, reason or RESUMED)
     return run.change(change, TerminalOperator(run, _found_lines))
-
-
-def _elections(run: Run, file: Path | None, reason: str) -> Conclusion:
-    plan = None if file is None else with_preconditions(read(file), file)
-    change = RevertOrders(plan, file, reason=reason or RESUMED)
-    settled = run.change(change, TerminalOperator(run, _found_lines))
-    _report(run, settled)
-    return change.conclusion(settled)
 
 
 def _through_controllers(run: Run, plan: Path | None) -> int:
     from console.cli.base.quorum_run import change_quorum  # noqa: PLC0415  # for such a target only
-    from console.jobs.quorum.change_voters import SettleVoters  # noqa: PLC0415
+    from console.jobs.quorum.unfinished_voter_changes import finish as voters_finish  # noqa: PLC0415
 
     if plan is not None:
         raise InputError(f"{plan}: unfinished elections need the brokers: give --bootstrap-server")
-    settled, closed = change_quorum(run, SettleVoters(), TerminalOperator(run, _found_lines))
-    status = _report(run, settled, nothing=NO_VOTERS)
-    return status if closed else Status.PARTLY
+    change: FinishEarlier[Membership] = FinishEarlier(unfinished_quorum, lambda *_: iter((voters_finish,)))
+    ending = change_quorum(run, change, TerminalOperator(run, _found_lines))
+    _report(run, ending, nothing=NO_VOTERS)
+    return ending.conclusion.status
 
 
-def _report(run: Run, settled: SettledOrders, *, to_stderr: bool = False, nothing: str = NOTHING) -> int:
-    """Prints the result; ``to_stderr``: on stderr, because another document is the result."""
+def _report(run: Run, ending: FinishedChanges, *, to_stderr: bool = False, nothing: str = NOTHING) -> None:
+    """Prints what became of it; ``to_stderr``: on stderr, because another document is the result."""
+    settled = ending.settled or SettledOrders()
+    run.screen.say(*ending.lines)
+    lines = settled_lines(settled, "" if ending.lines else nothing)
     if to_stderr:
-        run.screen.say(*settled_lines(settled))
+        run.screen.say(*lines)
     else:
-        run.screen.out(settled_document(settled) if run.json else settled_lines(settled, nothing))
+        run.screen.out(settled_document(settled) if run.json else lines)
     for row in settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN):
         run.screen.say(f"not reverted: {row.tp}: {row.why}")
-    return _status(settled)
-
-
-def _status(settled: SettledOrders) -> Status:
-    return Status.PARTLY if settled.of(OrderOutcome.LEFT, OrderOutcome.FOREIGN) else Status.DONE

@@ -1,4 +1,4 @@
-"""Changes of the metadata quorum: voters, kraft.version, and requests of earlier runs without a recorded end."""
+"""Changes of the metadata quorum: voters and kraft.version."""
 
 # ruff: noqa: ARG002  # the signatures are the change's
 
@@ -10,11 +10,10 @@ from typing import NamedTuple, TypeVar
 from backends.base.membership import ChangeAnswer, Membership
 from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
-from console.change.unfinished_orders import OrderOutcome, Row, SettledOrders, unfinished_quorum
+from console.change.unfinished_orders import unfinished_quorum
 from console.errors import Status
 from console.jobs.quorum.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
 from console.jobs.quorum.prepared_change import PreparedChange, RequestedVoter, VoterChange
-from console.jobs.quorum.unfinished_voter_changes import check_entries
 from console.jobs.quorum.voter_change import (
     VoterChangeResult,
     execute,
@@ -23,12 +22,9 @@ from console.jobs.quorum.voter_change import (
     prepare_remove,
     unregistered,
 )
-from console.journal.unfinished_entries import Unfinished, unfinished
 from console.reading.remembered_voters import quorum_problems, remember_new_voters
 
 P = TypeVar("P")
-
-BROKERS = "reverting it needs the brokers: give --bootstrap-server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,53 +128,6 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
 
     def conclusion(self, result: UpgradeResult) -> Conclusion:
         return Conclusion(Status.DONE if result.confirmed else Status.PARTLY)
-
-
-class SettledVoters(NamedTuple):
-    """The results of the requests that earlier runs sent; ``closed``: the result of every voter change is
-    known.
-    """
-
-    settled: SettledOrders = SettledOrders()
-    closed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class SettleVoters(Change[Membership, Unfinished, SettledVoters]):
-    """Finishes what can be finished through the controllers: checks the voter changes whose result was not
-    recorded.
-    """
-
-    reason: str = "resume"
-
-    def without_lock(self, cluster_id: str) -> SettledVoters | None:
-        return SettledVoters() if unfinished(cluster_id).nothing else None
-
-    async def prepare(
-        self, cluster: Membership, cluster_id: str, operator: Operator[Unfinished]
-    ) -> Unfinished:
-        return await unfinished_quorum(cluster, cluster_id)
-
-    def nothing_to_send(self, prepared: Unfinished) -> SettledVoters | None:
-        return None
-
-    async def execute(
-        self, cluster: Membership, prepared: Unfinished, run: ChangeRun[Unfinished]
-    ) -> SettledVoters:
-        with run.stop.in_flight():
-            looked = await check_entries(cluster, prepared.entries)
-            for each in looked:
-                run.operator.says(f"{each.entry.action}: {each.evidence}")
-            closed = [each.entry.entry for each in looked if each.closed]
-            run.journal.settle("a later run checked the voters", entries=closed)
-        # Orders of partitions stay open here: only the brokers can revert them.
-        orders = dict.fromkeys(order.written.tp for order in prepared.orders)
-        rows = tuple(Row(tp, OrderOutcome.LEFT, BROKERS) for tp in orders)
-        return SettledVoters(SettledOrders(rows, len(closed)), len(closed) == len(looked))
-
-    def conclusion(self, result: SettledVoters) -> Conclusion:
-        done = result.closed and not result.settled.open
-        return Conclusion(Status.DONE if done else Status.PARTLY, unfinished=not done)
 
 
 async def tell_half_done_replacement(membership: Membership, run: ChangeRun[P]) -> None:

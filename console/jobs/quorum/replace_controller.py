@@ -15,7 +15,6 @@ from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.change.unfinished_orders import unfinished_quorum
 from console.errors import InputError, NotDone, Status
-from console.jobs.quorum.change_voters import BROKERS
 from console.jobs.quorum.replacement_plan import ReplacementChoice
 from console.jobs.quorum.replacement_run import (
     LoadedReplacement,
@@ -26,6 +25,7 @@ from console.jobs.quorum.replacement_run import (
     save_replacement,
 )
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, Watcher, standing
+from console.jobs.quorum.unfinished_voter_changes import BROKERS
 from console.journal.change_kinds import REPLACE
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.signals import StopRequest

@@ -6,10 +6,36 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backends.base.membership import KRAFT_VERSION, Membership
+from console.change.change import ChangeRun, Conclusion
+from console.change.finish_earlier import FinishedChanges, Resumption
+from console.change.unfinished_orders import OrderOutcome, Row, SettledOrders
+from console.errors import Status
 from console.journal.change_kinds import ADD_VOTER, REMOVE_VOTER, UPGRADE_FEATURE, OpenChange
+from console.journal.unfinished_entries import Unfinished
 from console.reading.quorum_state import settled_quorum
 from recovery.membership.quorum import Quorum
 from recovery.membership.voters import ReplicaKey
+
+BROKERS = "reverting it needs the brokers: give --bootstrap-server"
+
+
+async def finish(
+    membership: Membership, found: Unfinished, run: ChangeRun[Unfinished], _asked: Resumption
+) -> FinishedChanges:
+    """Closes the requests whose result the voters show. Orders of partitions stay open: only the brokers can revert
+    them.
+    """
+    with run.stop.in_flight():
+        checks = await check_entries(membership, found.entries)
+        for check in checks:
+            run.operator.says(f"{check.entry.action}: {check.evidence}")
+        closed = [check.entry.entry for check in checks if check.closed]
+        run.journal.settle("a later run checked the voters", entries=closed)
+    orders = dict.fromkeys(order.written.tp for order in found.orders)
+    rows = tuple(Row(tp, OrderOutcome.LEFT, BROKERS) for tp in orders)
+    done = len(closed) == len(checks) and not rows
+    conclusion = Conclusion(Status.DONE if done else Status.PARTLY, unfinished=not done)
+    return FinishedChanges(conclusion, settled=SettledOrders(rows, len(closed)))
 
 
 class EntryCheck(NamedTuple):

@@ -18,11 +18,13 @@ import pytest
 
 from backends.base.answers import ClusterInfo, LogDir, LogDirReplica, Reassignment
 from backends.base.errors import Unreachable
+from backends.base.protocol import Backend
 from backends.base.replica_moves import Configured, ConfiguredKind, Throttles
 from console.change.access import backend_access
 from console.change.change import Change, run_change
+from console.change.finish_earlier import FinishEarlier, finishers
+from console.change.unfinished_orders import unfinished_here
 from console.errors import NotDone
-from console.jobs.heal.finish_heals import FinishHeals
 from console.jobs.heal.heal_replicas import HealedReplicas, HealLimits, HealReplicas
 from console.jobs.heal.heal_survey import HealSelection
 from console.jobs.heal.move_batches import MoveEnd
@@ -223,6 +225,9 @@ def heal(rate: int | None = RATE, batch: int = 2, *, undo: bool = False) -> Heal
     return HealReplicas(selection, "in memory", "a test", HealLimits(rate, batch), undo=undo)
 
 
+RESUME: FinishEarlier[Backend] = FinishEarlier(unfinished_here, finishers)
+
+
 def ends(healed: HealedReplicas) -> list[MoveEnd]:
     return [one.end for one in sorted(healed.ended, key=lambda one: one.move.tp)]
 
@@ -349,26 +354,22 @@ def test_after_a_kill_resume_waits_for_the_copies_and_removes_the_throttle(clust
     with pytest.raises(NotDone, match="finish it first: ktriage resume"):
         run(heal(), cluster)
     cluster.looks = 5
-    (finished,) = run(FinishHeals(), cluster)
-    assert (finished.moved, finished.not_moved, finished.open) == (2, 2, False)
-    assert FinishHeals().conclusion((finished,)).next == (
-        "heal",
-        "apply",
-        "--broker-id",
-        "3",
-        "--gone-for-good",
-    )
+    ending = run(RESUME, cluster)
+    assert "2 partitions moved, 2 not moved" in ending.lines[0]
+    assert not ending.conclusion.unfinished
+    assert ending.conclusion.next == ("heal", "apply", "--broker-id", "3", "--gone-for-good")
     assert cluster.throttled == []
     assert unfinished(CLUSTER_ID).nothing
-    assert run(FinishHeals(), cluster) == ()
+    assert run(RESUME, cluster).lines == ()
 
 
 def test_a_resume_that_is_stopped_leaves_the_throttle_to_the_copies(cluster: CopyingCluster) -> None:
     killed_while_copying(cluster)
     stop = StopRequest()
     cluster.each_look = lambda: stop.came(signal.SIGINT)
-    (finished,) = run(FinishHeals(), cluster, stop)
-    assert (finished.copying, finished.open) == (2, True)
+    ending = run(RESUME, cluster, stop)
+    assert "2 still being copied, so its throttle stays" in ending.lines[0]
+    assert ending.conclusion.next == ("resume",)
     assert cluster.throttled
     assert unfinished(CLUSTER_ID).of(HEAL)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import inspect
 import io
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from console import quorum_backend
 from console.change.registry import ACTIONS, COMMANDS, Need
 from console.cli.base.quorum_run import read_quorum
 from console.cli.base.run import Run
-from console.journal.change_kinds import KINDS
+from console.journal.change_kinds import KINDS, ORDERS_ROOM, REPLACE, Left, kind_of
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import Supervisor
@@ -116,6 +118,14 @@ def test_no_command_sends_a_change_to_a_read_only_cluster(
 
 def test_every_command_of_the_registry_is_tried() -> None:
     assert set(LINES) == set(COMMANDS)
+
+
+def test_resume_can_finish_every_kind_of_change_that_names_how() -> None:
+    for room in {kind.finished_by for kind in KINDS.values() if kind.finished_by}:
+        assert inspect.iscoroutinefunction(importlib.import_module(room).finish), room
+    work = {kind.action for kind in KINDS.values() if kind.left is Left.WORK}
+    elsewhere = {action for action in work if kind_of(action).finished_by in ("", ORDERS_ROOM)}
+    assert elsewhere == {REPLACE}, "work of several requests is not finished by a look at the orders"
 
 
 def test_every_kind_of_change_is_sent_by_an_action_of_the_registry() -> None:

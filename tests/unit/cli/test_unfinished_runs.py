@@ -110,6 +110,22 @@ def test_the_rest_of_a_killed_apply_keeps_the_logs_that_it_was_to_keep(
     assert f"next: ktriage apply {call.home / plan}{words} --bootstrap-server" in ended.err, ended
 
 
+def test_no_broker_is_taken_out_while_the_order_of_its_election_stands(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keep_logs, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(MemoryBackend, "replica_mover", lambda _: pytest.fail("a replica is moved"))
+    backend = cluster_of(1)
+    backend.moving = Unknown(Why.NOT_ALLOWED, "needs ALTER on the cluster")
+    keep = {"topic": "orders", "partition": 0, "topicId": "orders-id", "before": [1, 2, 3], "after": [1, 2]}
+    interrupted((reordered(0),), keeps=[{**keep, "bytes": 1, "leaderEpoch": 4}])
+    backend.states[tp(0)] = offline("orders", 0, (2, 1, 3))
+    ended = call.on(backend)("ktriage", "resume", *ANY)
+    assert ended.status == 1
+    assert "next: ktriage resume" in ended.err
+    assert unfinished(CLUSTER_ID).of(KEEP_LOG)
+
+
 def test_the_journal_tells_why_an_order_was_reverted(call: Caller) -> None:
     backend = cluster_of(1)
     interrupted((reordered(0),))
