@@ -65,13 +65,12 @@ tmux:
 
 setup: $(VENV)/.tool
 
-# setuptools would put modules that were deleted since into the wheel, from an older build directory.
 wheel: $(VENV)/.tool
-	@rm -rf build dist
+	@rm -rf dist
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	    --wheel-dir dist .
-	@cp console/spark_submit/ktriage_submit.py dist
-	@rm -rf build
+	@cd dist && $(CURDIR)/$(BIN)/python -m zipfile -e *.whl unpacked \
+	    && cp unpacked/ktriage/console/spark_submit/ktriage_submit.py . && rm -r unpacked
 	@ls dist/*
 
 pipeline-setup: $(VENV)/.spark java

@@ -13,16 +13,16 @@ Say = Callable[[str], None]
 
 Factory = Callable[[Target, Say], Backend]
 
-# kind → "module:function", imported when it is asked for: a command pays for its own backend only.
+# kind → "module:function" of this package, imported when it is asked for: a command pays for its own backend only.
 FACTORIES = {
-    "live": "console.live_backend:backend",
-    "controllers": "console.quorum_backend:backend",
-    "simulated": "console.simulator_backend:backend",
+    "live": "live_backend:backend",
+    "controllers": "quorum_backend:backend",
+    "simulated": "simulator_backend:backend",
 }
 
 
 def backend(target: Target, say: Say) -> Backend:
     """The backend for that cluster, which contacts nothing yet. Raises InputError."""
     module, name = FACTORIES[target.kind].split(":")
-    factory: Factory = getattr(importlib.import_module(module), name)
+    factory: Factory = getattr(importlib.import_module(f".{module}", __package__), name)
     return factory(target, say)

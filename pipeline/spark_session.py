@@ -304,9 +304,10 @@ appender.stderr.layout.pattern = Spark: %p %c{1}: %m{nolookups}%n%ex{0}
 
 
 def _code(before: str) -> list[str]:
-    """PYTHONPATH for the workers of a local run: this package first, and how its processes start."""
+    """PYTHONPATH for the workers of a local run: ktriage first, and how its processes start."""
     package = Path(__file__).parent
-    ours = (package.parent, package / "spark_python")
+    importable = Path(__file__).parents[__name__.count(".")]
+    ours = (importable, package / "spark_python")
     return [*map(str, ours), *(part for part in before.split(os.pathsep) if part)]
 
 

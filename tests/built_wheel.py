@@ -1,34 +1,48 @@
-"""ktriage's wheel as ``make wheel`` builds it, and a Python that has everything but ktriage."""
+"""ktriage's wheel as ``make wheel`` builds it, and a Python that has everything but ktriage, or ktriage too."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
 
 def built_wheel(folder: Path) -> Path:
-    """Builds the wheel of this tree in a new folder, and leaves the tree as it is."""
-    scratch = folder / "scratch"
-    scratch.mkdir(parents=True)
-    # setuptools would take modules that were deleted since from an older build directory of the tree.
-    settings = scratch / "setup.cfg"
-    settings.write_text(f"[build]\nbuild_base = {scratch}/build\n[egg_info]\negg_base = {scratch}\n")
+    """Builds the wheel of this tree in a folder, and leaves the tree as it is."""
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
             *("--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)),
         ],
-        env=os.environ | {"DIST_EXTRA_CONFIG": str(settings)},
         check=True,
         timeout=240,
     )
     (wheel,) = folder.glob("*.whl")
     return wheel
+
+
+def submit_script(wheel: Path, folder: Path) -> Path:
+    """The script for spark-submit, alone in a folder."""
+    script = folder / "ktriage_submit.py"
+    script.write_bytes(zipfile.ZipFile(wheel).read("ktriage/console/spark_submit/ktriage_submit.py"))
+    return script
+
+
+def install(wheel: Path, python: str) -> Path:
+    """Installs the wheel for that Python, and returns the folder of its commands."""
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", python, "install", "--quiet"),
+            *("--disable-pip-version-check", "--no-deps", "--no-index", str(wheel)),
+        ],
+        check=True,
+        timeout=240,
+    )
+    return Path(python).parent
 
 
 def python_without_ktriage(folder: Path) -> str:
@@ -42,7 +56,7 @@ def python_without_ktriage(folder: Path) -> str:
         sysconfig.get_path("purelib") + "\n"
     )
     found = subprocess.run(
-        [str(python), "-c", "import console"], capture_output=True, check=False, cwd=folder, env={}
+        [str(python), "-c", "import ktriage"], capture_output=True, check=False, cwd=folder, env={}
     )
     assert found.returncode != 0, "this Python has ktriage already"
     return str(python)

@@ -29,6 +29,8 @@ It opens files for reading only and needs nothing but Python 3.8 or newer:
 
 from __future__ import annotations
 '''
+_OWN = ("backends.", "ktriage.", "__future__")
+"""What modules import of each other begins so, in the repository and in the wheel."""
 _END = """
 
 if __name__ == "__main__":
@@ -38,7 +40,7 @@ if __name__ == "__main__":
 
 def scan_script() -> str:
     """The whole script."""
-    root = resources.files("backends")
+    root = resources.files(__name__.removesuffix(".disk_scan.scan_script"))
     parts = [_body(root.joinpath(name).read_text("utf-8")) for name in _MODULES]
     return _BEGIN + "".join(parts) + _END
 
@@ -49,7 +51,7 @@ def _body(source: str) -> str:
     left_out: set[int] = set()
     for number, node in enumerate(ast.parse(source).body):
         docstring = number == 0 and isinstance(node, ast.Expr)
-        own = isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("backends", "__future__"))
+        own = isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_OWN)
         if docstring or own:
             left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     code = [line for number, line in enumerate(lines, 1) if number not in left_out]

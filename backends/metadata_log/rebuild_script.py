@@ -27,6 +27,8 @@ _MODULES: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("backends", "metadata_log/rebuild_main.py", frozenset()),
 )
 """Package, module, and the names that are needed of it; none: all."""
+_ABOVE = __name__.partition("backends")[0]
+"""Nothing in the repository, "ktriage." in the wheel."""
 _BEGIN = '''\
 #!/usr/bin/env python3
 """Carries out one plan of ktriage quorum rebuild on the host that has the directory, while its node is stopped.
@@ -47,7 +49,7 @@ from typing import NamedTuple
 def rebuild_script(rebuild: ScriptedRebuild) -> str:
     """The whole script."""
     parts = [
-        _code(resources.files(package).joinpath(name).read_text("utf-8"), names)
+        _code(resources.files(f"{_ABOVE}{package}").joinpath(name).read_text("utf-8"), names)
         for package, name, names in _MODULES
     ]
     return _BEGIN + "".join(parts) + _end(rebuild)
@@ -60,7 +62,7 @@ def _code(source: str, names: Collection[str]) -> str:
     for number, node in enumerate(ast.parse(source).body):
         docstring = number == 0 and isinstance(node, ast.Expr)
         own = isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-            ("backends", "recovery", "__future__")
+            ("backends.", "recovery.", "ktriage.", "__future__")
         )
         if docstring or own or (names and _name(node) not in names):
             continue

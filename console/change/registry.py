@@ -85,7 +85,10 @@ def _command(job: str, name: str, summary: str, *, sends: tuple[str, ...] = ()) 
 
 
 def _module(job: str, name: str) -> str:
-    return f"console.jobs.{job}.{name.replace('-', '_')}_command"
+    return f"{_JOBS}.{job}.{name.replace('-', '_')}_command"
+
+
+_JOBS = f"{__name__.removesuffix('.change.registry')}.jobs"
 
 
 _MOVES = ("reassign", "cancel-reassignment")

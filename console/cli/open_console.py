@@ -65,7 +65,7 @@ def serve(arguments: Sequence[str], port: int) -> int:
     """Serves the console on loopback until it is interrupted. Raises InputError for an invalid port."""
     if not LOWEST_PORT <= port <= HIGHEST_PORT:
         raise InputError(f"--port {port}: give one from {LOWEST_PORT} to {HIGHEST_PORT}")
-    command = [sys.executable, "-m", "console.cli", *arguments]
+    command = [sys.executable, "-m", __package__, *arguments]
     return int(_screens("browser").serve(shlex.join(command), LOOPBACK, port))
 
 
@@ -73,4 +73,4 @@ def _screens(module: str) -> Any:
     """Imports a module of the screens by name: commands do not depend on the screens, and only the console
     loads Textual.
     """
-    return import_module(f"console.app.{module}")
+    return import_module(f"..app.{module}", __package__)

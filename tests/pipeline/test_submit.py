@@ -16,7 +16,8 @@ from pipeline import spark_python
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import read_result
 from pipeline.storage import storage_path
-from tests.built_wheel import built_wheel, python_without_ktriage
+from release.build_backend import with_namespace
+from tests.built_wheel import built_wheel, python_without_ktriage, submit_script
 from tests.pipeline import submitted_commands
 from tests.pipeline.brief_java import BRIEF_JAVA
 from tests.pipeline.partition_histories import partition
@@ -27,13 +28,10 @@ from tests.pipeline.watched_logs import expected_rows, written_logs, written_row
 from tests.repetitions import soaking
 from tests.shipped_metadata_logs import LogWriter
 
-ROOT = Path(__file__).parents[2]
-
 # A cluster of three Java processes is started.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 WORKERS = "local-cluster[2,1,1024]"
-SCRIPT = ROOT / "console" / "spark_submit" / "ktriage_submit.py"
 COMMANDS = (
     ("exposure", "--in", "lake", "--out", "results"),
     ("fixes", "--in", "racks", "--out", "results"),
@@ -60,12 +58,18 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     in_one_rack(storage_path(str(home / "racks")), "near")
     logs = written_logs(home, 200)
     submit = Submit(home, built_wheel(home / "dist"), python_without_ktriage(home / "python"))
+    script = submit_script(submit.wheel, submit.wheel.parent)
     if soaking():
         for words in COMMANDS:
-            submit(SCRIPT, "pipeline", *words)
+            submit(script, "pipeline", *words)
     else:
         listed = json.dumps([("pipeline", *words) for words in COMMANDS])
-        submit(Path(submitted_commands.__file__), str(SCRIPT), listed)
+        commands = Path(submitted_commands.__file__)
+        # It imports the modules of the wheel.
+        several = home / "commands" / commands.name
+        several.parent.mkdir()
+        several.write_text(with_namespace(commands.read_text("utf-8"), commands.name), "utf-8")
+        submit(several, str(script), listed)
     return Ran(home, logs)
 
 

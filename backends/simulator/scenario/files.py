@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from backends import simulator
 from backends.simulator.scenario.build import Scenario, build
 from backends.simulator.scenario.errors import MisplacedValue, ScenarioError, UnknownScenario
 from backends.simulator.scenario.file_model import ScenarioModel
@@ -33,7 +34,7 @@ _SAMPLES = {
     ("expect",): "{offline: 0}",
 }
 """Examples for the required keys."""
-BUILT_IN = files("backends.simulator") / "scenarios"
+BUILT_IN = files(simulator) / "scenarios"
 """A directory, or a part of the wheel that Python imports from."""
 
 

@@ -22,10 +22,10 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-import backends.simulator
-import recovery
+from backends import simulator
 from backends.garbage_collection import without_collection
 from backends.simulator.simulation import Simulation
+from recovery import model
 
 Header = Mapping[str, Any]
 DEEP = 20_000
@@ -94,8 +94,7 @@ def _codes(module: str) -> dict[tuple[str, int], CodeType]:
 def _source() -> str:
     """A digest of all source files that a run depends on."""
     digest = hashlib.sha256(sys.version.encode())
-    for package in (backends.simulator, recovery):
-        root = Path(package.__path__[0])
+    for root in (Path(simulator.__path__[0]), Path(model.__file__).parent):
         for path in sorted(root.rglob("*.py")):
             digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -39,6 +39,11 @@ class JobOptions:
             raise InputError(
                 "--wheel: a server of Spark Connect has ktriage in its own Python: docs/pipeline.md, Spark Connect"
             )
+        if self.wheel is not None and not __name__.startswith("ktriage."):
+            raise InputError(
+                "--wheel: this ktriage runs from its repository, where modules have other names than in the wheel;"
+                f" install the wheel and use that ktriage: pip install '{self.wheel}[spark]'"
+            )
 
 
 def require_pyarrow(what: str) -> None:

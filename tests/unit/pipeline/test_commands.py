@@ -134,6 +134,15 @@ def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(
     assert ended.status == 2 and f"it builds on {full.snapshot}, which is missing" in ended.err
 
 
+def test_workers_with_the_wheel_need_a_driver_with_the_wheel(call: Caller) -> None:
+    ended = call(
+        "ktriage", "pipeline", "drill", "--out", "out", "--master", "spark://h:7077", "--wheel", "k.whl"
+    )
+    assert ended.status == 2 and ended.err.splitlines()[-1].endswith(
+        "use that ktriage: pip install 'k.whl[spark]'"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -1,0 +1,162 @@
+"""The build backend that pyproject.toml names: setuptools, with all packages of the wheel below ``ktriage``.
+
+In the repository ``console/cli/main.py`` is the module ``console.cli.main``. Other projects have packages of names
+like ``console`` and ``pipeline``: in the wheel the same file is ``ktriage.console.cli.main``. A build copies the
+packages into a scratch directory, below ``ktriage/``, puts ``ktriage.`` in front of what they import of each other,
+and lets setuptools build a wheel there. Lines stay where they are: a traceback leads to the repository's file.
+
+An editable installation (``make setup``) is setuptools' own, of the repository as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager
+from pathlib import Path
+from typing import Any
+
+from setuptools import build_meta
+from setuptools.build_meta import (
+    build_editable,
+    build_sdist,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+    prepare_metadata_for_build_editable,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMESPACE = "ktriage"
+PACKAGES = ("recovery", "backends", "widgets", "console", "pipeline")
+BESIDE = ("pyproject.toml", "README.md", "LICENSE")
+"""What setuptools reads beside the packages."""
+EARLIEST = "315532800"
+"""1980-01-01, the first time that a zip file knows: of all files in a wheel, if SOURCE_DATE_EPOCH is not set."""
+
+Settings = Mapping[str, Any] | None
+
+
+class NotPackable(Exception):
+    """A module that would not find its neighbours in the wheel; says which line, and what to write instead."""
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
+) -> str:
+    """The same tree gives the same wheel, to the byte. Raises NotPackable."""
+    target, metadata = (
+        Path(wheel_directory).resolve(),
+        metadata_directory and Path(metadata_directory).resolve(),
+    )
+    with _scratch_tree():
+        return str(build_meta.build_wheel(str(target), config_settings, metadata and str(metadata)))
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
+    """The wheel's metadata alone. Raises NotPackable."""
+    target = Path(metadata_directory).resolve()
+    with _scratch_tree():
+        return str(build_meta.prepare_metadata_for_build_wheel(str(target), config_settings))
+
+
+@contextmanager
+def _scratch_tree() -> Iterator[None]:
+    """In a directory that has the tree of the wheel, and is removed afterwards."""
+    os.environ.setdefault("SOURCE_DATE_EPOCH", EARLIEST)
+    before = os.umask(0o022)
+    try:
+        with tempfile.TemporaryDirectory(prefix="ktriage-build-") as scratch:
+            lay_out(Path(scratch))
+            with chdir(scratch):
+                yield
+    finally:
+        os.umask(before)
+
+
+def lay_out(scratch: Path) -> None:
+    """Writes the tree of the wheel into an empty directory. Raises NotPackable."""
+    product = scratch / NAMESPACE
+    product.mkdir()
+    (product / "__init__.py").write_text(
+        f'"""{NAMESPACE}: the packages of the repository, below one name."""\n'
+    )
+    for name in PACKAGES:
+        for path in sorted((ROOT / name).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                _copy(path, product / path.relative_to(ROOT))
+    (product / "__main__.py").write_bytes((product / "console/cli/__main__.py").read_bytes())
+    for name in BESIDE:
+        shutil.copyfile(ROOT / name, scratch / name)
+    settings = scratch / "pyproject.toml"
+    settings.write_text(_with_namespace_in_settings(settings.read_text("utf-8")), "utf-8")
+
+
+def _copy(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".py":
+        where = str(path.relative_to(ROOT))
+        target.write_text(with_namespace(path.read_text("utf-8"), where), "utf-8")
+    else:
+        target.write_bytes(path.read_bytes())
+
+
+def _with_namespace_in_settings(settings: str) -> str:
+    """The entry points are modules of the wheel, and ``ktriage`` is its only package."""
+    for name in PACKAGES:
+        settings = settings.replace(f' = "{name}.', f' = "{NAMESPACE}.{name}.')
+        settings = settings.replace(f'"{name}*"', f'"{NAMESPACE}*"')
+    return settings
+
+
+def with_namespace(source: str, where: str) -> str:
+    """The module with ``ktriage.`` in front of what it imports of our packages. ``where``: its path, for errors.
+
+    Raises NotPackable for a name of our modules that is not in a ``from`` import.
+    """
+    lines = source.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            _refuse(where, node, (alias.name for alias in node.names if _is_ours(alias.name)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            _refuse(where, node, [node.value] if _names_module(node.value) else [])
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and _is_ours(node.module or ""):
+            line, begin = lines[node.lineno - 1], node.col_offset
+            statement = f"from {node.module} import"
+            if not line[begin:].startswith(statement):
+                raise NotPackable(f"{where}:{node.lineno}: write {statement!r} with single spaces")
+            lines[node.lineno - 1] = f"{line[:begin]}from {NAMESPACE}.{line[begin + len('from ') :]}"
+    return "".join(lines)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in PACKAGES
+
+
+def _names_module(text: str) -> bool:
+    """Whether a string is the dotted name of one of our modules, or the begin or the end of it is."""
+    parts = text.partition(":")[0].strip(".").split(".")
+    place = ROOT.joinpath(*parts)
+    return len(parts) > 1 and _is_ours(text) and (place.is_dir() or place.with_suffix(".py").is_file())
+
+
+def _refuse(where: str, node: ast.stmt | ast.expr, names: Iterable[str]) -> None:
+    for name in names:
+        raise NotPackable(
+            f"{where}:{node.lineno}: {name} is {NAMESPACE}.{name} in the wheel: import it by"
+            " 'from … import …', or make the name from __package__"
+        )
