@@ -22,6 +22,7 @@ from recovery.plan.values import Plan
 
 C = TypeVar("C")
 
+_JOBS = f"{__name__.removesuffix('.change.finish_earlier')}.jobs"
 RESUMED = "resume"
 """The reason in the journal where nobody gave one."""
 
@@ -64,12 +65,12 @@ def finishers(found: Unfinished, asked: Resumption) -> Iterator[Finish[Backend]]
     """Those of the kinds that are open, in the order of :data:`console.journal.change_kinds.KINDS`; the orders and
     requests of elections are always looked at, first.
     """
-    yield import_module(ORDERS_ROOM).finish
+    yield import_module(f"{_JOBS}.{ORDERS_ROOM}").finish
     if asked.plan is not None or asked.only_orders:
         return
     for kind in KINDS.values():
         if kind.finished_by not in ("", ORDERS_ROOM) and found.of(kind.action):
-            yield import_module(kind.finished_by).finish
+            yield import_module(f"{_JOBS}.{kind.finished_by}").finish
 
 
 @dataclass(frozen=True, slots=True)

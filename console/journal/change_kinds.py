@@ -33,8 +33,8 @@ REPLACE, CONFIRM = "replace-controller", "confirm-steps"
 ADD_VOTER, REMOVE_VOTER, UPGRADE_FEATURE = "add-voter", "remove-voter", "upgrade-feature"
 UNREGISTER_CONTROLLER = "unregister-controller"
 
-ORDERS_ROOM = "console.jobs.elect.revert_orders"
-"""What reverts orders, waits for elections and closes requests whose end is not known."""
+ORDERS_ROOM = "elect.revert_orders"
+"""In console.jobs: what reverts orders, waits for elections and closes requests whose end is not known."""
 NOT_KNOWN = "the result is not known"
 SHOWN = 5
 """So many names, and so many lines, of what is unfinished; the others are counted."""
@@ -132,8 +132,8 @@ class ChangeKind:
     nothing and have no result. ``unfinished``: the lines that say what the open changes of this kind are, as it
     stands at a time. ``rows`` are what it changed and with which result, under ``columns`` in a report, by
     ``row_line`` in the journal. ``rescue``: its detail names a directory of rescued records. ``rights``: what
-    the cluster must permit for it. ``finished_by``: the module whose ``finish`` ends what it left unfinished
-    (:mod:`console.change.finish_earlier`), "" where a command of its own does that.
+    the cluster must permit for it. ``finished_by``: the module of ``console.jobs`` whose ``finish`` ends what it
+    left unfinished (:mod:`console.change.finish_earlier`), "" where a command of its own does that.
     """
 
     action: str
@@ -427,7 +427,7 @@ KINDS: Mapping[str, ChangeKind] = {
             _preserved,
             unfinished=_keep_left,
             rights=(Right.alter("assignments"),),
-            finished_by="console.jobs.elect.preserved_logs",
+            finished_by="elect.preserved_logs",
         ),
         ChangeKind(
             REPLACE,
@@ -463,7 +463,7 @@ KINDS: Mapping[str, ChangeKind] = {
             columns=("partition", "replicas before", "replicas after", "result"),
             row_line="{0}: replicas {1} -> {2} ({3})",
             rights=_THROTTLES,
-            finished_by="console.jobs.heal.finish_heals",
+            finished_by="heal.finish_heals",
         ),
         ChangeKind(REASSIGN, about=_moves, rights=(Right.alter("assignments"),)),
         ChangeKind(CANCEL_REASSIGNMENT, about=_moves, rights=(Right.alter("assignments"),)),

@@ -122,7 +122,7 @@ def test_every_command_of_the_registry_is_tried() -> None:
 
 def test_resume_can_finish_every_kind_of_change_that_names_how() -> None:
     for room in {kind.finished_by for kind in KINDS.values() if kind.finished_by}:
-        assert inspect.iscoroutinefunction(importlib.import_module(room).finish), room
+        assert inspect.iscoroutinefunction(importlib.import_module(f"console.jobs.{room}").finish), room
     work = {kind.action for kind in KINDS.values() if kind.left is Left.WORK}
     elsewhere = {action for action in work if kind_of(action).finished_by in ("", ORDERS_ROOM)}
     assert elsewhere == {REPLACE}, "work of several requests is not finished by a look at the orders"
