@@ -8,7 +8,7 @@ import os
 import platform
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
@@ -52,7 +52,8 @@ class Question(NamedTuple):
     """What a person is asked before anything is sent. One of ``answers`` must be typed.
 
     ``warnings`` are shown first. ``otherwise`` is the message if something else is typed. ``needs_reason``: a
-    reason for the journal is asked too, unless one was given with the command.
+    reason for the journal is asked too, unless one was given with the command. ``means`` says what is to be typed,
+    for a screen.
     """
 
     text: str
@@ -60,13 +61,13 @@ class Question(NamedTuple):
     otherwise: str = "not confirmed; nothing was sent"
     warnings: tuple[str, ...] = ()
     needs_reason: bool = False
+    means: str = ""
 
     @classmethod
-    def number(cls, text: str, number: int, warnings: tuple[str, ...] = ()) -> Question:
+    def number(cls, text: str, number: int, warnings: tuple[str, ...] = (), means: str = "") -> Question:
         """A question that is answered by typing a number from the text."""
-        return cls(
-            text, (str(number),), f"not confirmed (the number is {number}); nothing was sent", warnings
-        )
+        otherwise = f"not confirmed (the number is {number}); nothing was sent"
+        return cls(text, (str(number),), otherwise, warnings, means=means)
 
     def accept(self, typed: str) -> str:
         """The answer. Raises NotDone if it is not one of ``answers``."""
@@ -141,6 +142,19 @@ class Conclusion(NamedTuple):
     counts: Mapping[str, int] = {}
     unfinished: bool = False
     next: tuple[str, ...] = ()
+
+
+class ChangeReport(NamedTuple, Generic[P, R]):
+    """How a change is shown at the terminal and on the screen, before the question and at its end.
+
+    ``prepared``: what would be sent, and at most so many rows of it. ``ended``: what became of it. ``problems``: a
+    line for each thing that is not done. ``document``: the result as JSON.
+    """
+
+    prepared: Callable[[P, int], Iterable[str]] | None
+    ended: Callable[[R], Iterable[str]]
+    problems: Callable[[R], Iterable[str]]
+    document: Callable[[R], Iterable[str]]
 
 
 class Change(ABC, Generic[C, P, R]):

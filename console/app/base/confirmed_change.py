@@ -6,21 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from backends.base.protocol import Progress
 from console.app.session.safety import Safety
 from console.change.change import Question
-from console.change.loss_consent import NO_REASON, LossConsent, consent_to
+from console.change.loss_consent import NO_REASON, RISK, LossConsent, consent_to
 from console.change.unfinished_orders import SettledOrders
 from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
 from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import Plan
 from recovery.plan.write import digest
-
-if TYPE_CHECKING:
-    pass
+from widgets.dialogs.confirmation import ConfirmOption, ConfirmPart, ConfirmRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +63,32 @@ def refuse_changed(frozen: ConfirmedTargets, plan: Plan | None, cluster_id: str,
         )
     if plan is None or digest(plan) != frozen.digest:
         raise NotDone("the plan is not the one that was shown; nothing was sent")
+
+
+def asked_number(
+    question: Question,
+    title: str,
+    target: tuple[str, ...],
+    *,
+    label: str,
+    opened_by: str,
+    options: tuple[ConfirmOption, ...] = (),
+    option_label: str = "",
+) -> ConfirmRequest:
+    """A question that is answered by a number, as a screen asks it, with a reason; ``label`` is the button's."""
+    (number,) = question.answers
+    return ConfirmRequest(
+        title=title,
+        target=target,
+        confirm_label=label,
+        opened_by=opened_by,
+        parts=(ConfirmPart(RISK, question.warnings),),
+        expected=number,
+        expected_what=f"{question.means} ({int(number):,})",
+        needs_reason=True,
+        options=options,
+        option_label=option_label,
+    )
 
 
 # ruff: noqa: ARG002  # the signatures are the operator's

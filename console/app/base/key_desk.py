@@ -16,12 +16,13 @@ from console.app.base.progress import TaskProgress
 from console.app.base.running_task import RunningTask
 from console.app.base.screen_calls import Ask, OpenScreen, Say
 from console.app.session.session import Session
-from console.change.change import Change, run_change
+from console.change.change import Change, ChangeReport, run_change
 from console.change.registry import Action
 from console.program import Program
 from recovery.model import TopicPartition
 from widgets.base_pane import Pane
 from widgets.table import RowTable
+from widgets.text import Tone
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -54,6 +55,21 @@ class KeyDesk:
     find: Callable[[Any], Worker[None]]
     follow: Callable[[Any], Worker[None]]
     redraw: Callable[[], None]
+
+    def tell(
+        self, sent: Sent[R], report: ChangeReport[Any, R], *, whole: bool = True, goes_on: str = ""
+    ) -> None:
+        """What became of a change, in one line; ``goes_on``: the key that does what is not done. Not ``whole``:
+        something is left, though nothing failed.
+        """
+        problems = tuple(report.problems(sent.result))
+        if sent.unrecorded:
+            self.say(sent.unrecorded[0], Tone.BAD)
+        elif problems:
+            rest = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
+            self.say(f"{'; '.join(report.ended(sent.result))}; {problems[0]}{rest}{goes_on}", Tone.BAD)
+        else:
+            self.say("; ".join(report.ended(sent.result)), Tone.GOOD if whole else Tone.WARN)
 
     async def send(
         self, change: Change[Backend, P, R], cluster_id: str, what: str, *, resume: str = ""

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Generic, TypeVar
 
-from backends.base.protocol import Progress
-from console.change.change import Question
+from backends.base.protocol import Backend, Progress
+from console.change.change import Change, ChangeReport, Question
 from console.change.loss_consent import NO_REASON
 from console.change.resume_report import settled_lines, unfinished_lines
 from console.change.unfinished_orders import SettledOrders
@@ -19,6 +20,37 @@ from console.provenance import now
 from recovery.wording.quantity_text import printable
 
 P = TypeVar("P")
+R = TypeVar("R")
+
+
+def carry_out(
+    run: Run,
+    change: Change[Backend, P, R],
+    report: ChangeReport[P, R],
+    *,
+    ask: bool,
+    dry_run: bool = False,
+    rows: int = 20,
+    instead: str = "--yes and --reason TEXT, or --dry-run",
+) -> R:
+    """Carries the change out, and prints what would be sent, then what became of it; on stderr what is not done.
+
+    ``rows`` are shown at most, 0: all. ``instead``: the options that replace the question where nobody can be
+    asked. Raises what :meth:`Run.change` raises.
+    """
+    run.refuse_if_read_only()
+    if ask and not dry_run:
+        run.refuse_unless_interactive(instead)
+    prepared = report.prepared
+    lines = None if prepared is None else partial(_rows, prepared, rows)
+    result = run.change(change, TerminalOperator(run, lines, ask=ask))
+    run.screen.out(report.document(result) if run.json else report.ended(result))
+    run.screen.say(*map(printable, report.problems(result)))
+    return result
+
+
+def _rows(prepared: Callable[[P, int], Iterable[str]], rows: int, change: P) -> Iterable[str]:
+    return prepared(change, rows)
 
 
 class TerminalOperator(Generic[P]):

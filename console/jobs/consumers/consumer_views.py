@@ -8,10 +8,10 @@ from pathlib import Path
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import TerminalOperator
+from console.cli.base.terminal_operator import carry_out
 from console.errors import Status
 from console.jobs.consumers.fix_groups import FixGroups, PreparedGroupFix
-from console.jobs.consumers.fix_transactions import FixTransactions, PreparedMarkers, plan_partitions
+from console.jobs.consumers.fix_transactions import FixTransactions, plan_partitions
 from console.jobs.consumers.group_offsets import (
     GroupOffsets,
     GroupSelection,
@@ -19,19 +19,15 @@ from console.jobs.consumers.group_offsets import (
     read_group_offsets,
 )
 from console.jobs.consumers.groups_report import (
-    fixed_document,
-    fixed_lines,
+    FIXED_GROUPS,
     group_lines,
     groups_document,
-    prepared_fix_lines,
 )
 from console.jobs.consumers.hanging_transactions import PartitionsTransactions, read_transactions
 from console.jobs.consumers.transactions_report import (
-    prepared_marker_lines,
+    WRITTEN_MARKERS,
     transaction_lines,
     transactions_document,
-    written_marker_lines,
-    written_markers_document,
 )
 from console.plan_file_checks import refuse_other_cluster
 from console.plan_files import read
@@ -64,18 +60,9 @@ def show_groups(
 
 def fix_groups(run: Run, change: FixGroups, path: Path | None, *, ask: bool, rows: int) -> int:
     """Commits the offsets, or writes them to a file for Kafka's own tool; returns the exit status."""
-    run.refuse_if_read_only()
-    if ask and not change.dry_run:
-        run.refuse_unless_interactive("--yes and --reason TEXT, --dry-run, or --export FILE")
-
-    def lines(prepared: PreparedGroupFix) -> Iterable[str]:
-        return prepared_fix_lines(prepared, rows)
-
-    fixed = run.change(change, TerminalOperator(run, lines, ask=ask))
+    instead = "--yes and --reason TEXT, --dry-run, or --export FILE"
+    fixed = carry_out(run, change, FIXED_GROUPS, ask=ask, dry_run=change.dry_run, rows=rows, instead=instead)
     prepared = fixed.prepared
-    run.screen.out(fixed_document(fixed) if run.json else fixed_lines(fixed))
-    for failure in fixed.failures:
-        run.screen.say(printable(f"not committed: group {failure.group}, {failure.tp}: {failure.why}"))
     if change.export is not None and not (prepared.fixes or prepared.after_stopping):
         run.screen.say(f"{change.export} was not written: no offset is to be changed")
     elif change.export is not None:
@@ -147,17 +134,7 @@ def fix_transactions(
     """Writes the markers and prints what came of it; returns the exit status. ``words``: what of, as the next
     command has it.
     """
-    run.refuse_if_read_only()
-    if ask and not change.dry_run:
-        run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
-
-    def lines(prepared: PreparedMarkers) -> Iterable[str]:
-        return prepared_marker_lines(prepared, rows)
-
-    written = run.change(change, TerminalOperator(run, lines, ask=ask))
-    run.screen.out(written_markers_document(written) if run.json else written_marker_lines(written))
-    for failure in written.failures:
-        run.screen.say(printable(f"not ended: {failure.tp}, producer {failure.producer_id}: {failure.why}"))
+    written = carry_out(run, change, WRITTEN_MARKERS, ask=ask, dry_run=change.dry_run, rows=rows)
     if change.dry_run and written.prepared.markers:
         run.next("transactions", "fix", *words)
     return change.conclusion(written).status

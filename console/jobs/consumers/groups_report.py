@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from console.change.change import ChangeReport
 from console.jobs.consumers.fix_groups import FixedGroups, NotFixed, OffsetFix, PreparedGroupFix
 from console.jobs.consumers.group_offsets import GroupOffset, GroupOffsets, StayingLog
 from console.output.json_document import document
@@ -244,3 +245,10 @@ def fixed_document(fixed: FixedGroups) -> Iterator[str]:
             "notChanged": list(map(json_of(NOT_FIXED), prepared.left)),
         },
     )
+
+
+def _fix_problems(fixed: FixedGroups) -> Iterator[str]:
+    return (f"not committed: group {one.group}, {one.tp}: {one.why}" for one in fixed.failures)
+
+
+FIXED_GROUPS = ChangeReport(prepared_fix_lines, fixed_lines, _fix_problems, fixed_document)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from console.change.change import ChangeReport
 from console.jobs.consumers.fix_transactions import MissingMarker, NotEnded, PreparedMarkers, WrittenMarkers
 from console.jobs.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from console.output.json_document import document
@@ -175,3 +176,12 @@ def written_markers_document(written: WrittenMarkers) -> Iterator[str]:
             "left": list(map(json_of(NOT_ENDED), written.prepared.left)),
         },
     )
+
+
+def _marker_problems(written: WrittenMarkers) -> Iterator[str]:
+    return (f"not ended: {one.tp}, producer {one.producer_id}: {one.why}" for one in written.failures)
+
+
+WRITTEN_MARKERS = ChangeReport(
+    prepared_marker_lines, written_marker_lines, _marker_problems, written_markers_document
+)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from console.app.base.confirmed_change import Confirmed, Sent
+from console.app.base.confirmed_change import Confirmed, Sent, asked_number
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
-from console.change.loss_consent import RISK
 from recovery.wording.quantity_text import counted, human_bytes, ids
-from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmPart, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
 from widgets.fields import more
 from widgets.text import Tone
 
 if TYPE_CHECKING:
     # Imported where replicas are moved: they are not needed for the first frame.
-    from console.jobs.heal.heal_replicas import HealedReplicas, PreparedHeal
+    from console.jobs.heal.heal_replicas import HealedReplicas, HealReplicas, PreparedHeal
 
 SHOWN = 4
 """Partitions that the question names."""
@@ -60,7 +59,9 @@ class BrokerHealer:
             why = f"{left[0].tp}: {left[0].why}" if left else f"no partition has a replica on broker {broker}"
             self._desk.say(f"there is nothing to move: {why}", Tone.WARN)
             return
-        answer = await self._desk.ask(Confirmation(_request(prepared, broker, session.target.marked_title)))
+        answer = await self._desk.ask(
+            Confirmation(_request(change, prepared, broker, session.target.marked_title))
+        )
         if answer is None:
             self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
@@ -70,22 +71,14 @@ class BrokerHealer:
         self._tell(await self._desk.send(change, cluster_id, "copying to new replicas"))
 
     def _tell(self, sent: Sent[HealedReplicas]) -> None:
-        from console.jobs.heal.heal_report import healed_lines  # noqa: PLC0415  # see above
-        from console.jobs.heal.move_batches import not_moved  # noqa: PLC0415  # see above
+        from console.jobs.heal.heal_report import HEALED  # noqa: PLC0415  # see above
 
         self._desk.session.poller.ask()
         healed = sent.result
-        reported = "; ".join(healed_lines(healed))
-        failed = not_moved(healed.ended)
-        if sent.unrecorded:
-            self._desk.say(sent.unrecorded[0], Tone.BAD)
-        elif failed:
-            self._desk.say(f"{reported}; {failed[0].move.tp}: {failed[0].why}", Tone.BAD)
-        else:
-            self._desk.say(reported, Tone.WARN if healed.open or healed.prepared.left else Tone.GOOD)
+        self._desk.tell(sent, HEALED, whole=not (healed.open or healed.prepared.left))
 
 
-def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
+def _request(change: HealReplicas, prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
     """The number of partitions is typed, and a reason is given."""
     from console.jobs.heal.heal_report import heal_summary_lines  # noqa: PLC0415  # see above
 
@@ -99,19 +92,12 @@ def _request(prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
         f"{move.tp}: its reassignment is cancelled, the replicas are {ids(move.before)} again"
         for move in prepared.cancelled[:SHOWN]
     ]
-    return ConfirmRequest(
-        title=f"New replicas for {counted(number, 'partition')} in place of broker {broker}?",
-        target=(f"{title}, cluster {prepared.cluster_id}", *reported),
-        confirm_label="Move",
+    return asked_number(
+        change.question(prepared),
+        f"New replicas for {counted(number, 'partition')} in place of broker {broker}?",
+        (f"{title}, cluster {prepared.cluster_id}", *reported),
+        label="Move",
         opened_by="N",
-        parts=(
-            ConfirmPart(
-                RISK, (f"Do this only if broker {broker} cannot come back: starting it again copies less.",)
-            ),
-        ),
-        expected=str(number),
-        expected_what=f"the number of partitions ({number:,})",
-        needs_reason=True,
         options=() if prepared.simulated else tuple(map(_option, RATES)),
         option_label="Speed",
     )

@@ -268,8 +268,9 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             if prepared.cancelled:
                 ends = counted(len(prepared.cancelled), "reassignment")
                 what += f", and {ends} in progress will be cancelled,"
-        text = f"{what} on cluster {prepared.cluster_id} ({self.title}). To go on, type the number of partitions:"
-        return Question.number(text, number, () if self.undo or self.again else _warnings(prepared))
+        means = "the number of partitions"
+        text = f"{what} on cluster {prepared.cluster_id} ({self.title}). To go on, type {means}:"
+        return Question.number(text, number, () if self.undo or self.again else _warnings(prepared), means)
 
     async def recheck(
         self,
@@ -370,6 +371,9 @@ def _warnings(prepared: PreparedHeal) -> tuple[str, ...]:
     words = [f"{brokers_are(prepared.gone, 'taken to be gone for good')}, with all disks"]
     if prepared.empty:
         words += empty_notes(prepared)
+    else:
+        brokers = either(sorted(prepared.gone))
+        words.append(f"Do this only if broker {brokers} cannot come back: starting it again copies less.")
     if prepared.reading is not None and prepared.reading.cruise_control:
         words.append("Cruise Control seems to run here: make sure that it does not move the same replicas")
     return tuple(words)

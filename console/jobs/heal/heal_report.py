@@ -6,9 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from console.change.change import ChangeReport
 from console.jobs.heal.heal_replicas import HealedReplicas, PreparedHeal, empty_notes
 from console.jobs.heal.heal_survey import HealProposal
-from console.jobs.heal.unregister_broker import UnregisteredBroker
+from console.jobs.heal.move_batches import not_moved
+from console.jobs.heal.unregister_broker import PreparedUnregistration, UnregisteredBroker
 from console.output.json_document import document
 from console.reading.survey_json import tp_json
 from recovery.heal_plan import HealPlan, NotHealed, ReplicaMove
@@ -206,6 +208,16 @@ def healed_document(healed: HealedReplicas) -> Iterator[str]:
     )
 
 
+def _heal_problems(healed: HealedReplicas) -> Iterator[str]:
+    """A line for each move that did not end as it should, and for each throttle that may be left."""
+    yield from (f"{one.end}: {one.move.tp}: {one.why}" for one in not_moved(healed.ended))
+    for name, why in (healed.throttled or {}).items():
+        yield f"may still have our throttle: {name}: {why}"
+
+
+HEALED = ChangeReport(prepared_heal_lines, healed_lines, _heal_problems, healed_document)
+
+
 def unregistered_lines(result: UnregisteredBroker) -> Iterator[str]:
     """One line."""
     broker = result.prepared.broker
@@ -235,3 +247,8 @@ def unregistered_document(result: UnregisteredBroker) -> Iterator[str]:
             "withoutReplica": [tp_json(tp) for tp in prepared.without_replica],
         },
     )
+
+
+UNREGISTERED: ChangeReport[PreparedUnregistration, UnregisteredBroker] = ChangeReport(
+    None, unregistered_lines, lambda _: (), unregistered_document
+)

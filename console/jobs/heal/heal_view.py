@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import TerminalOperator
+from console.cli.base.terminal_operator import carry_out
 from console.errors import InputError, Status
-from console.jobs.heal.heal_replicas import HealReplicas, PreparedHeal
+from console.jobs.heal.heal_replicas import HealReplicas
 from console.jobs.heal.heal_report import (
+    HEALED,
+    UNREGISTERED,
     heal_document,
     heal_lines,
-    healed_document,
-    healed_lines,
-    prepared_heal_lines,
     reassignment_json,
-    unregistered_document,
-    unregistered_lines,
 )
 from console.jobs.heal.heal_survey import (
     HealProposal,
@@ -27,7 +24,6 @@ from console.jobs.heal.heal_survey import (
     heal_command,
     read_and_plan,
 )
-from console.jobs.heal.move_batches import not_moved
 from console.jobs.heal.unregister_broker import UnregisterBroker
 from console.new_files import write_new
 from console.signals import StopRequest
@@ -107,19 +103,7 @@ def _kafkas_commands(run: Run, files: list[Path]) -> Iterator[str]:
 
 def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, rows: int) -> int:
     """Moves the replicas, or takes it back, and prints what came of it; returns the exit status."""
-    run.refuse_if_read_only()
-    if ask and not change.dry_run:
-        run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
-
-    def lines(prepared: PreparedHeal) -> Iterable[str]:
-        return prepared_heal_lines(prepared, rows)
-
-    healed = run.change(change, TerminalOperator(run, lines, ask=ask))
-    run.screen.out(healed_document(healed) if run.json else healed_lines(healed))
-    for one in not_moved(healed.ended):
-        run.screen.say(printable(f"{one.end}: {one.move.tp}: {one.why}"))
-    for name, why in (healed.throttled or {}).items():
-        run.screen.say(printable(f"may still have our throttle: {name}: {why}"))
+    healed = carry_out(run, change, HEALED, ask=ask, dry_run=change.dry_run, rows=rows)
     if change.undo and not healed.sent and not healed.prepared.moves:
         run.screen.say("nothing of it can be taken back now")
     conclusion = change.conclusion(healed)
@@ -138,9 +122,5 @@ def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, 
 
 def unregister_broker(run: Run, change: UnregisterBroker, *, ask: bool) -> int:
     """Removes the registration and prints what came of it; returns the exit status."""
-    run.refuse_if_read_only()
-    if ask and not change.dry_run:
-        run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
-    result = run.change(change, TerminalOperator(run, ask=ask))
-    run.screen.out(unregistered_document(result) if run.json else unregistered_lines(result))
+    result = carry_out(run, change, UNREGISTERED, ask=ask, dry_run=change.dry_run)
     return change.conclusion(result).status

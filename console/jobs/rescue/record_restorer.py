@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console.app.base.confirmed_change import Sent
+from console.app.base.confirmed_change import Sent, asked_number
 from console.app.base.copy_and_export import given_path
 from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.base.screen_calls import Handlers
-from console.change.loss_consent import RISK
 from console.plan_files import newest_rescue
 from recovery.wording.quantity_text import counted
-from widgets.dialogs.confirmation import Confirmation, ConfirmPart, ConfirmRequest
+from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.fields import more
 from widgets.text import Tone
 
 if TYPE_CHECKING:
     # Imported where records are written back: they are not needed for the first frame.
-    from console.jobs.rescue.restore_records import PreparedRestore, RestoredRecords
+    from console.jobs.rescue.restore_records import PreparedRestore, RestoredRecords, RestoreRecords
 
 SHOWN = 5
 _SOURCE = "source"
@@ -61,7 +61,7 @@ class RecordRestorer:
             else:
                 self._desk.say(there, Tone.GOOD)
             return
-        answer = await self._desk.ask(Confirmation(_request(prepared, session.target.marked_title)))
+        answer = await self._desk.ask(Confirmation(_request(change, prepared, session.target.marked_title)))
         if answer is None:
             self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
@@ -91,7 +91,7 @@ class RecordRestorer:
         return await self._desk.ask(ChoiceQuestion("Where do the records go?", answers))
 
     def _tell(self, sent: Sent[RestoredRecords]) -> None:
-        from console.jobs.rescue.restore_report import restored_text  # noqa: PLC0415  # see above
+        from console.jobs.rescue.restore_report import RESTORED  # noqa: PLC0415  # see above
 
         restored = sent.result
         session, rescue = self._desk.session, self._desk.session.draft.rescue
@@ -99,31 +99,20 @@ class RecordRestorer:
             counted_back = None if restored.failures else restored.records
             session.plan_is(replace(session.draft, rescue=rescue._replace(restored=counted_back)))
         session.poller.ask()
-        if sent.unrecorded:
-            self._desk.say(sent.unrecorded[0], Tone.BAD)
-        elif restored.failures:
-            tp, why = restored.failures[0]
-            more = f" (and {len(restored.failures) - 1:,} more)" if len(restored.failures) > 1 else ""
-            self._desk.say(f"not all written back: {tp}: {why}{more}. B continues", Tone.BAD)
-        else:
-            self._desk.say(restored_text(restored), Tone.GOOD)
+        self._desk.tell(sent, RESTORED, goes_on=". B continues")
 
 
-def _request(prepared: PreparedRestore, title: str) -> ConfirmRequest:
+def _request(change: RestoreRecords, prepared: PreparedRestore, title: str) -> ConfirmRequest:
     """As strict as an election's: the number of records is typed, and a reason is given."""
     from console.jobs.rescue.restore_report import restore_row_text  # noqa: PLC0415  # see above
 
     rows = [restore_row_text(row) for row in prepared.rows[:SHOWN]]
-    if len(prepared.rows) > SHOWN:
-        rows.append(f"… and {len(prepared.rows) - SHOWN:,} more branches")
+    rows += more(len(prepared.rows) - SHOWN, " branches")
     creates = () if prepared.creates is None else (prepared.to.created_text,)
-    return ConfirmRequest(
-        title=f"Write {counted(prepared.records, 'record')} back?",
-        target=(f"{title}, cluster {prepared.contents.index.header.cluster_id}", *rows, *creates),
-        confirm_label="Write back",
+    return asked_number(
+        change.question(prepared),
+        f"Write {counted(prepared.records, 'record')} back?",
+        (f"{title}, cluster {prepared.contents.index.header.cluster_id}", *rows, *creates),
+        label="Write back",
         opened_by="B",
-        parts=(ConfirmPart(RISK, ("What is written back cannot be taken out again.", *prepared.notes)),),
-        expected=str(prepared.records),
-        expected_what=f"the number of records ({prepared.records:,})",
-        needs_reason=True,
     )

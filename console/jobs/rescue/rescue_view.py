@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from backends.base.protocol import Backend
 from backends.base.simulated_clusters import is_simulated
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import TerminalOperator
+from console.cli.base.terminal_operator import carry_out
 from console.errors import InputError, Status
 from console.jobs.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.jobs.rescue.rescue_report import (
@@ -24,8 +24,8 @@ from console.jobs.rescue.rescue_report import (
     rescue_lines,
     unread_lines,
 )
-from console.jobs.rescue.restore_records import PreparedRestore, RestoreRecords
-from console.jobs.rescue.restore_report import prepared_restore_lines, restore_document, restored_lines
+from console.jobs.rescue.restore_records import RestoreRecords
+from console.jobs.rescue.restore_report import RESTORED
 from console.jobs.rescue.unread_disk_records import (
     RecordedDiskRead,
     partitions_to_waive,
@@ -453,18 +453,5 @@ def _shown(rescued: RescuedBranch, records: int, *, check: bool) -> BranchShown:
 
 def restore_rescue(run: Run, change: RestoreRecords, *, ask: bool, rows: int) -> int:
     """Writes a rescue back and prints what came of it; returns the exit status."""
-    run.refuse_if_read_only()
-    if ask and not change.dry_run:
-        run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
-
-    def lines(prepared: PreparedRestore) -> Iterable[str]:
-        return prepared_restore_lines(prepared, rows)
-
-    written = run.change(change, TerminalOperator(run, lines, ask=ask))
-    run.screen.out(restore_document(written) if run.json else restored_lines(written))
-    for tp, why in written.failures:
-        run.screen.say(f"not all written back: {tp}: {why}")
-    conclusion = change.conclusion(written)
-    if conclusion.next:
-        run.next(*conclusion.next)
-    return conclusion.status
+    written = carry_out(run, change, RESTORED, ask=ask, dry_run=change.dry_run, rows=rows)
+    return run.conclude(change.conclusion(written))

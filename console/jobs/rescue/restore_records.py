@@ -427,12 +427,13 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     def question(self, prepared: PreparedRestore) -> Question:
         """As strict as an election's: a number from the text is typed."""
         where = "their source" if self.to_topic is None else f"topic {self.to_topic}"
+        means = "the number of records"
         text = (
             f"{prepared.records:,} records will be written to {where} on cluster"
-            f" {prepared.contents.index.header.cluster_id} ({self.title}). They cannot be taken out again. To go"
-            " on, type their number:"
+            f" {prepared.contents.index.header.cluster_id} ({self.title}). To go on, type {means}:"
         )
-        return Question.number(text, prepared.records, prepared.notes)
+        warnings = ("What is written back cannot be taken out again.", *prepared.notes)
+        return Question.number(text, prepared.records, warnings, means)
 
     async def recheck(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from console.change.change import ChangeReport
 from console.jobs.rescue.rescue_report import offsets_text
 from console.jobs.rescue.restore_records import PreparedRestore, RestoredRecords
 from console.jobs.rescue.restore_run import TargetPartition
@@ -102,6 +103,13 @@ def restore_document(written: RestoredRecords) -> Iterator[str]:
             ],
         },
     )
+
+
+def _restore_problems(written: RestoredRecords) -> Iterator[str]:
+    return (f"not all written back: {tp}: {why}" for tp, why in written.failures)
+
+
+RESTORED = ChangeReport(prepared_restore_lines, restored_lines, _restore_problems, restore_document)
 
 
 def _anew(row: TargetPartition) -> str:
