@@ -12,6 +12,7 @@ import atexit
 import errno
 import importlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -123,6 +124,8 @@ def serve(number: int, runs_directory: Path) -> None:
     """Forks a run for every line that arrives."""
     import console.cli.main  # noqa: F401  # loaded only in the server
 
+    # As the entry points have it: no library adds lines of its own.
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     kept_runs.keep(runs_directory)
     ours = socket.socket(fileno=number)
     with ours, ours.makefile("r") as lines:

@@ -101,7 +101,13 @@ def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
             was = before.get(file.name, "not there")
             sys.stdout.write(f"{order.target}/{file.name}: sha256 {was} before, {file.sha256} after\n")
     sys.stdout.write(f"the back-up is {order.backup}\n")
-    return 0
+    returned = [one for one in rebuild.addresses if answers(one.host, one.port)]
+    for one in returned:
+        sys.stderr.write(
+            f"CONTROLLER {one.node} ANSWERS NOW at {one.host}:{one.port}, and was silent before: stop it, and wipe"
+            f" or rename its log dir, before controller {order.node} is started\n"
+        )
+    return 1 if returned else 0
 
 
 def _undo(order: RebuildOrder, reason: str) -> int:

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping
 import orjson
 
 VERSIONS = {
-    **dict.fromkeys(
-        ("replicas", "plan", "review", "apply", "resume", "journal", "log-dirs", "quorum-rebuild"), 2
-    ),
+    **dict.fromkeys(("replicas", "plan", "review", "apply", "resume", "journal", "log-dirs"), 2),
     **dict.fromkeys(("quorum-status", "quorum-replication"), 2),
-    **dict.fromkeys(("status", "recover", "elect", "verify", "report"), 3),
+    **dict.fromkeys(("status", "recover", "elect", "verify", "report", "quorum-rebuild"), 3),
 }
 """Of the documents whose keys got new names or values since the first version, which all others have."""
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberState, QuorumHealth
-from recovery.membership.voters import Voter, VoterEndpoint
+from recovery.membership.voters import Voter, VoterEndpoint, majorities_overlap
 from recovery.model import Unknown, Why
 from recovery.wording.quantity_text import both, counted
 
@@ -168,7 +169,8 @@ class ControllersAsked:
             yield ControllerFinding(
                 QuorumProblem.SEVERAL_QUORUMS,
                 f"{len(others) + 1} QUORUMS {same}: {one.address} leads another quorum: cluster"
-                f" {other.cluster_id}, leader {other.leader.id} (epoch {other.leader_epoch}), voters {voters}",
+                f" {other.cluster_id}, leader {other.leader.id} (epoch {other.leader_epoch}), voters {voters}"
+                f"{_of_rebuild(quorum, other)}",
             )
 
     def _endpoints(self, health: QuorumHealth) -> Iterator[ControllerFinding]:
@@ -273,9 +275,26 @@ def _fetches(health: QuorumHealth, voter: Voter) -> bool:
     return any(voter.matches(m.key) and m.state is not MemberState.SILENT for m in health.members)
 
 
+def _of_rebuild(one: Quorum, other: Quorum) -> str:
+    """Which of two quorums goes on where one was rebuilt: elections alone do not get so far ahead."""
+    older, newer = sorted((one, other), key=lambda quorum: quorum.leader_epoch)
+    if one.cluster_id != other.cluster_id or newer.leader_epoch - older.leader_epoch < EPOCH_MARGIN // 2:
+        return ""
+    stale = [voter.key.id for voter in older.voters.voters if newer.voters.find(voter.key) is None]
+    return (
+        f". Epoch {newer.leader_epoch} is that of a rebuilt quorum, whose old voters must not run: stop controllers"
+        f" {both(stale)}, and wipe or rename their log dirs"
+    )
+
+
 def _same(quorum: Quorum, led: Quorum) -> bool:
-    """Whether what is led there is this quorum; another voter may have been elected meanwhile."""
-    return led.cluster_id == quorum.cluster_id and led.leader in (quorum.leader, *quorum.voters.keys)
+    """Whether what is led there is this quorum; another voter may have been elected meanwhile, and a voter added or
+    removed. A voter that was made the only one by a rebuild leads another quorum.
+    """
+    if led.cluster_id != quorum.cluster_id:
+        return False
+    is_voter = led.leader in quorum.voters.keys
+    return led.leader == quorum.leader or (is_voter and majorities_overlap(led.voters, quorum.voters))
 
 
 def node_names(names: Sequence[str]) -> str:

@@ -29,9 +29,10 @@ from recovery.membership.rewritten_partitions import (
 )
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
-FORMAT = "ktriage.quorum-rebuild/2"
+FORMAT = "ktriage.quorum-rebuild/3"
 WARNING = "the digest is over all that decides; a plan that was edited is refused"
 MAX_EPOCH = (1 << 31) - 1
+NO_VOTERS = VoterSet(())
 _VOTER = re.compile(r"(\d+)@(?:([A-Za-z0-9_.-]+)://)?(\[[^\]\s]+\]|[^:\[\]\s/]+):(\d+)")
 
 
@@ -98,9 +99,9 @@ class RebuildPlan:
     ``log_end``, where ``segment`` has ``whole_bytes``; ``cut_bytes`` behind that are a torn batch, and are left
     out. From there on the voter sets ``steps`` are appended in one batch of quorum epoch ``epoch``, the last of
     them being the new voter alone, and behind them the ``partitions``; the copy knows the ids of
-    ``known_topics``. ``answered`` says for each dead voter which address was asked without an answer.
-    ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was
-    none yet.
+    ``known_topics``. ``newer`` is the voter set of a copy that goes on beyond the chosen one, or shares nothing
+    with it; empty: there is none. ``losses`` and ``unchecked`` are what the operator has accepted, in words.
+    ``rehearsal`` None: there was none yet.
     """
 
     header: ReplacementHeader
@@ -126,6 +127,12 @@ class RebuildPlan:
     partitions: tuple[RewrittenPartition, ...] = ()
     known_topics: tuple[str, ...] = ()
     rehearsal: RehearsalReport | None = None
+    newer: VoterSet = NO_VOTERS
+
+    @property
+    def other_voters(self) -> tuple[Voter, ...]:
+        """Whoever has a vote in a set that is known, but the new voter: each is dead, and does not answer."""
+        return other_voters(self.old, self.newer, self.key)
 
     @property
     def values(self) -> list[bytes]:
@@ -170,19 +177,42 @@ def new_voter(wanted: GivenVoter, key: ReplicaKey, old: VoterSet) -> Voter:
     return Voter(key, (VoterEndpoint(listener, wanted.host, wanted.port),), before.kraft_versions)
 
 
+def other_voters(old: VoterSet, newer: VoterSet, key: ReplicaKey) -> tuple[Voter, ...]:
+    """The voters of both sets but ``key``; one whose address was changed is there with each of them."""
+    return tuple(voter for voter in dict.fromkeys((*old.voters, *newer.voters)) if voter.key != key)
+
+
 def refusals(
     copy: QuorumCopy,
     target: TargetDirectory,
     voters: Sequence[GivenVoter],
     dead: Collection[int],
     brokers: Collection[int],
+    *,
+    newer: VoterSet,
 ) -> tuple[str, ...]:
-    """Why nothing may be written, each in one line; none: it may. Without the network and the other copies."""
+    """Why nothing may be written, each in one line; none: it may. Without the network and what the other copies
+    hold; ``newer`` are the voters that they know.
+    """
     return (
         *_copy_refusals(copy),
         *_target_refusals(copy, target, voters, brokers),
-        *(_death_refusals(copy.voters, target, dead) if copy.voters.voters else ()),
+        *(_death_refusals(copy.voters, newer, target, dead) if copy.voters.voters else ()),
     )
+
+
+def newer_voters(chosen: QuorumCopy, others: Sequence[ComparedQuorumCopy]) -> VoterSet:
+    """The voters of the best copy that goes on beyond the chosen one, or shares nothing with it: they may lead,
+    whatever the chosen copy says. Empty where they are those of the chosen copy.
+    """
+    beyond = [
+        one.copy
+        for one in others
+        if one.relation is CopyRelation.NOTHING_SHARED
+        or (one.relation is not CopyRelation.OTHER_CLUSTER and one.copy.position > chosen.position)
+    ]
+    best = max(beyond, key=lambda copy: copy.position, default=chosen)
+    return NO_VOTERS if set(best.voters.keys) == set(chosen.voters.keys) else best.voters
 
 
 def _copy_refusals(copy: QuorumCopy) -> list[str]:
@@ -256,34 +286,37 @@ def _target_refusals(
     return found
 
 
-def _death_refusals(old: VoterSet, target: TargetDirectory, dead: Collection[int]) -> list[str]:
+def _death_refusals(
+    old: VoterSet, newer: VoterSet, target: TargetDirectory, dead: Collection[int]
+) -> list[str]:
     found = []
-    unknown = sorted(node for node in set(dead) if not old.has_id(node))
+    named = set(dead)
+    unknown = sorted(node for node in named if not old.has_id(node) and not newer.has_id(node))
     if unknown:
         found.append(f"--dead {', '.join(map(str, unknown))}: no voter of the lost quorum has that node id")
     stays = ReplicaKey(target.node, target.directory_id)
-    unnamed = [v.key for v in old.voters if v.key != stays and v.key.id not in set(dead)]
-    if unnamed:
-        named = ", ".join(str(key.id) for key in unnamed)
-        majority = old.majority
-        left = len(unnamed) + (1 if old.find(stays) is not None else 0)
-        if left >= majority:
-            found.append(
-                f"voters {named} are not named with --dead: {left} of {len(old.voters)} voters would be"
-                " left, which is"
-                f" a majority ({majority}). Nothing is lost then: start them"
-            )
-        else:
-            found.append(
-                f"voters {named} are not named with --dead: with a voter that may come back there could be"
-                " two quorums."
-                " A node that still has its disk is named too: it never starts with it again, and is"
-                " formatted before"
-                " it is added"
-            )
-    if old.find(stays) is not None and stays.id in set(dead):
+    for voters, where in ((old, ""), (newer, "of a copy that goes on beyond the chosen one ")):
+        unnamed = [v.key for v in voters.voters if v.key != stays and v.key.id not in named]
+        if unnamed and not (voters is newer and all(old.has_id(key.id) for key in unnamed)):
+            found.append(_unnamed(voters, unnamed, where, has_vote=voters.find(stays) is not None))
+    if stays.id in named and (old.find(stays) is not None or newer.find(stays) is not None):
         found.append(f"--dead {stays.id}: it is the node that becomes the voter")
     return found
+
+
+def _unnamed(voters: VoterSet, unnamed: Sequence[ReplicaKey], where: str, *, has_vote: bool) -> str:
+    """``has_vote``: the node that becomes the only voter is one of these voters."""
+    named, left = ", ".join(str(key.id) for key in unnamed), len(unnamed) + has_vote
+    if left >= voters.majority:
+        return (
+            f"voters {named} {where}are not named with --dead: {left} of {len(voters.voters)} voters would be left,"
+            f" which is a majority ({voters.majority}). Nothing is lost then: start them"
+        )
+    return (
+        f"voters {named} {where}are not named with --dead: with a voter that may come back there could be two"
+        " quorums. A node that still has its disk is named too: it never starts with it again, and is formatted"
+        " before it is added"
+    )
 
 
 def copy_refusals(
@@ -387,6 +420,7 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "epoch": plan.epoch,
         "timeMs": plan.time_ms,
         "oldVoters": _set_members(plan.old),
+        "newerVoters": _set_members(plan.newer),
         "steps": [_set_members(voters) for voters in plan.steps],
         "dead": list(plan.dead),
         "brokers": list(plan.brokers),
@@ -460,6 +494,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         tuple(read_partition(written) for written in members["partitions"]),
         tuple(str(topic_id) for topic_id in members["knownTopics"]),
         _rehearsal(members["rehearsal"]),
+        _set(members["newerVoters"]),
     )
 
 

@@ -98,7 +98,9 @@ class KafkaCluster:
 
     @property
     def controllers(self) -> dict[int, Node]:
-        return {node.id: node for node in self._nodes.values() if node.role == "controller"}
+        """Also those that are brokers too."""
+        ids = (*self.spec.controller_ids, *self.spec.spare_ids)
+        return {node.id: node for node in self._nodes.values() if node.id in ids}
 
     def node(self, node_id: int) -> Node:
         """The broker or controller of that id. Raises TestbedError if there is none."""
@@ -113,6 +115,10 @@ class KafkaCluster:
     @property
     def bootstrap_controllers(self) -> str:
         return self._addresses.of_controllers()
+
+    def controller_address(self, node_id: int) -> str:
+        """``host:port`` where a controller listens for the others."""
+        return f"{LOOPBACK}:{self._addresses.controller(node_id)}"
 
     @cached_property
     def metadata(self) -> ClusterMetadata:
@@ -284,7 +290,7 @@ class KafkaCluster:
         programs = {version: self._jars(version) for version in (spec.version, *spec.node_versions.values())}
         self._work = WorkDirectory(self._given_directory)
         listeners = (INTERNAL_LISTENER, *(listener.name for listener in spec.listeners))
-        node_ids = (*spec.controller_ids, *spec.broker_ids, *spec.spare_ids)
+        node_ids = tuple(dict.fromkeys((*spec.controller_ids, *spec.broker_ids, *spec.spare_ids)))
         self._ports = PortReservation(
             spec.controllers
             + spec.brokers * len(listeners)
@@ -328,7 +334,7 @@ class KafkaCluster:
         return Links(proxied)
 
     def _make_authority(self) -> Authority | None:
-        if not any(listener.encrypted for listener in self.spec.listeners):
+        if not (self.spec.controller_tls or any(listener.encrypted for listener in self.spec.listeners)):
             return None
         authority = Authority(self.directory / "certificates")
         self._security_files = SecurityFiles(authority.certificate, authority.issue("broker").keystore)
@@ -336,12 +342,11 @@ class KafkaCluster:
 
     def _make_node(self, node_id: int) -> Node:
         ports = self._addresses
-        controller_port = ports.controller(node_id)
-        controller = controller_port is not None
+        controller = node_id not in self.spec.broker_ids
         count = 1 if controller else self.spec.log_dirs
         directory = self.directory / f"node-{node_id}"
         log_dirs = tuple(directory / f"data-{index}" for index in range(count))
-        port = controller_port or ports.brokers[node_id, self.spec.listeners[0].name]
+        port = ports.internal(node_id) if controller else ports.brokers[node_id, self.spec.listeners[0].name]
         node = Node(
             node_id,
             role="controller" if controller else "broker",
@@ -362,7 +367,8 @@ class KafkaCluster:
                 node.start()
 
         controllers = tuple(self._nodes[node] for node in self.spec.controller_ids)
-        roles = tuple(role for role in (controllers, tuple(self.brokers.values())) if role)
+        brokers = tuple(node for node in self.brokers.values() if node not in controllers)
+        roles = tuple(role for role in (controllers, brokers) if role)
         with ThreadPoolExecutor(len(roles), thread_name_prefix="testbed-format") as pool:
             for future in [pool.submit(bring_up, role) for role in roles]:
                 future.result()

@@ -39,6 +39,8 @@ class ClusterSpec:
     when the storage is formatted) and PLAIN; OAUTHBEARER and mutual TLS take names from token and certificate.
     With ``cuttable_links`` the nodes of a dynamic quorum reach each other through proxies (``cluster.links``).
     ``node_versions`` are the Kafka versions of single nodes, newer than ``version``, by which all are formatted.
+    With ``combined`` the first brokers are the controllers too. With ``controller_tls`` the controllers' listener
+    asks everybody for a certificate (of the name "broker").
     """
 
     version: str = DEFAULT_VERSION
@@ -59,10 +61,18 @@ class ClusterSpec:
     authorizer: bool = False
     cuttable_links: bool = False
     node_versions: Mapping[int, str] = field(default_factory=dict)
+    combined: bool = False
+    controller_tls: bool = False
 
     def __post_init__(self) -> None:
         if self.controllers < 1 or self.brokers < 0 or self.log_dirs < 1 or not self.listeners:
             raise TestbedError("a cluster has at least one controller, one log dir and one client listener")
+        if self.combined and (
+            self.spare_controllers or self.cuttable_links or self.brokers < self.controllers
+        ):
+            raise TestbedError(
+                "combined nodes are as many brokers as controllers, or more, without links or spares"
+            )
         if self.elr and not self.has_elr_feature:
             raise TestbedError(f"Kafka {self.version} has no feature eligible.leader.replicas.version")
         if self.cuttable_links and self.quorum == "static":
@@ -72,7 +82,8 @@ class ClusterSpec:
 
     @property
     def controller_ids(self) -> tuple[int, ...]:
-        return tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.controllers))
+        first = FIRST_BROKER if self.combined else FIRST_CONTROLLER
+        return tuple(range(first, first + self.controllers))
 
     @property
     def spare_ids(self) -> tuple[int, ...]:
@@ -131,6 +142,9 @@ class Addresses:
         return ",".join(f"{LOOPBACK}:{port}" for (_, name), port in self.brokers.items() if name == listener)
 
 
+_CONTROLLER_TLS = ClientListener(CONTROLLER_LISTENER, "SSL", client_certificates=True)
+
+
 def node_properties(
     spec: ClusterSpec,
     addresses: Addresses,
@@ -139,20 +153,23 @@ def node_properties(
     files: SecurityFiles | None,
 ) -> dict[str, str]:
     """The ``server.properties`` of one node as an ordered mapping."""
-    port = addresses.controller(node_id)
-    if port is not None:
-        properties = _controller(spec, addresses, node_id)
-        extra = spec.controller_config
-    else:
+    is_broker = node_id in spec.broker_ids
+    if addresses.controller(node_id) is None:
         properties = _broker(spec, addresses, node_id)
-        extra = spec.broker_config
+    elif is_broker:
+        properties = _combined(_controller(spec, addresses, node_id), _broker(spec, addresses, node_id))
+    else:
+        properties = _controller(spec, addresses, node_id)
+    extra = spec.broker_config if is_broker else spec.controller_config
     properties |= _quorum(spec, addresses)
     properties["log.dirs"] = ",".join(map(str, log_dirs))
     if spec.secured:
         properties |= internal_properties(
             (INTERNAL_LISTENER, CONTROLLER_LISTENER), spec.users, spec.super_users
         )
-    if port is None:
+    if spec.controller_tls:
+        properties |= listener_properties(_CONTROLLER_TLS, {}, files)
+    if is_broker:
         for listener in spec.listeners:
             properties |= listener_properties(listener, spec.users, files)
     return properties | dict(extra) | dict(spec.node_config.get(node_id, {}))
@@ -222,12 +239,22 @@ def _broker(spec: ClusterSpec, addresses: Addresses, node_id: int) -> dict[str, 
     }
 
 
+def _combined(controller: Mapping[str, str], broker: Mapping[str, str]) -> dict[str, str]:
+    """A node of both roles: the settings of both, and the listeners of both side by side."""
+    both = ("process.roles", "listeners", "advertised.listeners")
+    joined = {name: f"{broker[name]},{controller[name]}" for name in both if name in controller}
+    return {**controller, **broker, **joined}
+
+
 def _listeners(ports: Mapping[str, int]) -> str:
     return ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items())
 
 
 def _protocol_map(spec: ClusterSpec) -> str:
     internal = "SASL_PLAINTEXT" if spec.secured else "PLAINTEXT"
-    names = {CONTROLLER_LISTENER: internal, INTERNAL_LISTENER: internal}
+    names = {
+        CONTROLLER_LISTENER: _CONTROLLER_TLS.protocol if spec.controller_tls else internal,
+        INTERNAL_LISTENER: internal,
+    }
     names |= {listener.name: listener.protocol for listener in spec.listeners}
     return ",".join(f"{name}:{protocol}" for name, protocol in names.items())

@@ -50,7 +50,7 @@ class StorageFormatter:
         """Formats the controllers, or the brokers, of a cluster that is being created; none of them runs."""
         node, *others = role
         args: list[str] = []
-        if node.role == "controller":
+        if node.id in self._voters:
             args += self._feature_args() + self._scram_args()
             if self._spec.quorum == "dynamic":
                 args += ["--initial-controllers", self._initial_controllers()]
@@ -72,7 +72,8 @@ class StorageFormatter:
         Each gets a new directory id. Without this, a broker with a new disk does not start. ``standalone``: a
         controller becomes the only voter of a quorum of its own.
         """
-        dynamic = node.role == "controller" and self._spec.quorum == "dynamic"
+        is_controller = node.role == "controller" or node.id in self._voters
+        dynamic = is_controller and self._spec.quorum == "dynamic"
         joining = ["--standalone" if standalone else "--no-initial-controllers"] if dynamic else []
         self._format(node, ["--ignore-formatted", *joining])
         node.directory_id = read_directory_id(node)

@@ -29,13 +29,13 @@ class CommandRunner:
         self._settle()
         words = (name,) if name.startswith("kafka-") else ("ktriage", name)
         ended = invoke(self.home, words[0], *words[1:], *arguments, *self.connection)
-        assert "Traceback" not in ended.err
+        assert "Traceback" not in ended.err, ended
         return ended
 
     def without_cluster(self, name: str, *arguments: str) -> Ended:
         """Runs a command of ``ktriage`` that asks no cluster."""
         ended = invoke(self.home, "ktriage", name, *arguments)
-        assert "Traceback" not in ended.err
+        assert "Traceback" not in ended.err, ended
         return ended
 
     def json(self, name: str, *arguments: str) -> tuple[int, dict[str, Any]]:

@@ -96,7 +96,8 @@ def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: boo
         screen.say(*refused.reasons)
         raise
     screen.out(rebuild_document(plan, file, applied=True) if json else applied_lines(done, file))
-    return Status.DONE
+    screen.say(*done.returned)
+    return Status.PARTLY if done.returned else Status.DONE
 
 
 def write_script(program: Program, file: Path, script: Path) -> int:

@@ -54,6 +54,8 @@ from recovery.membership.quorum_rebuild import (
     copy_refusals,
     from_json,
     new_voter,
+    newer_voters,
+    other_voters,
     plan_steps,
     refusals,
     to_json,
@@ -68,7 +70,7 @@ from recovery.membership.rewritten_partitions import (
     rewritten_partitions,
     unscanned_refusal,
 )
-from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.membership.voters import ReplicaKey, Voter
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.records import RegisterBrokerRecord, TopicRecord, UnregisterBrokerRecord
@@ -139,8 +141,9 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         is_stale=bool(request.accept_loss_of or lost_partitions(known, disks.replicas)),
         restores_lost=request.keep_strays,
     )
+    newer = newer_voters(copy, evidence.copies)
     found = [
-        *refusals(copy, target, request.voters, request.dead, brokers),
+        *refusals(copy, target, request.voters, request.dead, brokers, newer=newer),
         *(printable_unread(path, why) for path, why in evidence.unread),
         *scan_refusals(copy, evidence.scans, request.accept_loss_of),
         *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
@@ -155,12 +158,15 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
             restores_lost=request.keep_strays,
         ),
     ]
+    key = ReplicaKey(target.node, target.directory_id)
     if not found:
-        found += answering_voters(copy.voters, request.dead, request.voters[0], answering)
+        found += answering_voters(
+            other_voters(copy.voters, newer, key), request.dead, request.voters[0], answering
+        )
     if found:
         raise RebuildRefused(tuple(found))
     try:
-        voter = new_voter(request.voters[0], ReplicaKey(target.node, target.directory_id), copy.voters)
+        voter = new_voter(request.voters[0], key, copy.voters)
         steps, epoch = plan_steps(copy, voter, [one.copy for one in evidence.copies])
     except RebuildError as error:
         raise NotDone(str(error)) from None
@@ -188,6 +194,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         unchecked=tuple(unchecked(request, written)),
         partitions=written,
         known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
+        newer=newer,
     )
     return PlannedRebuild(plan, evidence)
 
@@ -361,14 +368,15 @@ def scan_refusals(
             )
 
 
-def answering_voters(old: VoterSet, dead: Iterable[int], voter: GivenVoter, answering: Answers) -> list[str]:
+def answering_voters(
+    voters: Iterable[Voter], dead: Iterable[int], voter: GivenVoter, answering: Answers
+) -> list[str]:
     """The voters that are named as dead, or are to be stopped, and whose address accepts a connection."""
     gone = set(dead)
     found = [
         f"voter {one.key.id} is named with --dead, and something listens at {endpoint.host}:{endpoint.port}:"
-        " it may be"
-        " alive; nothing is written while it answers"
-        for one in old.voters
+        " it may be alive; nothing is written while it answers"
+        for one in voters
         if one.key.id in gone
         for endpoint in one.endpoints
         if answering(endpoint.host, endpoint.port)
@@ -422,10 +430,11 @@ def printable_unread(path: str, why: str) -> str:
 
 
 class AppliedRebuild(NamedTuple):
-    """What was written for the plan."""
+    """What was written for the plan; ``returned``: the dead voters that answer now, each in one line."""
 
     plan: RebuildPlan
     files: WrittenFiles
+    returned: tuple[str, ...] = ()
 
 
 def appended(plan: RebuildPlan) -> bytes:
@@ -466,14 +475,32 @@ def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) 
     require_rehearsal_passed(plan)
     voter = plan.voter
     given = GivenVoter(voter.key.id, *voter.endpoints[0])
-    alive = answering_voters(plan.old, plan.dead, given, answering)
+    alive = answering_voters(plan.other_voters, plan.dead, given, answering)
     if alive:
         raise RebuildRefused(tuple(alive))
     order = order_of(plan)
     try:
-        return AppliedRebuild(plan, write_order(order, _recorder(order, reason)))
+        files = write_order(order, _recorder(order, reason))
     except (RewriteError, MetadataDirError) as error:
         raise NotDone(str(error)) from None
+    # One that came up meanwhile may lead, with others, before the new voter does.
+    returned = [
+        f"VOTER {address.node} ANSWERS NOW at {address.host}:{address.port}, and was silent before: stop it,"
+        f" and wipe or rename its log dir, before controller {plan.key.id} is started"
+        for address in dead_addresses(plan)
+        if answering(address.host, address.port)
+    ]
+    return AppliedRebuild(plan, files, tuple(returned))
+
+
+def dead_addresses(plan: RebuildPlan) -> tuple[AskedAddress, ...]:
+    """Where the dead voters were registered to listen."""
+    return tuple(
+        AskedAddress(voter.key.id, endpoint.host, endpoint.port)
+        for voter in plan.other_voters
+        if voter.key.id in plan.dead
+        for endpoint in voter.endpoints
+    )
 
 
 def require_rehearsal_passed(plan: RebuildPlan) -> None:
@@ -485,14 +512,8 @@ def require_rehearsal_passed(plan: RebuildPlan) -> None:
 def script_of(plan: RebuildPlan, summary: Iterable[str]) -> str:
     """The same as one standard-library script. Raises NotDone."""
     require_rehearsal_passed(plan)
-    dead = [
-        AskedAddress(voter.key.id, endpoint.host, endpoint.port)
-        for voter in plan.old.voters
-        if voter.key.id in plan.dead
-        for endpoint in voter.endpoints
-    ]
     _, host, port = plan.voter.endpoints[0]
-    addresses = (*dead, AskedAddress(plan.key.id, host, port))
+    addresses = (*dead_addresses(plan), AskedAddress(plan.key.id, host, port))
     return rebuild_script(ScriptedRebuild(order_of(plan), tuple(summary), plan.dead, addresses))
 
 

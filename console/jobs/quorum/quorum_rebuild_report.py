@@ -1,4 +1,4 @@
-"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/2``
+"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/3``
 (docs/output.md).
 """
 
@@ -119,9 +119,9 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
         " rename these"
         " log dirs where they still exist:"
     )
-    for voter in plan.old.voters:
-        if voter.key.id in plan.dead:
-            yield printable(f"  controller {voter.key.id}, directory id {voter.key.directory_id}")
+    for key in dict.fromkeys(voter.key for voter in plan.other_voters):
+        if key.id in plan.dead:
+            yield printable(f"  controller {key.id}, directory id {key.directory_id}")
 
 
 def host_lines(plan: RebuildPlan) -> Iterator[str]:
@@ -178,6 +178,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "cutBytes": plan.cut_bytes,
             "steps": [_ids(voters) for voters in plan.steps],
             "oldVoters": _ids(plan.old),
+            "newerVoters": _ids(plan.newer),
             "dead": list(plan.dead),
             "brokers": list(plan.brokers),
             "losses": list(plan.losses),

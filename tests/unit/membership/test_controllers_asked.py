@@ -102,6 +102,22 @@ def test_several_quorums_come_first_each_once_and_a_new_leader_of_this_one_is_no
     assert found[0][1].startswith("2 QUORUMS with the same cluster id: host7:9093 leads another quorum")
 
 
+def test_of_a_rebuilt_quorum_and_its_old_voters_the_old_ones_are_stopped() -> None:
+    old = replace(quorum(1, 2, 3), leader=key(2), leader_epoch=7)
+    rebuilt = replace(quorum(9), leader=key(9), leader_epoch=1_007)
+    for of, other in ((old, rebuilt), (rebuilt, old)):
+        ((_, text), *_) = problems(of, ControllersAsked((answers(7, other),)))
+        assert "Epoch 1007 is that of a rebuilt quorum" in text
+        assert text.endswith("stop controllers 1, 2 and 3, and wipe or rename their log dirs")
+    ((_, text), *_) = problems(old, ControllersAsked((answers(7, replace(rebuilt, leader_epoch=9)),)))
+    assert "rebuilt" not in text
+    # One of the old voters is the new one, with the disk that it had.
+    survivor = replace(quorum(1), leader=key(1), leader_epoch=1_007)
+    ((problem, text), *_) = problems(old, ControllersAsked((answers(1, survivor),)))
+    assert problem is QuorumProblem.SEVERAL_QUORUMS
+    assert text.endswith("stop controllers 2 and 3, and wipe or rename their log dirs")
+
+
 def test_a_controller_with_a_new_disk_is_told_by_its_directory_or_by_its_silence() -> None:
     dead = quorum(1, 2, 3, down=(3,))
     beside = quorum(1, 2, 3, down=(3,), observers=(key(3, "new"),))

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from backends.disk_scan.scan_script import scan_script
-from backends.metadata_log.batch_writer import data_batch, leader_change_batch
+from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from console.errors import InputError, NotDone
 from console.jobs.quorum.lost_quorum_evidence import history_of
@@ -34,8 +34,9 @@ from console.jobs.quorum.quorum_rebuild import (
     script_of,
     undo_rebuild,
 )
-from console.jobs.quorum.quorum_rebuild_report import rebuild_lines
-from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, parsed_voter
+from console.jobs.quorum.quorum_rebuild_report import dead_lines, rebuild_lines
+from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, from_json, parsed_voter, to_json
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import (
@@ -188,6 +189,52 @@ def test_a_voter_that_answers_is_not_dead(disks: Path) -> None:
     with pytest.raises(RebuildRefused):
         apply_rebuild(plan, "a test", lambda _, asked: asked == 18055)
     assert read_quorum_copy(disks / "node-100").end == 51
+
+
+def newer_voters_in(directory: Path) -> None:
+    """The voters of node 102's copy become 102, 103 and 104, at ports of their own."""
+    copy = read_quorum_copy(directory)
+    stays = next(voter for voter in copy.voters.voters if voter.key.id == 102)
+
+    def added(node: int) -> Voter:
+        key = ReplicaKey(node, f"AAAAAAAAAAAAAAAAAAAA{node - 100}w")
+        return Voter(key, (VoterEndpoint("CONTROLLER", "127.0.0.1", node),))
+
+    with (directory / METADATA / SEGMENT).open("ab") as log:
+        log.write(voters_batch(copy.end, copy.epoch + 1, 5, [VoterSet((stays, added(103), added(104)))]))
+
+
+def test_voters_that_only_a_newer_copy_knows_are_dead_too(disks: Path) -> None:
+    """They may lead, whatever the chosen copy says: 103 and 104 alone have a majority."""
+    newer_voters_in(disks / "node-102")
+    old: dict[str, Any] = {"compare": (disks / "node-102",), "accept_loss_of": (102,)}
+    text = reasons(disks, **old)
+    assert "voters 103, 104 of a copy that goes on beyond the chosen one are not named with --dead" in text
+    assert "which is a majority (2)" in text
+    every = old | {"dead": (101, 102, 103, 104)}
+    assert "voter 104 is named with --dead, and something listens at" in reasons(
+        disks, lambda _, port: port == 104, **every
+    )
+    plan = made(disks, **every)
+    with pytest.raises(RebuildRefused):
+        apply_rebuild(plan, "a test", lambda _, port: port == 103)
+    assert "controller 104, directory id AAAAAAAAAAAAAAAAAAAA4w" in "\n".join(dead_lines(plan))
+    assert [key.id for key in plan.steps[-1].keys] == [100]
+    assert from_json(to_json(plan)) == plan
+
+
+def test_a_voter_that_comes_up_meanwhile_is_told(disks: Path) -> None:
+    """101 is silent before the log is written, and answers afterwards."""
+    plan, asked = made(disks), list[int]()
+
+    def answering(_host: str, port: int) -> bool:
+        asked.append(port)
+        return port == 18055 and asked.count(port) == 2
+
+    [line] = apply_rebuild(plan, "a test", answering).returned
+    assert line.startswith("VOTER 101 ANSWERS NOW at 127.0.0.1:18055"), line
+    assert read_quorum_copy(disks / "node-100").voters == plan.steps[-1]
+    assert apply_rebuild(plan, "a test", silent).returned == ()
 
 
 def test_a_node_that_runs_is_not_written(disks: Path) -> None:
@@ -386,7 +433,7 @@ def test_a_plan_comes_back_from_its_file_and_an_edited_one_does_not(disks: Path,
     file.write_text(file.read_text().replace('"dead": [\n    101,', '"dead": [\n    100,'))
     with pytest.raises(InputError, match="it was edited"):
         read_rebuild(file)
-    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/2"}'):
+    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/3"}'):
         file.write_text(text)
         with pytest.raises(InputError):
             read_rebuild(file)

@@ -34,7 +34,15 @@ from recovery.metadata_log.records import (
 )
 from testbed.kafka import wait_until
 from tests.unit.cli.command_process import command_line
-from tests.unit.membership.test_quorum_rebuild import SEGMENT, contents, disks, made, silent
+from tests.unit.membership.test_quorum_rebuild import (
+    SEGMENT,
+    HeldLock,
+    blank_controller,
+    contents,
+    disks,
+    made,
+    silent,
+)
 
 __all__ = ["disks"]  # the fixture
 
@@ -103,6 +111,22 @@ def test_the_report_is_part_of_the_plan_and_of_its_digest(
     file.write_text(json.dumps(members))
     with pytest.raises(InputError, match="it was edited"):
         read_rebuild(file)
+
+
+def test_a_broker_whose_copy_is_taken_may_run_and_the_controller_that_is_written_may_not(
+    disks: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java(tmp_path, monkeypatch, "exit 1")
+    plans = {
+        "node-1": made(disks, source=disks / "node-1", into=blank_controller(disks), dead=(100, 101, 102)),
+        "node-100": made(disks),
+    }
+    for name in plans:
+        (disks / name / ".lock").touch()
+    with HeldLock(disks / "node-1" / ".lock"), HeldLock(disks / "node-100" / ".lock"):
+        assert rehearse(plans["node-1"], kafka(tmp_path), 60, lambda *_: None).rehearsal is not None
+        with pytest.raises(NotDone, match="its node runs"):
+            rehearse(plans["node-100"], kafka(tmp_path), 60, lambda *_: None)
 
 
 def test_a_controller_that_does_not_lead_in_time_is_ended(

@@ -1,0 +1,184 @@
+"""On real Kafka: every way to lose a quorum that tests/live describes, rebuilt and compared with before; old voters
+that return; a rebuild that is killed.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from backends.metadata_log.directory import DIRECTORY
+from benchmarks.soak import SoakOptions
+from testbed.kafka import ClusterSpec, KafkaCluster
+from tests.live.lost_quorum import INCIDENTS, YES, RebuiltQuorum
+from tests.live.resident_java import ResidentJavas
+from tests.live.returning_voters import ReturningVoters, all_returns, returning_cluster
+from tests.live.started_cluster import started_cluster
+from tests.unit.cli.command_process import command_line, environment
+
+KILLS = 20
+"""Moments at which a rebuild is killed."""
+RELEASES = ("4.3.1", "4.4.0")
+
+Start = Callable[[ClusterSpec], Iterator[KafkaCluster]]
+
+
+def run(options: SoakOptions) -> int:
+    """0 if nothing went wrong. ``--only``: incidents, returns or kills; ``--rounds``: so many kills."""
+    parts = {"incidents": _incidents, "returns": _returns, "kills": _kills}
+    wrong = 0
+    with ResidentJavas() as javas:
+        for name, part in parts.items():
+            if options.only in (None, name):
+                wrong += part(options, javas)
+    print(f"lost quorum: {wrong} went wrong")
+    return 1 if wrong else 0
+
+
+@contextmanager
+def _cluster(spec: ClusterSpec, javas: ResidentJavas) -> Iterator[tuple[KafkaCluster, Path]]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ktriage-soak-") as home,
+        started_cluster(spec, print, javas.runner) as cluster,
+    ):
+        yield cluster, Path(home)
+
+
+def _incidents(_options: SoakOptions, javas: ResidentJavas) -> int:
+    wrong = 0
+    for incident in INCIDENTS:
+        began = time.monotonic()
+        try:
+            with _cluster(incident.spec, javas) as (cluster, home):
+                found = RebuiltQuorum(incident, cluster, home).whole()
+        except Exception:  # the next one is tried all the same
+            wrong += 1
+            traceback.print_exc()
+            print(f"| {incident.name} | WENT WRONG |", flush=True)
+            continue
+        seconds = time.monotonic() - began
+        print(
+            f"| {incident.name} | {found.records:,} of {found.records:,} | {found.topics} |"
+            f" {found.log_end} | {found.epoch} | {seconds:.0f} |",
+            flush=True,
+        )
+    return wrong
+
+
+def _returns(_options: SoakOptions, javas: ResidentJavas) -> int:
+    wrong = 0
+    for version in RELEASES:
+        for in_place in (True, False):
+            where = "in place" if in_place else "a new address"
+            try:
+                with _cluster(returning_cluster(version), javas) as (cluster, home):
+                    for when, back, seen in all_returns(ReturningVoters(cluster, home, in_place=in_place)):
+                        ended = ", ".join(map(str, seen.ended)) or "none"
+                        print(
+                            f"| {version} | {where} | {when} | {back} | {seen.quorums} | {ended} |",
+                            flush=True,
+                        )
+            except Exception:  # as above
+                wrong += 1
+                traceback.print_exc()
+                print(f"| {version} | {where} | WENT WRONG |", flush=True)
+    return wrong
+
+
+def _kills(options: SoakOptions, javas: ResidentJavas) -> int:
+    """Each kill begins with the same directory; afterwards the command is given again, or undone."""
+    incident = INCIDENTS[0]
+    with _cluster(incident.spec, javas) as (cluster, home):
+        quorum = RebuiltQuorum(incident, cluster, home)
+        quorum.prepare()
+        quorum.lose()
+        quorum.make_plan()
+        kills = KilledRebuilds(quorum, home)
+        counts: Counter[str] = Counter()
+        for seed in options.seeds(KILLS):
+            counts[kills.once(seed)] += 1
+        kills.finish()
+        found = quorum.check()
+    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+    print(f"kills: {sum(counts.values())}, of which {told}; then {found.records} records", flush=True)
+    return 0
+
+
+class KilledRebuilds:
+    """``quorum rebuild PLAN`` in a process of its own, killed between the making of the back-up and its end."""
+
+    def __init__(self, quorum: RebuiltQuorum, home: Path) -> None:
+        self._quorum = quorum
+        self._home = home
+        self._log, self._backup = quorum.target / DIRECTORY, Path(quorum.plan()["backup"])
+        shutil.copytree(self._log, home / "old")
+        self._old = _contents(self._log)
+        begun = self._begun()
+        self._seconds = -time.monotonic()
+        self._ended(begun)
+        self._seconds += time.monotonic()
+        self._new = _contents(self._log)
+        assert self._new != self._old
+
+    def once(self, seed: int) -> str:
+        """What stood there after the kill, and what was done then. Ends with the new log."""
+        rng = random.Random(seed)  # noqa: S311  # a test
+        self._afresh()
+        process = self._begun()
+        time.sleep(rng.uniform(0, self._seconds))
+        process.send_signal(signal.SIGKILL)
+        was_killed = process.wait() == -signal.SIGKILL
+        left = _contents(self._log)
+        assert left in (self._old, self._new), sorted(left)
+        if seed % 2:
+            undone = self._quorum.rebuild(str(self._quorum.plan_file), "--undo", *YES)
+            assert undone.status == 0 or "nothing was applied" in undone.err, undone
+            assert _contents(self._log) == self._old
+        again = self._quorum.rebuild(str(self._quorum.plan_file), *YES)
+        assert again.status == 0, again
+        assert _contents(self._log) == self._new
+        stood = "the new log" if left == self._new else "the old log"
+        how, then = "killed" if was_killed else "ended before", "undone and " if seed % 2 else ""
+        return f"{how} with {stood}, {then}done again"
+
+    def finish(self) -> None:
+        """Kafka's own tool reads what the last one left; the controller starts with it."""
+        self._quorum.check_dump()
+        self._quorum.start()
+
+    def _afresh(self) -> None:
+        shutil.rmtree(self._log)
+        shutil.copytree(self._home / "old", self._log)
+        shutil.rmtree(self._backup)
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        """The process, once it has begun to write."""
+        line = command_line("ktriage", "quorum", "rebuild", str(self._quorum.plan_file), *YES)
+        process = subprocess.Popen(
+            line,
+            env=environment(self._home),
+            cwd=self._home,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while not self._backup.exists() and process.poll() is None:
+            pass  # what follows takes milliseconds
+        return process
+
+    @staticmethod
+    def _ended(process: subprocess.Popen[bytes]) -> None:
+        assert process.wait() == 0
+
+
+def _contents(log: Path) -> dict[str, bytes]:
+    """Of what Kafka looks at."""
+    return {path.name: path.read_bytes() for path in log.iterdir() if path.suffix in (".log", ".checkpoint")}
