@@ -81,10 +81,10 @@ def _returns(_options: SoakOptions, javas: ResidentJavas) -> int:
             where = "in place" if in_place else "a new address"
             try:
                 with _cluster(returning_cluster(version), javas) as (cluster, home):
-                    for when, back, seen in all_returns(ReturningVoters(cluster, home, in_place=in_place)):
-                        ended = ", ".join(map(str, seen.ended)) or "none"
+                    for when, back, outcome in all_returns(ReturningVoters(cluster, home, in_place=in_place)):
+                        ended = ", ".join(map(str, outcome.ended)) or "none"
                         print(
-                            f"| {version} | {where} | {when} | {back} | {seen.quorums} | {ended} |",
+                            f"| {version} | {where} | {when} | {back} | {outcome.quorums} | {ended} |",
                             flush=True,
                         )
             except Exception:  # as above
@@ -108,13 +108,13 @@ def _kills(options: SoakOptions, javas: ResidentJavas) -> int:
             counts[kills.once(seed)] += 1
         kills.finish()
         found = quorum.check()
-    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-    print(f"kills: {sum(counts.values())}, of which {told}; then {found.records} records", flush=True)
+    summary = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+    print(f"kills: {sum(counts.values())}, of which {summary}; then {found.records} records", flush=True)
     return 0
 
 
 class KilledRebuilds:
-    """``quorum rebuild PLAN`` in a process of its own, killed between the making of the back-up and its end."""
+    """``quorum rebuild PLAN`` in a process of its own, killed after it has begun to make the back-up."""
 
     def __init__(self, quorum: RebuiltQuorum, home: Path) -> None:
         self._quorum = quorum
@@ -122,10 +122,13 @@ class KilledRebuilds:
         self._log, self._backup = quorum.target / DIRECTORY, Path(quorum.plan()["backup"])
         shutil.copytree(self._log, home / "old")
         self._old = _contents(self._log)
-        begun = self._begun()
-        self._seconds = -time.monotonic()
-        self._ended(begun)
-        self._seconds += time.monotonic()
+        file, process = self._log / quorum.plan()["segment"], self._begun()
+        old, since = file.stat().st_ino, time.monotonic()
+        while file.stat().st_ino == old and process.poll() is None:
+            time.sleep(0.0005)
+        self._seconds = 2 * (time.monotonic() - since)
+        """From the first file that is made to some time after the last: the process itself goes on for longer."""
+        assert process.wait() == 0
         self._new = _contents(self._log)
         assert self._new != self._old
 
@@ -171,12 +174,8 @@ class KilledRebuilds:
             stderr=subprocess.DEVNULL,
         )
         while not self._backup.exists() and process.poll() is None:
-            pass  # what follows takes milliseconds
+            time.sleep(0.0005)  # what follows takes milliseconds
         return process
-
-    @staticmethod
-    def _ended(process: subprocess.Popen[bytes]) -> None:
-        assert process.wait() == 0
 
 
 def _contents(log: Path) -> dict[str, bytes]:
