@@ -12,9 +12,9 @@ from console.reading.partition_row import (
     PartitionRow,
     count_partitions,
 )
-from recovery.advice import FirstStep, in_order
+from recovery.advice import AdviceKind, FirstStep, in_order
 from recovery.strategy import DecisionKind
-from recovery.wording.advice_text import advice_lines, short_step, short_steps_lines, steps_lines
+from recovery.wording.advice_text import WARNING, StepText, advice_text, step_texts
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
@@ -107,23 +107,28 @@ class PartitionsPane(TablePane):
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
-            *self._steps(width, short_steps_lines(self._all_steps, SHOWN_STEPS)),
+            *self._steps(width, step_texts(self._all_steps, SHOWN_STEPS)),
         ]
 
-    def _steps(self, width: int, steps: Iterable[str]) -> list[Line]:
+    def _steps(self, width: int, steps: Iterable[StepText], *, reasons: bool = False) -> list[Line]:
         """What to do first, in order; of an old picture only what it was then."""
         advice = self._view.doubt_advice
         lines = (
             fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
         )
         old = bool(self._view.doubt)
-        for text in steps:
-            action, *warnings = text.split(" ! ")
+        for step in steps:
+            key = _key(step)
             pieces = [
-                Piece(action, Tone.STRONG),
-                *(Piece(f" ! {warning}", Tone.WARN) for warning in warnings),
+                Piece(f"{'As of then. ' if old else ''}{step.head}", Tone.STRONG),
+                *([Piece(f" Press {key}.", Tone.KEY)] if key and not old else []),
+                *(Piece(f" {WARNING}{warning}", Tone.WARN) for warning in step.told.warnings),
             ]
-            lines += fold(line(Piece(f"As of then. {text}", Tone.DIM)) if old else line(*pieces), width, "  ")
+            lines += fold(
+                line(*(Piece(piece.text, Tone.DIM) for piece in pieces) if old else pieces), width, "  "
+            )
+            for reason in step.told.reasons if reasons else ():
+                lines += fold(line(Piece(f"  {reason}", Tone.DIM if old else Tone.PLAIN)), width, "  ")
         reading = self._view.reading
         if unjudged := "" if reading is None else not_judged_text(reading.unread):
             lines += fold(line(Piece(f"Not known: {unjudged}", Tone.DIM)), width, "  ")
@@ -135,7 +140,8 @@ class PartitionsPane(TablePane):
         return in_order((*(() if reading is None else reading.steps), *self._counts.steps))
 
     def rest_lines(self, width: int) -> list[Line]:
-        return self._steps(width, steps_lines(self._all_steps, len(self._all_steps)))
+        steps = self._all_steps
+        return self._steps(width, step_texts(steps, len(steps)), reasons=True)
 
     def details_key(self) -> str:
         return "Tab"
@@ -158,12 +164,25 @@ class PartitionsPane(TablePane):
         if self.has_class("-reading"):
             steps = self._all_steps
             alone = len(steps) == 1 and steps[0].partitions == 1 and steps[0].example == row.state.tp
-            return "" if alone else f"{' '.join(advice_lines(advice))} "
+            return "" if alone else f"{' '.join(advice_text(advice).sentences)} "
         above = {(step.advice.kind, step.advice.brokers) for step in self._all_steps[:SHOWN_STEPS]}
         if (advice.kind, advice.brokers) in above:
             return ""
-        short = short_step(advice, 1)
-        return "".join(f"{sentence} " for sentence in (short.action, short.instead) if sentence)
+        told = advice_text(advice)
+        return "".join(f"{sentence} " for sentence in (told.action, told.instead) if sentence)
+
+
+def _key(step: StepText) -> str:
+    """The key of the election that the step speaks of."""
+    advice = None if step.step is None else step.step.advice
+    if advice is None:
+        return ""
+    if advice.reassigning and advice.kind is AdviceKind.CHOOSE:
+        return "Enter"
+    return "c" if advice.instead or advice.kind in _ELECTING else ""
+
+
+_ELECTING = (AdviceKind.ELECT, AdviceKind.COMPARE, AdviceKind.CHOOSE)
 
 
 def _reason(row: PartitionRow) -> str:

@@ -9,7 +9,7 @@ from recovery.advice import FirstStep
 from recovery.loss import Loss
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
 from recovery.model import TopicPartition, Unknown
-from recovery.wording.advice_text import step_lines
+from recovery.wording.advice_text import advice_text
 from recovery.wording.cluster_health_text import health_line
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def steps_json(steps: Sequence[FirstStep]) -> list[dict[str, object]]:
 
 def _step_json(step: FirstStep) -> dict[str, object]:
     advice = step.advice
+    told = advice_text(advice, step.partitions)
     return {
         "kind": advice.kind.value,
         "brokers": list(advice.brokers),
@@ -144,5 +145,9 @@ def _step_json(step: FirstStep) -> dict[str, object]:
         "readBefore": list(advice.read_before),
         "repairBefore": list(advice.repair),
         "onlyThen": step.only_then,
-        "text": " ".join(step_lines(step)),
+        "action": told.action,
+        "orElse": told.instead,
+        "warnings": list(told.warnings),
+        "reasons": list(told.reasons),
+        "text": " ".join(told.sentences),
     }

@@ -17,9 +17,9 @@ async def test_the_header_and_the_first_pane_say_whose_disks_to_read() -> None:
     async with console(SCENARIO, size=(140, 40)) as robot:
         await robot.sees("read the disks of 1,3 before they start", "0 offline")
         shown = " ".join(robot.screen.split())
-        assert "Do first: Read the disks of broker 1 and 3 before they start" in shown
+        assert "Do first: Read the disks of brokers 1 and 3 before they start" in shown
         await robot.press("tab")
-        reason = "they may hold acknowledged records that leader 2 of orders-0 (elected uncleanly at"
+        reason = "They may hold acknowledged records that leader 2 of orders-0 (elected uncleanly at"
         await robot.until(lambda: reason in " ".join(robot.screen.split()), "the reason")
 
 

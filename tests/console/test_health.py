@@ -135,5 +135,5 @@ async def test_pane_3_calls_no_return_good_that_pane_1_warns_of() -> None:
     async with console("stale-long-tail", size=(80, 30)) as robot:
         await robot.sees("not start broker 3 first")
         await robot.opens("3")
-        await robot.sees("Broker 3 back", "Do not start broker 3 first: it led after")
+        await robot.sees("Broker 3 back", "Do not start broker 3 first: it leads at once")
         assert "do not start it first" in " ".join(robot.screen.split())

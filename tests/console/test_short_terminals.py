@@ -57,9 +57,9 @@ async def test_a_line_below_which_the_screen_ends_says_that_it_goes_on() -> None
 async def test_the_key_that_shows_the_rest_is_named_and_shows_it(lines: int) -> None:
     async with console("disk-failure", size=(80, lines)) as robot:
         await robot.sees("… Tab")
-        assert "Then: Broker 2's disk FAILED" not in robot.screen
+        assert "The disk of broker 2 FAILED" not in robot.screen
         await robot.press("tab")
-        await robot.until(lambda: "Do first: Broker 2's disk FAILED" in robot.screen, "the whole advice")
+        await robot.until(lambda: "The disk of broker 2 FAILED" in robot.screen, "the whole advice")
         assert "… Tab" not in robot.screen and "sessions-1" in robot.screen
         await robot.press("end")
         await robot.sees("columns:  leader none")

@@ -288,7 +288,7 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
     assert (first["kind"], first["brokers"]) == ("elect", [1]), "the worst that is known comes first"
     [down] = first["keepDown"]
     assert (down["broker"], down["failedDisk"]) == (2, True)
-    assert "Broker 2's disk FAILED" in first["text"]
+    assert "The disk of broker 2 FAILED" in first["text"]
     advice = operator.advised(VAULT, "--partition", str(followed))
     assert advice.acknowledged(1)["verdict"] == "none"
     assert advice.acknowledged(3)["atMost"] == LATE
@@ -355,7 +355,7 @@ def test_the_leader_of_an_unclean_election_is_not_brought_back_over_older_record
     advice = operator.advised(CUT[0])
     assert (advice.step["kind"], advice.step["brokers"]) == ("ask", [1])
     assert advice.down[3]["cutsOff"] == [2]
-    assert "Do not start broker 3 before: it led after an unclean election" in advice.step["text"]
+    assert "Do not start broker 3 first: it leads at once and cuts off what broker 2 holds" in advice.step["text"]
     operator.advised(CUT[0], *AGGRESSIVE)
     operator.elect(CUT[0])
     start(cluster, 3)

@@ -108,10 +108,7 @@ def test_looking_changes_nothing_and_tells_who_did_not_answer(console: CommandRu
     path = wanted(console.home, 0, 1)
     ended = console("kafka-unclean-recovery", "--path-to-json-file", path, "--show-replica-info")
     assert ended.status == 0
-    assert (
-        "Do first: Bring broker 1 or 2 back with its disk intact, here or on another host: 2 partitions then get"
-        in ended.out
-    )
+    assert "Do first: Start broker 1 or 2, each with its old disk: 2 get a leader." in ended.out
     (line,) = (
         line
         for line in ended.out.splitlines()

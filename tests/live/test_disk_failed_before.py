@@ -103,8 +103,8 @@ def test_what_was_on_a_failed_disk_is_not_promised_and_the_empty_log_on_a_new_on
     steps.wait_offline(cluster, [HEARD])
 
     seen = looks("status")
-    assert "Broker 2's disk FAILED: choose a leader before it returns" in seen.out, seen
-    assert f"{len(whole)} partitions then get a leader" in seen.out, seen
+    assert "The disk of broker 2 FAILED: choose a leader before it returns" in seen.out, seen
+    assert f": {len(whole)} get a leader." in seen.out, seen
     planned = looks.json("plan", "--topic", HEARD, "first.json")[1]["notElected"]
     assert {row["partition"] for row in planned if "FAILED" in row["reason"]} == lost, planned
     assert {row["partition"] for row in planned if row["waitsFor"] == [BROKER]} == whole, planned

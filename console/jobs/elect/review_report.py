@@ -39,6 +39,7 @@ from recovery.plan.plan_review import Summary, candidate_harm, offline_for, summ
 from recovery.plan.values import Plan, PlanCandidate, PlanRow
 from recovery.plan.verify import Leading
 from recovery.plan.write import digest, utc_text
+from recovery.wording.advice_text import without_reasons
 from recovery.wording.cluster_health_text import STATES_LAST_KNOWN
 from recovery.wording.group_text import (
     NAMED_OFFSETS,
@@ -90,7 +91,10 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
         *(f"  - {markdown_text(line)}" for line in offsets),
         *([f"- {markdown_text(offline[0].upper() + offline[1:])}"] if offline else []),
         "",
-        *(f"{number}. {markdown_text(step)}" for number, step in enumerate(plan.steps[:STEPS], 1)),
+        *(
+            f"{number}. {markdown_text(step)}"
+            for number, step in enumerate(without_reasons(plan.steps)[:STEPS], 1)
+        ),
         *([""] if plan.steps else []),
         *_worst(plan, summary, WORST - len(offsets), native=bool(native)),
         f"Plan `{_code(header.plan_id)}` in `{_code(file)}`, SHA-256 `{digest(plan)}`",

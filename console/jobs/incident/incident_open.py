@@ -29,7 +29,7 @@ from recovery.unread_disks import (
     still_to_read,
     with_outcome,
 )
-from recovery.wording.advice_text import steps_lines
+from recovery.wording.advice_text import steps_lines, without_reasons
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
 from recovery.wording.lost_quorum_text import action, last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
@@ -59,7 +59,8 @@ def open_items(incident: Incident) -> Iterator[str]:
             yield " ".join(filter(None, (f"{now.lost.sentence}.", action(now.lost))))
         if health.current:
             for_resume = incident.unfinished.without(Left.REQUEST, Left.RECORDS)
-            yield from steps_lines(now.steps, after=incident.recorded and not for_resume.nothing)
+            after = incident.recorded and not for_resume.nothing
+            yield from without_reasons(steps_lines(now.steps, after=after))
         yield from offline_lines(now, _offline_until(incident, now))
     yield from _without_leader(incident)
     yield from disks_to_read(incident)

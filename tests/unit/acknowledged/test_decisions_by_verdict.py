@@ -18,7 +18,7 @@ from recovery.plan.values import Plan, PlanError
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, Strategy, WhyNot, decide
-from recovery.wording.advice_text import advice_lines
+from recovery.wording.advice_text import advice_text
 from recovery.wording.proof_text import explained_lines
 from tests.unit.acknowledged.controller_log import ControllerLog
 from tests.unit.plan.plans import HEADER
@@ -149,8 +149,12 @@ def test_a_broker_that_led_alone_and_was_shut_down_is_waited_for_although_none_i
     assert decision.why_not is WhyNot.WHOLE_MEMBER
     told = advice(decision)
     assert told is not None
-    said = " ".join(advice_lines(told))
-    assert "and nothing at all is lost (it was shut down when last seen). Or elect 2 now" in said
+    said = " ".join(advice_text(told).sentences)
+    assert (
+        "Or elect 2: no acknowledged record is lost, but others may be. It was shut down when last seen"
+        in said
+    )
+    assert "and nothing at all is lost." in said
 
 
 def test_where_nobody_knows_how_a_broker_stopped_that_led_alone_both_steps_are_told() -> None:
@@ -160,12 +164,12 @@ def test_where_nobody_knows_how_a_broker_stopped_that_led_alone_both_steps_are_t
     assert (decision.verdict, decision.leader) == (DecisionKind.ELECT, 2)
     told = advice(decision)
     assert told is not None and told.keep_down == ()
-    first, action, alone, read = advice_lines(told)
-    every = "it holds every record that was acknowledged with acks=all."
-    assert action == f"If not, or if nobody knows, elect 2 now: {every}"
+    action, holds, first, alone, read = advice_text(told).sentences
+    assert action == "Start broker 1 if its host kept power; else elect 2."
+    assert holds == "Broker 2 holds every record that was acknowledged with acks=all."
     assert alone.startswith("Broker 1 led alone from T+7 s to T+8 s (1.00 s): what it took then with acks=1")
     assert first == "If the host of broker 1 kept power, start it first: then nothing at all is lost."
-    assert read.startswith("Then read the disk of broker 1 before it is started (ktriage disk scan)")
+    assert read.startswith("If you elect, read the disk of broker 1 before it is started (ktriage disk scan)")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,7 @@ def left_before_another_led_alone() -> ControllerLog:
 
 
 ALL_LOST = "nothing at all is lost"
-NO_ACKED = "and no record that was acknowledged with acks=all is lost (it was shut down when last seen)."
+NO_ACKED = "It was shut down when last seen: Kafka elects it without an unclean election, and no record that was acknowledged with acks=all is lost."
 LED = "Broker 1 led after broker 2 had left the ISR: what it took then with acks=1 is cut off when broker 2 leads;"
 
 
@@ -238,7 +242,7 @@ def test_nothing_at_all_is_lost_only_with_who_led_last(
     told = advice(decide(facts.survey, Ranking.LAST_RECORD, Strategy.BALANCED, partition_verdicts(facts)))
     assert told is not None
     assert told.brokers == (2,)
-    said = " ".join(advice_lines(told))
+    said = " ".join(advice_text(told).sentences)
     for sentence in says:
         assert sentence in said
     assert (ALL_LOST in said) is (leads_last == 2)

@@ -12,7 +12,7 @@ from recovery.acknowledged.verdict import AutomaticElection, AutomaticElectionKi
 from recovery.advice import Advice, AdviceKind, first_steps, read_first
 from recovery.controller.registration import PartitionChange
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
-from recovery.wording.advice_text import step_lines
+from recovery.wording.advice_text import advice_text
 from recovery.wording.unread_disk_text import not_judged_text
 from tests.unit.acknowledged.controller_log import ControllerLog
 
@@ -130,7 +130,7 @@ def test_a_member_that_is_elected_with_another_log_dir_is_not_called_unclean() -
     found = missed(told, 1, 3)
     assert found is not None and found.brokers == (1, 3) and not found.unclean
     (step,) = first_steps(read_first(unread(told, 1, 3)))
-    assert "elected with a log that may have been cut" in " ".join(step_lines(step))
+    assert "elected with a log that may have been cut" in " ".join(advice_text(step.advice).sentences)
 
 
 def test_without_the_metadata_log_it_is_said_that_nothing_was_judged() -> None:
@@ -170,10 +170,11 @@ def test_many_partitions_are_one_step_which_stands_before_all_others() -> None:
     more = one._replace(tp=TopicPartition("u", 4), brokers=(4,), leader=3)
     (step,) = first_steps(read_first(DisksToRead({one.tp: one, more.tp: more})))
     assert (step.advice.kind, step.advice.brokers, step.partitions) == (AdviceKind.READ_FIRST, (1, 3, 4), 2)
-    assert step_lines(step) == (
-        "Before broker 1, 3 or 4 is started, read their disks (ktriage rescue read --to DIR --from-disk LOG_DIR):"
-        " for 2 partitions they may hold acknowledged records that the leader lacks and that are cut off when they"
+    assert advice_text(step.advice, step.partitions).sentences == (
+        "Read the disks of brokers 1, 3 and 4 before they start: leaders may lack records.",
+        "For 2 partitions they may hold acknowledged records that the leader lacks and that are cut off when they"
         " start (t-0: leader 2, elected uncleanly at 2026-09-21 14:13 UTC).",
+        "Read the disks of brokers 1, 3 and 4 with: ktriage rescue read --to DIR --from-disk LOG_DIR",
     )
 
 
@@ -195,7 +196,8 @@ def test_disks_are_read_even_before_a_step_that_warns_of_a_brokers_return() -> N
 def test_one_partition_is_named_with_its_leader(leader: int, why: str) -> None:
     one = MissedElection(TopicPartition("t", 0), (1,), leader, 2, 1_790_000_000_000, unclean=True)
     (step,) = first_steps(read_first(DisksToRead({one.tp: one})))
-    assert step_lines(step) == (
-        "Before broker 1 is started, read its disk (ktriage rescue read --to DIR --from-disk LOG_DIR): it may hold"
-        f" acknowledged records that {why} that are cut off when it starts.",
+    assert advice_text(step.advice, step.partitions).sentences == (
+        "Read the disk of broker 1 before it starts: the leader may lack records.",
+        f"It may hold acknowledged records that {why} that are cut off when it starts.",
+        "Read the disk of broker 1 with: ktriage rescue read --to DIR --from-disk LOG_DIR",
     )

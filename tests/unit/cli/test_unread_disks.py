@@ -39,7 +39,9 @@ def test_a_disk_that_was_read_is_no_point_any_more(elected: Caller) -> None:
         ("handover", *PAGE),
     ):
         ended = elected("ktriage", *command, *TAIL)
-        assert "before broker 3 is started, read its disk" in (ended.out + ended.err).lower(), command
+        told = (ended.out + ended.err).lower()
+        sentences = ("before broker 3 is started, read its disk", "read the disk of broker 3 before it starts")
+        assert any(sentence in told for sentence in sentences), command
     assert elected("ktriage", "simulate", "disk", "stale-long-tail", "3", "--to", "disk-3").status == 0
     ended = elected("ktriage", "rescue", "read", "--to", "saved-3", "--from-disk", "disk-3/log-dir-0", *TAIL)
     assert ended.status == 0, ended
@@ -167,7 +169,7 @@ def test_an_apply_that_died_before_its_election_says_resume_first_and_nothing_ag
         told = shown(planned, *words)
         assert "Do not start broker 3 before ktriage resume has looked" in told
         assert "is cut off when it starts" not in told and "read the disk" not in told, told
-        assert "Do first (" not in told and "Then (payments-0): " in told, told
+        assert "Then: The logs differ." in told and "Do first: The" not in told, told
         assert "ktriage resume --simulate" in told
     assert "Do first: finish the run that was interrupted (ktriage resume)" in shown(planned, "status")
     assert "1 result not recorded, nobody leads now" in shown(planned, "report", *PAGE)

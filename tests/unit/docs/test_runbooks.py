@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recovery.advice import Advice, AdviceKind
-from recovery.wording.advice_text import advice_lines
+from recovery.wording.advice_text import advice_text
 
 RUNBOOK = Path(__file__).parents[3] / "docs/runbook-offline-partition.md"
 ADVICE = [
@@ -25,5 +25,5 @@ def explained() -> list[str]:
 
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.kind.name)
 def test_what_is_to_be_done_first_is_explained_in_its_own_words(advice: Advice) -> None:
-    said = " ".join(advice_lines(advice)).replace("this partition ", "").replace("of is", "is")
+    said = advice_text(advice).action
     assert [words for words in explained() if words in said]

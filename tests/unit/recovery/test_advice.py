@@ -19,7 +19,7 @@ from recovery.disk_evidence import DiskReading, DiskStartEffect, RegistrationFac
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
-from recovery.wording.advice_text import advice_lines, short_step, step_lines, steps_lines
+from recovery.wording.advice_text import advice_text, step_texts, steps_lines
 from tests.unit.recovery.surveys import SILENT, log, survey
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
@@ -68,7 +68,7 @@ def test_every_incident_gets_the_advice_that_its_evidence_supports(case: Mapping
     assert (found.kind.value, found.brokers) == (case["advice"], tuple(case.get("brokers", ())))
     assert [one.broker for one in found.keep_down] == case.get("keep down", [])
     assert list(found.check_disk) == case.get("check disk", list(found.check_disk))
-    said = " ".join(advice_lines(found))
+    said = " ".join(advice_text(found).sentences)
     assert "{" not in said
     for sentence in case.get("says", ()):
         assert sentence in said
@@ -92,7 +92,7 @@ def test_a_step_is_one_short_sentence_and_so_is_each_warning(partitions: int) ->
     found += [Advice(kind, brokers) for kind in AdviceKind for brokers in ((1,), (1001, 1002, 1003), many)]
     assert {advice.kind for advice in found} == set(AdviceKind)
     for advice in found:
-        action, warnings, instead = short_step(advice, partitions)
+        action, instead, warnings, _ = advice_text(advice, partitions)
         assert len(action) <= 90, action
         for sentence in filter(None, (action, instead, *warnings)):
             assert len(sentence) <= 120 and sentence[0].isupper() and sentence.endswith("."), sentence
@@ -109,14 +109,16 @@ def test_of_the_members_only_the_one_that_was_shut_down_is_to_be_brought_back() 
     told = advice(decision)
     assert told is not None
     assert (told.kind, told.brokers) == (AdviceKind.BRING_BACK, (3,))
-    assert "(it was shut down when last seen)" in " ".join(advice_lines(told))
+    assert "It was shut down when last seen: Kafka elects it without an unclean election" in " ".join(
+        advice_text(told).sentences
+    )
 
 
 def test_a_step_that_says_what_another_one_said_is_no_empty_line() -> None:
     tp = TopicPartition("t", 0)
     back = Advice(AdviceKind.BRING_BACK, (3,))
     twice = [FirstStep(back, 4, tp), FirstStep(back, 4, tp)]
-    assert len(list(steps_lines(twice))) == 1
+    assert sum(not line.startswith("  ") for line in steps_lines(twice)) == 1
 
 
 @pytest.mark.parametrize("to_repair", [True, False])
@@ -135,8 +137,8 @@ def test_a_disk_that_its_broker_does_not_serve_whole_is_repaired_before_the_brok
     told = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, found))
     assert told is not None and 2 in told.starts
     merged = first_steps([(asked.tp, told)])[0]
-    said = "Repair the disk of broker 2 before it is started (ktriage disk scan says how; as read, the broker would"
-    assert (said in " ".join(step_lines(merged))) is to_repair
+    said = "Repair the disk of broker 2 before the start (ktriage disk scan says how)."
+    assert (said in " ".join(advice_text(merged.advice).sentences)) is to_repair
 
 
 @pytest.mark.parametrize(
@@ -144,11 +146,11 @@ def test_a_disk_that_its_broker_does_not_serve_whole_is_repaired_before_the_brok
     [
         (
             True,
-            "start it first, with its disk repaired (ktriage disk scan says how; as read, the broker would",
+            "Repair the disk of broker 2 before the start (ktriage disk scan says how).",
         ),
         (
             False,
-            "start it first, with its disk copied (as read, the start deletes what ktriage disk scan names)",
+            "Copy the disk of broker 2 before the start (ktriage disk scan says how).",
         ),
         (None, "start it first: then nothing at all is lost."),
     ],
@@ -169,7 +171,7 @@ def test_what_a_broker_does_with_its_disk_counts_where_that_disk_is_no_evidence_
     judged = found._replace(candidates=proved, automatic_elections=back)
     advised_now = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, judged))
     assert advised_now is not None and advised_now.kind is AdviceKind.ELECT
-    assert said in " ".join(advice_lines(advised_now))
+    assert said in " ".join(advice_text(advised_now).sentences)
     ran_since = {2: RegistrationFacts((9, 1), {})}
     ((later,), _) = with_disks(
         [survey({1: log((0, 0, 940)), 2: SILENT}, isr=(2,), standings={2: Standing.FENCED})],
@@ -193,8 +195,8 @@ def test_a_log_that_was_read_is_not_said_to_be_shorter_if_its_host_lost_power() 
     judged = found._replace(candidates={1: Verdict(VerdictKind.NONE), 2: lacking}, automatic_elections=back)
     advised_now = advice(decide(asked, Ranking.LAST_RECORD, Strategy.BALANCED, judged))
     assert advised_now is not None and [one.broker for one in advised_now.keep_down] == [2]
-    said = " ".join(advice_lines(advised_now))
-    assert "its log, as it was read, lacks acknowledged records" in said and "lost power" not in said
+    said = " ".join(advice_text(advised_now).sentences)
+    assert "as read its log lacks acknowledged records" in said and "lost power" not in said
 
 
 def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do_not_return_first() -> None:
@@ -207,8 +209,8 @@ def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do
     assert told is not None
     assert (told.kind, told.brokers, told.check_disk) == (AdviceKind.BRING_BACK, (3,), (3,))
     assert [one.broker for one in told.keep_down] == [1, 2]
-    assert "Do not start broker 1 or 2 before: with unclean.leader.election.enable" in " ".join(
-        advice_lines(told)
+    assert "Do not start broker 1 or 2 first: Kafka elects whoever returns first" in " ".join(
+        advice_text(told).sentences
     )
 
 
@@ -232,9 +234,7 @@ def test_elections_come_before_the_return_of_a_broker_that_would_take_them_away(
         (AdviceKind.ELECT, 1, "u-7"),
         (AdviceKind.BRING_BACK, 2, "t-0"),
     ]
-    assert step_lines(steps[1])[0].startswith(
-        "Bring broker 2 back with its disk intact, here or on another host: 2 partitions then get"
-    )
+    assert advice_text(steps[1].advice, 2).action == "Start broker 2 with its old disk: 2 get a leader."
 
 
 def held_back(*brokers: int) -> tuple[AutomaticElection, ...]:
@@ -243,19 +243,20 @@ def held_back(*brokers: int) -> tuple[AutomaticElection, ...]:
 
 def said(*found: Advice) -> list[str]:
     """What is said of so many partitions."""
-    return list(steps_lines(first_steps((TopicPartition("t", n), one) for n, one in enumerate(found)), 9))
+    steps = first_steps((TopicPartition("t", n), one) for n, one in enumerate(found))
+    return [" ".join((step.head, *step.told.sentences[1:])) for step in step_texts(steps, 9)]
 
 
 def test_a_broker_that_one_step_holds_back_is_started_after_it() -> None:
     back = Advice(AdviceKind.BRING_BACK, (3,))
     compare = Advice(AdviceKind.CHOOSE, (), held_back(3))
     first, then = said(back, compare)
-    assert "Do not start broker 3 before" in first
-    assert then.startswith("Only then (t-0): Bring broker 3 back")
+    assert "Do not start broker 3 first" in first
+    assert then.startswith("Only then (t-0): Start broker 3 with")
     disk = Advice(AdviceKind.READ_FIRST, (3,))
     first, then = said(back, disk)
-    assert "efore broker 3 is started, read its disk" in first and then.startswith(
-        "Only then (t-0): Bring broker 3"
+    assert "Read the disk of broker 3 before it starts" in first and then.startswith(
+        "Only then (t-0): Start broker 3"
     )
 
 
@@ -276,9 +277,9 @@ def test_where_each_of_two_steps_would_have_to_be_the_first_the_disk_is_read_bef
         Advice(AdviceKind.BRING_BACK, (2,), held_back(3)), Advice(AdviceKind.BRING_BACK, (3,), held_back(2))
     )
     assert first.startswith(
-        "Do first (t-0): Read the disk of broker 2 first (ktriage disk scan). Bring broker 2 back"
+        "Do first (t-0): Read the disk of broker 2 before the start: then 1 partition gets a"
     )
-    assert then.startswith("Only then (t-1): Bring broker 3 back")
+    assert then.startswith("Only then (t-1): Start broker 3 with")
 
 
 def test_an_old_leader_of_an_online_partition_is_stopped_and_read_before_anybody_mends_its_network() -> None:
@@ -287,11 +288,11 @@ def test_an_old_leader_of_an_online_partition_is_stopped_and_read_before_anybody
     online = asked._replace(state=asked.state._replace(leader=2, isr=(2,), leader_epoch=2))
     (found,) = stop_and_read([online, online._replace(state=online.state._replace(leader=-1))])
     mend = Advice(AdviceKind.STOP_OR_MEND, (1,))
-    first, then = steps_lines(first_steps([(TopicPartition("u", 0), mend), found]))
-    assert "Stop the process of broker 1, and read its disk (ktriage rescue read" in first
+    first, *reasons, then, _, _ = steps_lines(first_steps([(TopicPartition("u", 0), mend), found]))
+    assert "Stop broker 1 and read its disk: what it takes is lost later." in first
     writes = "broker 1 still acts as leader in epoch 1 and takes writes that are lost when it hears of"
-    assert f"before its network is mended: {writes}" in first
-    assert then.startswith("Only then (u-0): Stop the process of broker 1, or mend its network")
+    assert writes in reasons[0] and "before its network is mended (ktriage rescue read" in reasons[1]
+    assert then.startswith("Only then (u-0): Stop broker 1: it takes writes that an election cuts off")
 
 
 def test_no_steps_ask_for_a_start_that_another_one_advises_against() -> None:
