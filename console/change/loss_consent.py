@@ -14,10 +14,11 @@ from console.change.change import Question
 from console.errors import NotDone
 from recovery.acknowledged.verdict import VerdictValue
 from recovery.model import Standing
-from recovery.plan.plan_review import Summary, candidate_harm, passes_over, summarise, worst
+from recovery.plan.plan_review import Summary, brief_candidate_harm, passes_over, summarise, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan
 from recovery.unread_brokers import unread_brokers
+from recovery.wording.loss_text import brief_range
 from recovery.wording.quantity_text import counted
 from recovery.wording.unread_disk_text import unread_brokers_in_short
 
@@ -133,10 +134,11 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
     losing = worst(plan, named if summary.elect > 1 else 1)
     what = summary.unacknowledged or "records"
     if summary.elect == 1:
-        yield from (f"Offsets cut off: {candidate_harm(row.chosen)}." for row in losing)
+        yield from (f"Offsets cut off: {brief_candidate_harm(row.chosen)}." for row in losing)
     elif summary.may_lose:
-        yield f"{summary.may_lose:,} of {summary.elect:,} may lose {what}. Offsets cut off: {summary.loss}."
-        yield from (f"{row.tp}: {row.leader} loses {candidate_harm(row.chosen)}" for row in losing)
+        cut = brief_range(summary.at_least, summary.at_most)
+        yield f"{summary.may_lose:,} of {summary.elect:,} may lose {what}. Offsets cut off: {cut}."
+        yield from (f"{row.tp}: {row.leader} loses {brief_candidate_harm(row.chosen)}" for row in losing)
         if losing and summary.may_lose > len(losing):
             yield f"… and {counted(summary.may_lose - len(losing), 'more partition')}"
     yield from _passed_over(plan, summary)
@@ -149,7 +151,7 @@ def _passed_over(plan: Plan, summary: Summary) -> Iterator[str]:
     if len(rows) == 1:
         (row,) = rows
         best = next(one for one in row.candidates if one.standing is Standing.ELECTABLE)
-        yield f"{row.tp}: NOT the best by ranking: broker {best.broker} loses {candidate_harm(best)}."
+        yield f"{row.tp}: NOT the best log: broker {best.broker} loses {brief_candidate_harm(best)}."
     elif rows:
         yield f"{summary.passed_over}."
 

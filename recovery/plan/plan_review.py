@@ -14,7 +14,7 @@ from recovery.model import NO_LEADER, Standing
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import NotElected, Plan, PlanCandidate, PlanRow, Successor
 from recovery.strategy import DecisionKind
-from recovery.wording.loss_text import harm_text, range_text
+from recovery.wording.loss_text import brief_harm, harm_text, range_text
 from recovery.wording.offline_text import offline_text
 from recovery.wording.verdict_text import verdict_text
 
@@ -161,10 +161,15 @@ def candidate_harm(candidate: PlanCandidate) -> str:
     return harm_text(candidate.loss, candidate.last_epoch)
 
 
+def brief_candidate_harm(candidate: PlanCandidate) -> str:
+    """The same, in the few words of a warning."""
+    return brief_harm(candidate.loss, candidate.last_epoch)
+
+
 def successor_harm(row: PlanRow, successor: Successor) -> str:
-    """What is destroyed when this one is elected instead of the chosen leader."""
+    """What is destroyed when this one is elected instead of the chosen leader, in the few words of a warning."""
     known = row.candidate(successor.broker)
-    return harm_text(successor.loss, None if known is None else known.last_epoch)
+    return brief_harm(successor.loss, None if known is None else known.last_epoch)
 
 
 def fixed_order_text(row: PlanRow) -> str:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from recovery.loss import Branch, Loss, branches
 from recovery.model import Standing
-from recovery.plan.plan_review import candidate_harm, fixed_order_text, successor_harm
+from recovery.plan.plan_review import brief_candidate_harm, fixed_order_text, successor_harm
 from recovery.plan.values import Plan, PlanRow, Successor
-from recovery.wording.loss_text import range_text
+from recovery.wording.loss_text import brief_range
 
 STAYS_OFFLINE = "nobody (stays offline)"
 """Who leads if the chosen leader drops out, where the cluster elects the designated leader or nobody."""
@@ -56,12 +56,18 @@ def worse_successor(row: PlanRow) -> Successor | None:
 
 
 def risk_lines(plan: Plan, count: int, *, native: bool | None = None) -> Iterator[str]:
-    """One line with the numbers and one for each of the worst ``count`` rows; nothing where no row loses more.
+    """One line with the numbers and one for each of the worst ``count`` rows, of a single row one in all; nothing
+    where no row loses more.
 
     ``native``: the cluster has designated elections of its own; None: that is not known.
     """
     risk = at_risk(plan)
     if not risk.rows:
+        return
+    if risk.elect == 1 and not native:
+        (row,) = risk.rows
+        unless = " (with ElectLeaders v3: it stays offline)" if native is None else ""
+        yield f"If broker {row.leader} fails too, {risk_reason(row, alone=True)}{unless}."
         return
     yield f"{risk_text(risk, native=native)}."
     if native:
@@ -76,20 +82,22 @@ def risk_text(risk: Risk, *, native: bool | None = None) -> str:
     chosen = "a chosen leader" if only is None else f"broker {only.leader}"
     if native:
         offline = "its partition" if only is None else f"{only.tp}"
-        others = f"{len(risk.rows):,} of {risk.elect:,} may lose {range_text(*risk.then)}"
+        others = f"{len(risk.rows):,} of {risk.elect:,} may lose {brief_range(*risk.then)}"
         if only is not None:
-            others = f"another may lead and lose {range_text(*risk.then)}"
+            others = f"another may lead and lose {brief_range(*risk.then)}"
         return f"If {chosen} fails too, {offline} is offline again; without CLUSTER_ACTION, {others}"
-    instead = f"{range_text(*risk.then)} instead of {range_text(*risk.planned)}"
+    instead = f"{brief_range(*risk.then)} instead of {brief_range(*risk.planned)}"
     more = f"{len(risk.rows):,} of {risk.elect:,} may lose more, or newer records: {instead}"
     unless = " (with ElectLeaders v3: they stay offline)" if native is None else ""
     return f"If {chosen} fails too, {more}{unless}"
 
 
-def risk_reason(row: PlanRow) -> str:
-    """Who would lead instead, what that loses, and what the chosen one loses."""
+def risk_reason(row: PlanRow, *, alone: bool = False) -> str:
+    """Who would lead instead, what that loses, and what the chosen one loses, unless the row stands ``alone``."""
     successor = _worst(row)
-    then = f"loses {successor_harm(row, successor)}; {row.leader} loses {candidate_harm(row.chosen)}"
+    then = f"lose {successor_harm(row, successor)}"
+    if not alone:
+        then += f"; {row.leader} loses {brief_candidate_harm(row.chosen)}"
     if not row.order_is_fixed:
         return f"broker {successor.broker} would lead and {then}"
     if successor.broker not in row.replicas[: row.replicas.index(row.leader)]:
@@ -97,8 +105,8 @@ def risk_reason(row: PlanRow) -> str:
     if successor.standing is Standing.ELECTABLE:
         return f"broker {successor.broker} stands first, would lead and {then} ({fixed_order_text(row)})"
     return (
-        f"broker {successor.broker} stands first and leads instead of {row.leader} if it is back by then"
-        f" ({successor.standing} now): {then} ({fixed_order_text(row)})"
+        f"broker {successor.broker} stands first, and would lead and {then}, if it is back by then"
+        f" ({successor.standing} now; {fixed_order_text(row)})"
     )
 
 

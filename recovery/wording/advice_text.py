@@ -14,7 +14,7 @@ from recovery.acknowledged.verdict import (
     VerdictKind,
 )
 from recovery.advice import Advice, AdviceKind, FirstStep
-from recovery.strategy import Decision, WhyNot
+from recovery.strategy import Decision, DecisionKind, WhyNot
 from recovery.wording.quantity_text import both, counted, either, exact_age, time_text
 from recovery.wording.replica_text import still_writes_text
 from recovery.wording.unread_disk_text import READ_DISK, may_hold_text
@@ -33,8 +33,8 @@ class AdviceText(NamedTuple):
     """An advice as everybody tells it.
 
     ``action``: what to do, in at most 90 characters. ``instead``: what may be done instead of it, "" for nothing.
-    ``warnings``: what would undo the action, or speaks against it, in at most 120 characters each. ``reasons``: why,
-    and how, in sentences of any length.
+    ``warnings``: what would undo the action, or speaks against it, in at most 120 characters each. ``reasons``:
+    why, and how, in sentences of any length.
     """
 
     action: str
@@ -77,7 +77,7 @@ def advice_text(advice: Advice, count: int = 1) -> AdviceText:
 
 
 def step_texts(steps: Sequence[FirstStep], shown: int, *, after: bool = False) -> Iterator[StepText]:
-    """What to do, in order; of more than ``shown`` steps the rest is counted. What is said of two steps is said once.
+    """What to do, in order; of more than ``shown`` steps the rest is counted. What two steps say stands once.
     ``after``: something else was said to be done first.
     """
     said: set[str] = set()
@@ -345,7 +345,7 @@ def _why_stop_or_mend(advice: Advice, count: int) -> Iterator[str]:
         yield "Then plan again."
 
 
-def _why_elect(advice: Advice, count: int) -> Iterator[str]:
+def _why_elect(advice: Advice, _count: int) -> Iterator[str]:
     one = advice.brokers[0] if len(advice.brokers) == 1 else None
     holds = "Of each partition one replica holds" if one is None else f"Broker {one} holds"
     yield f"{holds} {ACKED}{_unless(advice)}{_unchecked(advice)}."
@@ -442,7 +442,7 @@ def _why_read_disk(advice: Advice, count: int) -> Iterator[str]:
     )
 
 
-def _why_compare(advice: Advice, count: int) -> Iterator[str]:
+def _why_compare(_advice: Advice, count: int) -> Iterator[str]:
     """A rescue reads what the chosen leader lacks, and so needs the choice."""
     whose = "The" if count == 1 else f"For {count:,} partitions the"
     yield (
@@ -568,12 +568,42 @@ def _was_read(brokers: Sequence[int]) -> str:
 
 
 def short_reason(decision: Decision) -> str:
-    """Why nobody is elected, in a few words where the evidence speaks against it."""
-    returning = () if decision.judged is None else decision.judged.automatic_elections
-    failed = sorted(one.broker for one in returning if one.failed_disk)
-    if decision.why_not is WhyNot.FAILED_DISK and failed:
-        disks = f"broker {failed[0]}'s disk" if len(failed) == 1 else f"the disks of brokers {both(failed)}"
-        return f"read {disks} first"
-    if decision.why_not is WhyNot.BRANCHES:
-        return "each choice cuts off a branch"
+    """Why nobody is elected, in at most 120 characters and in words that need no explanation."""
+    text = None if decision.why_not is None else _SHORT_REASONS.get(decision.why_not)
+    if text is not None:
+        return text(decision) or decision.reason
+    if decision.verdict is DecisionKind.WAIT and decision.waits_for:
+        return f"wait for {_awaited(decision)}: its log may hold more"
     return decision.reason
+
+
+def _awaited(decision: Decision) -> str:
+    return _few(decision.waits_for, either) if decision.waits_for else "somebody"
+
+
+def _failed_disks(decision: Decision) -> str:
+    returning = () if decision.judged is None else decision.judged.automatic_elections
+    failed = [one.broker for one in returning if one.failed_disk]
+    return f"{_disk_of(failed)} failed: read it first" if failed else ""
+
+
+def _unclean_member(decision: Decision) -> str:
+    returning = () if decision.judged is None else decision.judged.automatic_elections
+    cutting = [one for one in returning if one.cuts_off]
+    holders = sorted({broker for one in cutting for broker in one.cuts_off})
+    who = _few([one.broker for one in cutting])
+    return f"only the log of {who} could tell more, and its start cuts off what {_few(holders)} holds"
+
+
+_SHORT_REASONS: Mapping[WhyNot, Callable[[Decision], str]] = {
+    WhyNot.FAILED_DISK: _failed_disks,
+    WhyNot.BRANCHES: lambda _: "the logs differ: each choice loses some records",
+    WhyNot.BETTER_FENCED: lambda one: f"{_awaited(one)} has a better log and cannot be elected yet",
+    WhyNot.UNCLEAN_MEMBER: _unclean_member,
+    WhyNot.REASSIGNING: lambda _: "a reassignment is in progress: start who is in the ISR or ELR",
+    WhyNot.OLD_LEADER: lambda one: f"{_awaited(one)} still takes writes: stop it, or mend its network",
+    WhyNot.UNCHECKED: lambda one: (
+        f"not fully checked{f': wait for {_awaited(one)}' if one.waits_for else ''}"
+    ),
+    WhyNot.WHOLE_MEMBER: lambda one: f"{_awaited(one)} was shut down, and its log is likely whole: start it",
+}

@@ -42,6 +42,24 @@ def harm_text(loss: Loss, last_epoch: int | None) -> str:
     return text
 
 
+def brief_range(at_least: int, at_most: int | None) -> str:
+    """As :func:`range_text`; that no upper limit is known is in ``or more``."""
+    return f"{at_least:,} or more" if at_most is None and at_least else range_text(at_least, at_most)
+
+
+def brief_harm(loss: Loss, last_epoch: int | None) -> str:
+    """As :func:`harm_text`, in the few words of a warning that is read before anything is sent."""
+    text = "an unknown number" if loss.unknown else brief_range(loss.at_least, loss.at_most)
+    if loss.compacted is None or loss.compacted:
+        text += ", and what compaction removed from its log"
+    kinds = {} if last_epoch is None else branches(loss, last_epoch)
+    if kinds.get(Branch.NEWER):
+        return f"{text}, NEWER than all it has"
+    if kinds.get(Branch.STALE) and not kinds.get(Branch.FURTHER):
+        return f"{text}, of an older leader"
+    return text
+
+
 def _compacted_text(loss: Loss) -> str:
     """What compaction may have removed from the chosen log alone."""
     if loss.compacted is None:

@@ -61,8 +61,8 @@ async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_
         confirmation = await robot.asks_to_apply()
         asked = " ".join((*confirmation.request.warnings, *confirmation.request.target))
         assert "320 NEWER than anything it has" in asked
-        assert "NOT the best by ranking: broker 1" in asked
-        await robot.sees("NOT the best by ranking: broker 1")
+        assert "NOT the best log: broker 1" in asked
+        await robot.sees("NOT the best log: broker 1")
 
 
 async def test_a_saved_plan_is_the_one_that_is_shown_and_is_never_overwritten(home: Path) -> None:

@@ -355,7 +355,10 @@ def test_the_leader_of_an_unclean_election_is_not_brought_back_over_older_record
     advice = operator.advised(CUT[0])
     assert (advice.step["kind"], advice.step["brokers"]) == ("ask", [1])
     assert advice.down[3]["cutsOff"] == [2]
-    assert "Do not start broker 3 first: it leads at once and cuts off what broker 2 holds" in advice.step["text"]
+    assert (
+        "Do not start broker 3 first: it leads at once and cuts off what broker 2 holds"
+        in advice.step["text"]
+    )
     operator.advised(CUT[0], *AGGRESSIVE)
     operator.elect(CUT[0])
     start(cluster, 3)

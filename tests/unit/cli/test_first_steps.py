@@ -55,7 +55,9 @@ def test_one_reason_for_many_partitions_and_one_warning_for_many_steps_stand_onc
     assert down.count("bring back 2 (ISR or ELR) with its disk intact") == 1, down
     assert down.count("as above") == 7
     branches = call("ktriage", "status", "--simulate", "hanging-transactions").out
-    assert "Do first (2 partitions): The logs differ." in branches, "another step brings back who cuts off a branch of these"
+    assert "Do first (2 partitions): The logs differ." in branches, (
+        "another step starts who cuts off what these hold"
+    )
     assert "Only then (transfers-0): Start broker 3 with its old disk" in branches
     assert branches.count("Leave min.insync.replicas alone") == 1, branches
 

@@ -40,7 +40,10 @@ def test_a_disk_that_was_read_is_no_point_any_more(elected: Caller) -> None:
     ):
         ended = elected("ktriage", *command, *TAIL)
         told = (ended.out + ended.err).lower()
-        sentences = ("before broker 3 is started, read its disk", "read the disk of broker 3 before it starts")
+        sentences = (
+            "before broker 3 is started, read its disk",
+            "read the disk of broker 3 before it starts",
+        )
         assert any(sentence in told for sentence in sentences), command
     assert elected("ktriage", "simulate", "disk", "stale-long-tail", "3", "--to", "disk-3").status == 0
     ended = elected("ktriage", "rescue", "read", "--to", "saved-3", "--from-disk", "disk-3/log-dir-0", *TAIL)

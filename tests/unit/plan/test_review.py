@@ -303,7 +303,7 @@ def test_the_page_has_cluster_counts_loss_digest_and_the_next_command() -> None:
         "cluster-1",
         "2 partitions of 2 topics",
         "may lose something: 1",
-        "Offsets cut off: 500 or more, no upper limit known.",
+        "Offsets cut off: 500 or more.",
         "Nobody is elected for 1: no candidate 1",
         digest(plan),
         "`ktriage apply plan.json`",

@@ -88,7 +88,7 @@ def test_where_no_order_can_be_written_whoever_stands_first_may_be_elected_inste
     shown = cells(row)
     assert (shown["IF IT DROPS OUT"], shown["THEN LOST"][:11]) == ("broker 1 (fenced)", "700 or more")
     assert "broker 3 is not registered" in shown["NOTE"]
-    (_, told) = risk_lines(plan_of(unregistered()), 5)
+    (told,) = risk_lines(plan_of(unregistered()), 5)
     assert "broker 1" in told and "broker 3 is not registered" in told and "700" in told
 
 
