@@ -14,7 +14,7 @@ from typing import Any
 
 from textual.events import Key
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from backends.base.protocol import Backend
 from console.app.app import Console, Options
@@ -173,13 +173,11 @@ class Robot:
         await self.until(lambda: self.session.safety.armed, "an armed console")
 
     async def chooses(self, broker: int | None = None) -> None:
-        """Puts the row under the cursor into the plan; ``broker`` where the picker asks for one."""
+        """Puts the row under the cursor into the plan; ``broker`` where it is asked whose log to keep."""
         before = self.session.draft.plan
         await self.press("c")
         if broker is not None and not await self._elected_at_once(before):
-            await self.asked(ChoiceQuestion)
-            await self.press("down", "enter")
-            await self.picks(broker)
+            await self.takes(str(broker))
         await self.until(lambda: self.session.draft.plan is not before, "a row in the plan")
         await self.idle()
 
@@ -202,6 +200,13 @@ class Robot:
         await self.press("w")
         await self.answers(name)
         await self.hears("the plan is in")
+
+    async def takes(self, answer: str) -> None:
+        """The answer of that name, of those that are offered."""
+        await self.asked(ChoiceQuestion)
+        options = self.app.screen.query_one(OptionList)
+        options.highlighted = options.get_option_index(answer)
+        await self.press("enter")
 
     async def picks(self, broker: int) -> None:
         """In the candidate picker."""

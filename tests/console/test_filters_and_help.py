@@ -73,7 +73,7 @@ async def test_marks_survive_a_refresh_a_sort_and_a_filter_and_are_what_is_chose
         await robot.filters("payments-1")
         await robot.looks_again()
         await robot.press("c")
-        await robot.sees("How much must be known", "elects 2")
+        await robot.sees("elect by which strategy?", "elects 2")
         await robot.press("down", "down", "enter")
         await robot.until(lambda: robot.session.draft.plan is not None, "a plan")
         wanted = {TopicPartition("payments", 2), TopicPartition("payments", 6)}

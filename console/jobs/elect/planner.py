@@ -25,15 +25,19 @@ from console.new_files import write_new
 from console.paths import unused
 from console.reading.plan_comparison import ask_afresh, prepare
 from recovery.model import NO_LEADER, Survey, TopicPartition
+from recovery.acknowledged.verdict import VerdictKind
+from recovery.plan.edit import ranked
 from recovery.plan.make import make_plan
-from recovery.plan.plan_review import candidate_harm, summarise
-from recovery.plan.values import BarePlan, Header, Plan
+from recovery.plan.plan_review import brief_candidate_harm, candidate_harm, summarise
+from recovery.plan.values import BarePlan, Header, Plan, PlanCandidate, PlanRow
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
+from recovery.wording.advice_text import short_reason
 from recovery.wording.cluster_health_text import leader_unknown_text
-from recovery.wording.loss_text import range_text
+from recovery.wording.loss_text import brief_range
 from recovery.wording.quantity_text import both, counted
+from recovery.wording.verdict_text import short_verdict
 from widgets.text import Tone
 
 
@@ -106,25 +110,22 @@ class Planner:
                 "" if anyone.reason == decision.reason else f"; nobody can be elected now: {anyone.reason}"
             )
             raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}{nobody}")
-        refused = decision.verdict is DecisionKind.REFUSED
-        says = "refuses" if refused else f"says {decision.verdict}"
-        question = f"{survey.tp}: {how.strategy} {says}: {decision.reason}"
+        made = make_plan(session.header(), [(survey, anyone)], session.view.marks)
         balanced = decide(survey, how.ranking, Strategy.BALANCED, reported)
-        instead = [_accept_option(f"elect {balanced.instead}")] if balanced.instead != NO_LEADER else []
-        answer = await self._desk.ask(ChoiceQuestion(question, [*_AGAINST_ADVICE, *instead]))
+        question = f"Keep which log of {survey.tp}? {_sentence(short_reason(decision))}"
+        answers = log_options(made.rows[0], how.ranking, balanced.instead)
+        answer = await self._desk.ask(ChoiceQuestion(question, answers))
         if answer == ACCEPT:
             await self._accept_unchecked([survey], how)
-            return
-        if answer != CHOOSE:
-            left = f"{survey.tp} is left as it is, and is not in the plan: {decision.reason}"
+        elif answer == COMPARE:
+            picker = CandidatePicker(made.rows[0], how.ranking, native=session.view.native_elections)
+            if (broker := await self._desk.ask(picker)) is not None:
+                await self._by_hand(survey, broker)
+        elif answer in (None, WAIT):
+            left = f"{survey.tp} is left as it is, and is not in the plan: {short_reason(decision)}"
             self._desk.say(left if answer == WAIT else "", Tone.INFO)
-            return
-        made = make_plan(self._desk.session.header(), [(survey, anyone)], self._desk.session.view.marks)
-        broker = await self._desk.ask(
-            CandidatePicker(made.rows[0], how.ranking, native=session.view.native_elections)
-        )
-        if broker is not None:
-            await self._by_hand(survey, broker)
+        else:
+            await self._by_hand(survey, int(answer))
 
     async def _by_hand(self, survey: Survey, broker: int) -> None:
         session, view = self._desk.session, self._desk.session.view
@@ -153,8 +154,8 @@ class Planner:
         if mine is None or mine.elects < len(surveys):
             answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
             if more := await asyncio.to_thread(self._unchecked, surveys, how):
-                answers.append(_accept_option(f"balanced elects {counted(more, 'more partition')}"))
-            question = f"{len(surveys):,} partitions. How much must be known before a leader is chosen?"
+                answers.append(_accept_option(f"elect {counted(more, 'more partition')}"))
+            question = f"{len(surveys):,} partitions: elect by which strategy?"
             answer = await self._desk.ask(ChoiceQuestion(question, answers))
             if answer == ACCEPT:
                 await self._accept_unchecked(surveys, how)
@@ -317,7 +318,7 @@ class Planner:
         offline = [survey for survey in view.surveys.values() if survey.state.offline]
         outcomes = await self._outcomes(offline)
         answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
-        question = f"How much must be known? Now: {counted(len(offline), 'offline partition')}."
+        question = f"Elect by which strategy? Now: {counted(len(offline), 'offline partition')}."
         answer = await self._desk.ask(ChoiceQuestion(question, answers))
         if answer is not None:
             await self._desk.session.choose_by(
@@ -326,19 +327,41 @@ class Planner:
 
 
 def _accept_option(elects: str) -> AnswerOption:
-    return AnswerOption(ACCEPT, f"accept what was not checked, and say why: {elects}")
+    return AnswerOption(ACCEPT, f"{elects}, and say why what was not checked holds")
 
 
-WAIT, CHOOSE, ACCEPT = "wait", "choose", "accept"
-_AGAINST_ADVICE = (
-    AnswerOption(WAIT, "wait: leave it as it is"),
-    AnswerOption(CHOOSE, "choose a leader now anyway, and see what that loses"),
-)
+WAIT, COMPARE, ACCEPT = "wait", "compare", "accept"
+"""Answers beside those that name a broker by its id."""
 _STRATEGIES = {
-    Strategy.BALANCED: "balanced: as the evidence on acknowledged records says",
-    Strategy.COMPLETE: "complete: only when every replica answered",
-    Strategy.AGGRESSIVE: "aggressive: the best of those that answered",
+    Strategy.BALANCED: "balanced, by all that is known",
+    Strategy.COMPLETE: "complete, with every log known",
+    Strategy.AGGRESSIVE: "aggressive, the best that answered",
 }
+
+
+def log_options(row: PlanRow, ranking: Ranking, instead: int) -> list[AnswerOption]:
+    """Waiting, which is what Enter does; then each log that can be kept, the best first, with what it loses.
+    ``instead``: whom --accept-unchecked elects; -1: nobody.
+    """
+    kept = [one for one in ranked(row, ranking) if one.electable]
+    return [
+        AnswerOption(WAIT, "wait: leave it as it is"),
+        *(AnswerOption(str(one.broker), f"{one.broker} loses {_loses(one)}") for one in kept),
+        AnswerOption(COMPARE, "compare the logs in full, then choose"),
+        *([_accept_option(f"elect {instead}")] if instead != NO_LEADER else []),
+    ]
+
+
+def _loses(candidate: PlanCandidate) -> str:
+    verdict = candidate.verdict
+    harm = brief_candidate_harm(candidate)
+    if verdict is None or (verdict.kind is VerdictKind.OPEN and verdict.at_most is None):
+        return harm
+    return f"{harm}; of acknowledged records: {short_verdict(verdict)}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def chosen_text(plan: Plan) -> tuple[str, Tone]:
@@ -358,7 +381,7 @@ def chosen_text(plan: Plan) -> tuple[str, Tone]:
 
 
 def strategy_text(found: StrategyOutcome) -> str:
-    """A strategy in two or three lines: whom it elects, who waits for whom, and what is lost by verdict."""
+    """A strategy in a line or two: whom it elects, who waits for whom, and what is lost."""
     parts = [f"elects {found.elects:,}"]
     for decision, count in found.decisions.items():
         if decision is DecisionKind.WAIT:
@@ -367,11 +390,11 @@ def strategy_text(found: StrategyOutcome) -> str:
             first, *others = found.reasons.get(decision, ("",))
             more = f", or {counted(len(others), 'other reason')}" if others else ""
             parts.append(f"{count:,} {decision}" + (f": {first}{more}" if first else ""))
-    lines = [_STRATEGIES[found.strategy], "; ".join(parts)]
+    lines = [f"{_STRATEGIES[found.strategy]}: {'; '.join(parts)}"]
     if found.elects:
         acknowledged = str(found.acknowledged) or "nobody judged"
-        lost = range_text(found.at_least, found.at_most)
-        lines += [f"offsets lost: {lost}", f"acknowledged records lost: {acknowledged}"]
+        lost = brief_range(found.at_least, found.at_most)
+        lines.append(f"loses offsets: {lost}; acknowledged records: {acknowledged}")
     return "\n    ".join(lines)
 
 
