@@ -121,7 +121,7 @@ class PartitionsPane(TablePane):
             key = _key(step)
             pieces = [
                 Piece(f"{'As of then. ' if old else ''}{step.head}", Tone.STRONG),
-                *([Piece(f" Press {key}.", Tone.KEY)] if key and not old else []),
+                *([Piece(f" [{key}]", Tone.KEY)] if key and not old else []),
                 *(Piece(f" {WARNING}{warning}", Tone.WARN) for warning in step.told.warnings),
             ]
             lines += fold(

@@ -30,8 +30,10 @@ async def planned() -> AsyncIterator[Robot]:
         await robot.looked()
         await robot.press("enter")
         await robot.press("c")
-        await robot.sees("Keep which log of payments-0?", "2 loses 500 or more, of an older leader")
-        await robot.sees("1 loses 300 or more, NEWER than all it has")
+        await robot.sees(
+            "Keep which log of payments-0?", "2 loses 500 or more, old; acknowledged: 500+ committed"
+        )
+        await robot.sees("1 loses 300 or more, NEWER")
         await robot.takes("compare")
         await robot.asked(CandidatePicker)
         await robot.press("enter")

@@ -24,18 +24,18 @@ from console.jobs.elect.sources import load
 from console.new_files import write_new
 from console.paths import unused
 from console.reading.plan_comparison import ask_afresh, prepare
-from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.acknowledged.verdict import VerdictKind
+from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.plan.edit import ranked
 from recovery.plan.make import make_plan
-from recovery.plan.plan_review import brief_candidate_harm, candidate_harm, summarise
+from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.values import BarePlan, Header, Plan, PlanCandidate, PlanRow
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 from recovery.wording.advice_text import short_reason
 from recovery.wording.cluster_health_text import leader_unknown_text
-from recovery.wording.loss_text import brief_range
+from recovery.wording.loss_text import brief_range, short_loss
 from recovery.wording.quantity_text import both, counted
 from recovery.wording.verdict_text import short_verdict
 from widgets.text import Tone
@@ -354,10 +354,10 @@ def log_options(row: PlanRow, ranking: Ranking, instead: int) -> list[AnswerOpti
 
 def _loses(candidate: PlanCandidate) -> str:
     verdict = candidate.verdict
-    harm = brief_candidate_harm(candidate)
+    harm = short_loss(candidate.loss, candidate.last_epoch)
     if verdict is None or (verdict.kind is VerdictKind.OPEN and verdict.at_most is None):
         return harm
-    return f"{harm}; of acknowledged records: {short_verdict(verdict)}"
+    return f"{harm}; acknowledged: {short_verdict(verdict)}"
 
 
 def _sentence(text: str) -> str:
