@@ -14,7 +14,7 @@ from console.reading.partition_row import (
 )
 from recovery.advice import AdviceKind, FirstStep, in_order
 from recovery.strategy import DecisionKind
-from recovery.wording.advice_text import WARNING, StepText, advice_text, step_texts
+from recovery.wording.advice_text import WARNING, AdvisedStep, advice_text, advised_steps
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
@@ -107,10 +107,10 @@ class PartitionsPane(TablePane):
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
-            *self._steps(width, step_texts(self._all_steps, SHOWN_STEPS)),
+            *self._steps(width, advised_steps(self._all_steps, SHOWN_STEPS)),
         ]
 
-    def _steps(self, width: int, steps: Iterable[StepText], *, reasons: bool = False) -> list[Line]:
+    def _steps(self, width: int, steps: Iterable[AdvisedStep], *, reasons: bool = False) -> list[Line]:
         """What to do first, in order; of an old picture only what it was then."""
         advice = self._view.doubt_advice
         lines = (
@@ -122,12 +122,12 @@ class PartitionsPane(TablePane):
             pieces = [
                 Piece(f"{'As of then. ' if old else ''}{step.head}", Tone.STRONG),
                 *([Piece(f" [{key}]", Tone.KEY)] if key and not old else []),
-                *(Piece(f" {WARNING}{warning}", Tone.WARN) for warning in step.told.warnings),
+                *(Piece(f" {WARNING}{warning}", Tone.WARN) for warning in step.text.warnings),
             ]
             lines += fold(
                 line(*(Piece(piece.text, Tone.DIM) for piece in pieces) if old else pieces), width, "  "
             )
-            for reason in step.told.reasons if reasons else ():
+            for reason in step.text.reasons if reasons else ():
                 lines += fold(line(Piece(f"  {reason}", Tone.DIM if old else Tone.PLAIN)), width, "  ")
         reading = self._view.reading
         if unjudged := "" if reading is None else not_judged_text(reading.unread):
@@ -141,7 +141,7 @@ class PartitionsPane(TablePane):
 
     def rest_lines(self, width: int) -> list[Line]:
         steps = self._all_steps
-        return self._steps(width, step_texts(steps, len(steps)), reasons=True)
+        return self._steps(width, advised_steps(steps, len(steps)), reasons=True)
 
     def details_key(self) -> str:
         return "Tab"
@@ -168,11 +168,11 @@ class PartitionsPane(TablePane):
         above = {(step.advice.kind, step.advice.brokers) for step in self._all_steps[:SHOWN_STEPS]}
         if (advice.kind, advice.brokers) in above:
             return ""
-        told = advice_text(advice)
-        return "".join(f"{sentence} " for sentence in (told.action, told.instead) if sentence)
+        text = advice_text(advice)
+        return "".join(f"{sentence} " for sentence in (text.action, text.instead) if sentence)
 
 
-def _key(step: StepText) -> str:
+def _key(step: AdvisedStep) -> str:
     """The key of the election that the step speaks of."""
     advice = None if step.step is None else step.step.advice
     if advice is None:

@@ -120,7 +120,7 @@ def steps_json(steps: Sequence[FirstStep]) -> list[dict[str, object]]:
 
 def _step_json(step: FirstStep) -> dict[str, object]:
     advice = step.advice
-    told = advice_text(advice, step.partitions)
+    text = advice_text(advice, step.partitions)
     return {
         "kind": advice.kind.value,
         "brokers": list(advice.brokers),
@@ -145,9 +145,9 @@ def _step_json(step: FirstStep) -> dict[str, object]:
         "readBefore": list(advice.read_before),
         "repairBefore": list(advice.repair),
         "onlyThen": step.only_then,
-        "action": told.action,
-        "orElse": told.instead,
-        "warnings": list(told.warnings),
-        "reasons": list(told.reasons),
-        "text": " ".join(told.sentences),
+        "action": text.action,
+        "orElse": text.instead,
+        "warnings": list(text.warnings),
+        "reasons": list(text.reasons),
+        "text": " ".join(text.sentences),
     }

@@ -56,16 +56,16 @@ class AdviceText(NamedTuple):
         return self._replace(warnings=warnings, reasons=reasons)
 
 
-class StepText(NamedTuple):
+class AdvisedStep(NamedTuple):
     """``first``: such as ``Do first (payments-0)``; ``step`` is None for the line that counts those left out."""
 
     first: str
-    told: AdviceText
+    text: AdviceText
     step: FirstStep | None = None
 
     @property
     def head(self) -> str:
-        return " ".join(filter(None, (f"{self.first}: {self.told.action}", self.told.instead)))
+        return " ".join(filter(None, (f"{self.first}: {self.text.action}", self.text.instead)))
 
 
 def advice_text(advice: Advice, count: int = 1) -> AdviceText:
@@ -76,29 +76,29 @@ def advice_text(advice: Advice, count: int = 1) -> AdviceText:
     )
 
 
-def step_texts(steps: Sequence[FirstStep], shown: int, *, after: bool = False) -> Iterator[StepText]:
+def advised_steps(steps: Sequence[FirstStep], shown: int, *, after: bool = False) -> Iterator[AdvisedStep]:
     """What to do, in order; of more than ``shown`` steps the rest is counted. What two steps say stands once.
     ``after``: something else was said to be done first.
     """
     said: set[str] = set()
     for number, step in enumerate(steps[:shown], 1):
         first = "Do first" if number == 1 and not after else "Only then" if step.only_then else "Then"
-        told = advice_text(step.advice, step.partitions).without(said)
-        if told is None:
+        text = advice_text(step.advice, step.partitions).without(said)
+        if text is None:
             continue  # the same, for partitions in another state
-        said.update(told.sentences)
-        yield StepText(f"{first}{_where(step) if len(steps) > 1 else ''}", told, step)
+        said.update(text.sentences)
+        yield AdvisedStep(f"{first}{_where(step) if len(steps) > 1 else ''}", text, step)
     left = sum(step.partitions for step in steps[shown:])
     if left:
-        yield StepText("Then", AdviceText(f"{counted(left, 'partition')} in other ways."))
+        yield AdvisedStep("Then", AdviceText(f"{counted(left, 'partition')} in other ways."))
 
 
 def steps_lines(steps: Sequence[FirstStep], shown: int = 3, *, after: bool = False) -> Iterator[str]:
-    """As :func:`step_texts`, for commands: the action on a line, warnings and reasons indented below it."""
-    for text in step_texts(steps, shown, after=after):
-        yield text.head
-        yield from (f"  {WARNING}{warning}" for warning in text.told.warnings)
-        yield from (f"  {reason}" for reason in text.told.reasons)
+    """As :func:`advised_steps`, for commands: the action on a line, warnings and reasons indented below it."""
+    for advised in advised_steps(steps, shown, after=after):
+        yield advised.head
+        yield from (f"  {WARNING}{warning}" for warning in advised.text.warnings)
+        yield from (f"  {reason}" for reason in advised.text.reasons)
 
 
 def without_reasons(lines: Iterable[str]) -> list[str]:

@@ -343,10 +343,10 @@ def log_options(row: PlanRow, ranking: Ranking, instead: int) -> list[AnswerOpti
     """Waiting, which is what Enter does; then each log that can be kept, the best first, with what it loses.
     ``instead``: whom --accept-unchecked elects; -1: nobody.
     """
-    kept = [one for one in ranked(row, ranking) if one.electable]
+    electable = [one for one in ranked(row, ranking) if one.electable]
     return [
         AnswerOption(WAIT, "wait: leave it as it is"),
-        *(AnswerOption(str(one.broker), f"{one.broker} loses {_loses(one)}") for one in kept),
+        *(AnswerOption(str(one.broker), f"{one.broker} loses {_loses(one)}") for one in electable),
         AnswerOption(COMPARE, "compare the logs in full, then choose"),
         *([_accept_option(f"elect {instead}")] if instead != NO_LEADER else []),
     ]

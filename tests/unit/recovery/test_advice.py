@@ -18,7 +18,7 @@ from recovery.disk_evidence import DiskReading, DiskStartEffect, RegistrationFac
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy, decide
-from recovery.wording.advice_text import advice_text, step_texts, steps_lines
+from recovery.wording.advice_text import advice_text, advised_steps, steps_lines
 from tests.unit.recovery.short_sentences import too_much
 from tests.unit.recovery.surveys import SILENT, log, survey
 
@@ -236,7 +236,7 @@ def held_back(*brokers: int) -> tuple[AutomaticElection, ...]:
 def said(*found: Advice) -> list[str]:
     """What is said of so many partitions."""
     steps = first_steps((TopicPartition("t", n), one) for n, one in enumerate(found))
-    return [" ".join((step.head, *step.told.sentences[1:])) for step in step_texts(steps, 9)]
+    return [" ".join((step.head, *step.text.sentences[1:])) for step in advised_steps(steps, 9)]
 
 
 def test_a_broker_that_one_step_holds_back_is_started_after_it() -> None:
