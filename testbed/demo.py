@@ -1,4 +1,5 @@
-"""``make demo-kafka``: an incident on a real Kafka and its recovery.
+"""``make demo-kafka``: two incidents on a real Kafka and their recovery: every in-sync replica of a partition dies,
+and then a majority of the controllers lose their disks.
 
 Everything is real: the brokers, the SIGKILLs, the commands (the same as in README) and the consumer that reads the
 result. Without a terminal the demo prints its text and ends.
@@ -18,6 +19,8 @@ from pathlib import Path
 from recovery.model import NO_LEADER
 from testbed.kafka import ClusterSpec, KafkaCluster, TestbedError
 from testbed.kafka.incidents import OfflineIncident, stale_long_tail
+from testbed.kafka.jars import cache_directory
+from testbed.kafka.wait import wait_until
 
 TOPIC = "orders"
 WIDTH = 88
@@ -132,12 +135,94 @@ def proof(cluster: KafkaCluster, incident: OfflineIncident, output: DemoOutput) 
         why = "unless broker 1 was elected by hand, this is a defect of ktriage"
         print(f"acknowledged records are missing: {why}", file=sys.stderr)
         return 1
-    output.paragraph("")
-    output.paragraph(
-        """No record that Kafka acknowledged with acks=all was lost. The same commands work on your cluster:
-        .venv/bin/ktriage --help, and docs/ for the runbooks."""
-    )
     return 0
+
+
+SURVIVOR, LOST = 100, (101, 102)
+
+
+def play_lost_quorum(cluster: KafkaCluster, output: DemoOutput) -> int:
+    """A majority of the controllers is lost for good, and one that is left becomes the only voter; returns the exit
+    status.
+    """
+    connection = ("--bootstrap-server", cluster.bootstrap().split(",")[0])
+    state = Path(cluster.directory) / "state"
+    output.wait("the second incident: most controllers lose their disks")
+    output.heading("The second incident: two of three controllers lose their disks, for good")
+    before = [record.value for record in cluster.client.consume(TOPIC, 0)]
+    cluster.metadata.wait_caught_up()
+    for node in LOST:
+        cluster.node(node).kill()
+        cluster.node(node).wipe_log_dir()
+    output.step(f"controllers {LOST[0]} and {LOST[1]} are killed, their disks are destroyed")
+    alone = cluster.client.produce(TOPIC, 0, 20, prefix="without-a-controller").acknowledged
+    output.step(f"{len(alone)} records more are acknowledged: partitions with a leader need no controller")
+    output.paragraph(
+        """Nothing else works any more: no election, no topic, no configuration, and no controller can be added.
+        Kafka has no way out of this. Every controller and every broker has a copy of the metadata, though."""
+    )
+    output.command("quorum", "status", *connection, state=state)
+    status = rebuild(cluster, output, state)
+    if status != 0:
+        return status
+    output.heading("The proof: the same records, and three voters again")
+    cluster.node(SURVIVOR).start()
+    cluster.metadata.wait_live(cluster.spec.broker_ids, 60)
+    output.step(f"controller {SURVIVOR} leads, and every broker is registered with it")
+    after = [record.value for record in cluster.client.consume(TOPIC, 0)]
+    present = sum(1 for value in (*before, *alone) if value in set(after))
+    output.step(f"{present:,} of {len(before) + len(alone):,} records are there")
+    if present != len(before) + len(alone):
+        print("records are missing: this is a defect of ktriage", file=sys.stderr)
+        return 1
+    if output.interactive:
+        output.wait("open the console: 4, then M, shows which step comes next; q leaves the console")
+        output.command(*connection, state=state)
+    return grow(cluster, connection, output, state)
+
+
+def rebuild(cluster: KafkaCluster, output: DemoOutput, state: Path) -> int:
+    """Compares what is left, makes the plan, rehearses it and carries it out."""
+    survivor, plan = cluster.node(SURVIVOR), str(state / "rebuild.json")
+    disks = [str(broker.log_dirs[0]) for broker in cluster.brokers.values()]
+    survivor.stop()
+    output.step(f"controller {SURVIVOR} is stopped: its directory is written next")
+    dead = [word for node in LOST for word in ("--dead", str(node))]
+    data = [word for disk in disks for word in ("--data", disk)]
+    voter = f"{SURVIVOR}@127.0.0.1:{survivor.port}"
+    making = ("--from", str(survivor.log_dirs[0]), "--voter", voter, *dead, *data, "--plan-out", plan)
+    kafka = str(cache_directory(cluster.spec.version))
+    for title, words in (
+        ("What is left", ("evidence", str(survivor.log_dirs[0]), *disks)),
+        ("The plan: nothing is written yet", ("rebuild", *making)),
+        ("The rehearsal, on a copy", ("rebuild", plan, "--rehearse", "--kafka-dir", kafka)),
+        ("The rebuild", ("rebuild", plan, "--yes", "--reason", "the demo")),
+    ):
+        output.wait(f"go on: {title}")
+        output.heading(title)
+        status = output.command("quorum", *words, state=state)
+        if status != 0:
+            return status
+    return 0
+
+
+def grow(cluster: KafkaCluster, connection: tuple[str, ...], output: DemoOutput, state: Path) -> int:
+    """Two new controllers in place of the lost ones."""
+    for node in LOST:
+        cluster.format_again(node)
+        cluster.node(node).start()
+
+        def fetches(node: int = node) -> bool:
+            listed = cluster.tools("kafka-metadata-quorum", "describe", "--replication", check=False)
+            return any(line.startswith(str(node)) for line in listed.stdout.splitlines())
+
+        wait_until(fetches, f"controller {node} to fetch from the quorum", 60)
+        output.step(f"controller {node}: formatted with --no-initial-controllers, started; it fetches")
+        words = ("quorum", "add", str(node), *connection, "--yes", "--reason", "the demo")
+        status = output.command(*words, state=state)
+        if status != 0:
+            return status
+    return output.command("quorum", "status", *connection, state=state)
 
 
 def main() -> int:
@@ -147,7 +232,12 @@ def main() -> int:
     try:
         with KafkaCluster(ClusterSpec(controllers=3)) as cluster:
             output.step(f"the cluster is up at {cluster.bootstrap()}")
-            status = play(cluster, output)
+            status = play(cluster, output) or play_lost_quorum(cluster, output)
+            if status == 0:
+                output.paragraph(
+                    """No record that Kafka acknowledged with acks=all was lost. The same commands work on your
+                    cluster: .venv/bin/ktriage --help, and docs/ for the runbooks."""
+                )
             output.step("stopping the cluster, removing its files")
     except TestbedError as error:
         print(f"ktriage demo: {error}", file=sys.stderr)

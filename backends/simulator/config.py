@@ -27,6 +27,8 @@ class Config:
       rules for changes of the voters, shipped 4.3 by default.
     - ``publish_time``: how long a broker takes for each of its partitions that a metadata delta changes, before it
       comes to the delta's configurations (0.35 s for 1,200 partitions of a quiet 4.3.1).
+    - ``released_calls``: nodes serve what Kafka 4.4 does, UnregisterController among it, and not the calls of the
+      recovery tool's specification.
     - ``denied``: what the operator may not do, as "READ topic payments" or "CLUSTER_ACTION cluster".
     """
 
@@ -61,4 +63,5 @@ class Config:
     membership: MembershipRules = field(default_factory=MembershipRules)
     partition_limit: int = 2000
     publish_time: int = 300
+    released_calls: bool = False
     denied: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ class AfterRebuildStep(StrEnum):
     BROKERS = "brokers"
     SURVEY = "survey"
     ELECT = "elect"
+    RESTORED = "restored topics"
     GROW = "grow"
     CHECK = "check"
     WIPE = "wipe"
@@ -93,6 +94,7 @@ class AfterRebuild:
             AfterRebuildStep.BROKERS: not self.away,
             AfterRebuildStep.SURVEY: not self.unsurveyed,
             AfterRebuildStep.ELECT: not self.offline,
+            **({AfterRebuildStep.RESTORED: None} if self.restored_topics else {}),
             AfterRebuildStep.GROW: len(self.quorum.voters.keys) >= WANTED_VOTERS,
             AfterRebuildStep.CHECK: self.asked is not None and not self.findings,
             AfterRebuildStep.WIPE: None,

@@ -21,6 +21,7 @@ from recovery.membership.lost_quorum import (
     voter_path,
 )
 from recovery.membership.replacement import ReplacementHeader
+from recovery.membership.restored_topics import RestoredTopic, read_restored_topic, restored_topic_members
 from recovery.membership.rewritten_partitions import (
     RewrittenPartition,
     partition_members,
@@ -99,9 +100,9 @@ class RebuildPlan:
     ``log_end``, where ``segment`` has ``whole_bytes``; ``cut_bytes`` behind that are a torn batch, and are left
     out. From there on the voter sets ``steps`` are appended in one batch of quorum epoch ``epoch``, the last of
     them being the new voter alone, and behind them the ``partitions``; the copy knows the ids of
-    ``known_topics``. ``newer`` is the voter set of a copy that goes on beyond the chosen one, or shares nothing
-    with it; empty: there is none. ``losses`` and ``unchecked`` are what the operator has accepted, in words.
-    ``rehearsal`` None: there was none yet.
+    ``known_topics``, and the ``restored_topics`` are those of which only brokers' disks know. ``newer`` is
+    the voter set of a copy that goes on beyond the chosen one, or shares nothing with it; empty: there is none.
+    ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was none yet.
     """
 
     header: ReplacementHeader
@@ -126,6 +127,7 @@ class RebuildPlan:
     unchecked: tuple[str, ...]
     partitions: tuple[RewrittenPartition, ...] = ()
     known_topics: tuple[str, ...] = ()
+    restored_topics: tuple[RestoredTopic, ...] = ()
     rehearsal: RehearsalReport | None = None
     newer: VoterSet = NO_VOTERS
 
@@ -137,7 +139,8 @@ class RebuildPlan:
     @property
     def values(self) -> list[bytes]:
         """The data records that are appended behind the voters."""
-        return record_values(self.partitions, self.known_topics)
+        configs = (value for topic in self.restored_topics for value in topic.values)
+        return [*record_values(self.partitions, self.known_topics), *configs]
 
     @property
     def end(self) -> int:
@@ -428,6 +431,7 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "unchecked": list(plan.unchecked),
         "partitions": [partition_members(written) for written in plan.partitions],
         "knownTopics": list(plan.known_topics),
+        "restoredTopics": [restored_topic_members(one) for one in plan.restored_topics],
         "rehearsal": rehearsal_members(plan.rehearsal),
     }
 
@@ -493,6 +497,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         tuple(str(text) for text in members["unchecked"]),
         tuple(read_partition(written) for written in members["partitions"]),
         tuple(str(topic_id) for topic_id in members["knownTopics"]),
+        tuple(read_restored_topic(topic) for topic in members["restoredTopics"]),
         _rehearsal(members["rehearsal"]),
         _set(members["newerVoters"]),
     )

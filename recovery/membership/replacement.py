@@ -98,6 +98,11 @@ class ReplacementRequest:
         return tuple(_server(self.endpoints_of(node), node) for node in ids)
 
 
+def gone_nodes(wanted: ReplacementRequest) -> tuple[int, ...]:
+    """The nodes that leave and do not come back with another disk."""
+    return tuple(key.id for key in wanted.leaving if key.id not in wanted.joining)
+
+
 class ReplacementStep(NamedTuple):
     """One step. ``commands`` are typed on the host, word for word; ``sends`` is what the tool asks of the leader;
     ``waits_for`` ends the step; ``risks`` is what can go wrong, ``back`` how to go back from here.

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from recovery.membership.preflight import REMOVES_ITSELF
-from recovery.membership.replacement import ReplacementKind, ReplacementRequest, StepKind
+from recovery.membership.replacement import ReplacementKind, ReplacementRequest, StepKind, gone_nodes
 from recovery.membership.voters import ReplicaKey
+from recovery.wording.quantity_text import both
 
 PROPERTIES = "controller.properties"
 
@@ -214,10 +215,14 @@ def _check(wanted: ReplacementRequest) -> StepText:
     staying = ", ".join(str(v.key.id) for v in wanted.voters if v.key not in wanted.leaving)
     joining = ", ".join(map(str, wanted.joining))
     voters = ", ".join(part for part in (staying, joining) if part)
+    gone = gone_nodes(wanted)
+    unregister = (
+        f"then UnregisterController {both(gone)}, where the cluster offers it (Kafka 4.4)" if gone else ""
+    )
     return StepText(
         "check the result",
         (),
-        "",
+        unregister,
         f"voters {voters}, all of them up and caught up",
         (),
         "nothing to undo",

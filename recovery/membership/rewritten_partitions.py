@@ -219,10 +219,10 @@ def partition_refusals(
         more = f" and {len(topics) - _NAMED:,} more" if len(topics) > _NAMED else ""
         listed = ", ".join(f"{name} ({topic_id})" for name, topic_id in topics[:_NAMED])
         yield (
-            f"brokers' disks hold topics whose ids the copy does not know: {listed}{more}. A"
-            " broker sets such folders"
-            " aside as strays when it starts. To keep them, with these ids, the replicas that were scanned and no"
-            " configuration: --keep-strays. To go on without them: copy the folders first and give --accept-strays"
+            f"brokers' disks hold topics whose ids the copy does not know: {listed}{more}."
+            " A broker sets such folders aside as strays when it starts. To keep them, with these ids, the replicas"
+            " that were scanned and the configurations that another copy has: --keep-strays. To go on without them:"
+            " copy the folders first and give --accept-strays"
         )
 
 

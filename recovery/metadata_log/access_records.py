@@ -37,6 +37,8 @@ _OPERATIONS = (
 )
 _PERMISSIONS = ("unknown", "any", "denied", "allowed")
 _PREFIXED = 4
+_TOPIC = 2
+_DENIED = 2
 _PLAIN = {
     RecordType.DELEGATION_TOKEN: "a delegation token was created or renewed",
     RecordType.REMOVE_DELEGATION_TOKEN: "a delegation token was removed",
@@ -47,19 +49,55 @@ _PLAIN = {
 }
 
 
-class AclChange(NamedTuple):
-    """An ACL was made; ``text`` None: it was removed."""
+class AclEntry(NamedTuple):
+    """What an ACL says; types, operation and permission by Kafka's numbers."""
 
     acl_id: str
-    text: str | None
+    resource_type: int
+    resource: str
+    pattern: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+    def __str__(self) -> str:
+        resource = f"{_name(_RESOURCES, self.resource_type)} {self.resource}"
+        if self.pattern == _PREFIXED:
+            resource += "*"
+        return (
+            f"ACL {self.acl_id}: {self.principal} from host {self.host} is"
+            f" {_name(_PERMISSIONS, self.permission)} {_name(_OPERATIONS, self.operation)} on {resource}"
+        )
+
+    def is_about_topic(self, topic: str) -> bool:
+        """Whether it names the topic, or a prefix of its name."""
+        prefixed = self.pattern == _PREFIXED and topic.startswith(self.resource)
+        return self.resource_type == _TOPIC and (self.resource == topic or prefixed)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Those of ``kafka-acls.sh --add``, for an ACL of a topic."""
+        verb = "deny" if self.permission == _DENIED else "allow"
+        operation = "".join(word.capitalize() for word in _name(_OPERATIONS, self.operation).split("_"))
+        pattern = ("--resource-pattern-type", "prefixed") if self.pattern == _PREFIXED else ()
+        who = (f"--{verb}-principal", self.principal, f"--{verb}-host", self.host)
+        return (*who, "--operation", operation, "--topic", self.resource, *pattern)
+
+
+class AclChange(NamedTuple):
+    """An ACL was made; ``entry`` None: it was removed."""
+
+    acl_id: str
+    entry: AclEntry | None
 
 
 def acl_change(value: bytes) -> AclChange | None:
     """What the record says of an ACL; None for other records. Raises MalformedRecordError."""
     reader, kind, version = _begun(value)
     if kind == RecordType.ACCESS_CONTROL_ENTRY and version == 0:
-        entry = _ACL.read(reader, version)
-        return AclChange(str(entry["id"]), _acl_text(entry))
+        values = _ACL.read(reader, version)
+        return AclChange(str(values["id"]), AclEntry(**{"acl_id": values.pop("id"), **values}))
     return AclChange(reader.uuid(), None) if kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY else None
 
 
@@ -69,7 +107,7 @@ def access_change_text(value: bytes) -> str | None:
     """
     acl = acl_change(value)
     if acl is not None:
-        return f"ACL {acl.acl_id} removed" if acl.text is None else acl.text
+        return f"ACL {acl.acl_id} removed" if acl.entry is None else str(acl.entry)
     _, kind, version = _begun(value)
     if kind in _PLAIN:
         return _PLAIN[RecordType(kind)]
@@ -84,16 +122,6 @@ def _begun(value: bytes) -> tuple[FieldReader, int, int]:
     if reader.varint() != FRAME_VERSION:
         raise MalformedRecordError("no record of the metadata log")
     return reader, reader.varint(), reader.varint()
-
-
-def _acl_text(entry: dict[str, object]) -> str:
-    resource = f"{_name(_RESOURCES, entry['resource_type'])} {entry['resource']}"
-    if entry["pattern"] == _PREFIXED:
-        resource += "*"
-    return (
-        f"ACL {entry['id']}: {entry['principal']} from host {entry['host']} is"
-        f" {_name(_PERMISSIONS, entry['permission'])} {_name(_OPERATIONS, entry['operation'])} on {resource}"
-    )
 
 
 def _name(names: tuple[str, ...], number: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from recovery.controller.registration import Registration
-from recovery.metadata_log.access_records import acl_change
+from recovery.metadata_log.access_records import AclEntry, acl_change
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import (
     ConfigSubject,
@@ -28,13 +28,13 @@ from recovery.metadata_log.timeline_text import config_resource
 
 
 class MetadataImage(NamedTuple):
-    """``topics``: id by name. ``acls``: what each allows or denies, in words, by its id."""
+    """``topics``: id by name. ``acls``: by their ids."""
 
     topics: Mapping[str, str]
     partitions: Mapping[PartitionSubject, Registration]
     configs: Mapping[ConfigSubject, str]
     features: Mapping[str, int]
-    acls: Mapping[str, str]
+    acls: Mapping[str, AclEntry]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -44,14 +44,14 @@ class MetadataImage(NamedTuple):
 
 def image_of(records: Iterable[MetadataLogRecord]) -> MetadataImage:
     """The image at the end of the data records of a log, or of one snapshot. Raises MalformedRecordError."""
-    acls: dict[str, str] = {}
+    acls: dict[str, AclEntry] = {}
     history = MetadataHistory()
 
     def passing() -> Iterator[MetadataLogRecord]:
         for record in records:
             change = acl_change(record.value)
-            if change is not None and change.text is not None:
-                acls[change.acl_id] = change.text
+            if change is not None and change.entry is not None:
+                acls[change.acl_id] = change.entry
             elif change is not None:
                 acls.pop(change.acl_id, None)
             yield record

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from recovery.membership.after_rebuild import AfterRebuild, AfterRebuildProgress, AfterRebuildStep
 from recovery.membership.rewritten_partitions import RewrittenPartition
 from recovery.model import PartitionState, TopicPartition
-from recovery.wording.quantity_text import both, brokers_are, counted, either, ids
+from recovery.wording.quantity_text import both, brokers_are, counted, either, ids, some_of
 
 Connected = Callable[..., str]
 """A command line of ktriage with these words, for the cluster in question."""
@@ -44,11 +44,12 @@ def after_rebuild(
     *,
     loses: bool = False,
     away: Sequence[int] = (),
+    restored: Sequence[str] = (),
     connected: Connected = _unconnected,
 ) -> tuple[NextStep, ...]:
     """The steps in their order. ``voter``: the new one, None: not known. ``server``: its listener, host:port;
     ``loses``: whether the copy that was taken lacks anything that a broker may have applied. ``away``: the brokers
-    that are waited for; none: not known.
+    that are waited for; none: not known. ``restored``: topics that only brokers' disks knew.
     """
     who = "the new voter" if voter is None else f"controller {voter}"
     which = f"brokers {ids(brokers)}" if brokers else "every broker"
@@ -59,6 +60,15 @@ def after_rebuild(
         AfterRebuildStep.STOP,
         "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
         " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads",
+    )
+    compared = NextStep(
+        AfterRebuildStep.RESTORED,
+        f"Compare the configurations and ACLs of {some_of(restored)} with what you know of them",
+        "These topics were kept from brokers' disks; the plan says what was known of them",
+        (
+            "kafka-configs.sh --entity-type topics --describe --bootstrap-server HOST:PORT",
+            "kafka-acls.sh --list --bootstrap-server HOST:PORT",
+        ),
     )
     return (
         NextStep(
@@ -90,6 +100,7 @@ def after_rebuild(
                 connected("apply", "plan.json"),
             ),
         ),
+        *((compared,) if restored else ()),
         NextStep(
             AfterRebuildStep.GROW,
             f"Grow to three voters. On each of two hosts: {storage} {cluster_id}; start the controller; then, one"
@@ -129,6 +140,7 @@ def _steps(after: AfterRebuild, connected: Connected) -> Iterator[tuple[NextStep
         after.quorum.cluster_id,
         loses=bool(after.partitions),
         away=after.away,
+        restored=after.restored_topics,
         connected=connected,
     )
     progress = after.steps
@@ -166,7 +178,7 @@ def standing_lines(after: AfterRebuild, connected: Connected) -> Iterator[str]:
         yield f"{number}. [{_MARKS[progress]}] {step.title}{f'. {step.why}' if step.why else ''}"
         if progress in (AfterRebuildProgress.NOW, AfterRebuildProgress.NOT_SEEN):
             yield from (f"     {line}" for line in _observations(after, step.step))
-        if progress in (AfterRebuildProgress.NOW, AfterRebuildProgress.LATER):
+        if progress is not AfterRebuildProgress.DONE:
             yield from (f"     {command}" for command in step.commands)
     if after.partitions:
         yield ""
@@ -198,7 +210,7 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
             yield from after.findings or ("the controllers were not asked one by one",)
         case AfterRebuildStep.WIPE:
             yield from (f"controller {key.id}, directory id {key.directory_id}" for key in after.log.gone)
-        case AfterRebuildStep.STOP | AfterRebuildStep.START:
+        case AfterRebuildStep.STOP | AfterRebuildStep.START | AfterRebuildStep.RESTORED:
             yield from ()
 
 

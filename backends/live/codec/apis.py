@@ -133,7 +133,7 @@ USES: Mapping[Api, ApiUse] = {
     Api.GetReplicaLogInfo: _broker(0, 0, 0),
     Api.FetchSnapshot: ApiUse(None, (0, 1), (0,)),
     Api.UpdateRaftVoter: ApiUse(None, (0, 0)),
-    Api.UnregisterController: ApiUse(None, None, (0,)),
+    Api.UnregisterController: _everywhere(0, 0, 0),
 }
 
 

@@ -105,7 +105,10 @@ class MemoryCluster:
             cluster_id(simulation.scenario.name, simulation.seed),
             world,
             VirtualClock(simulation, loop),
-            {role: offered(role) for role in (NetworkRole.BROKER, NetworkRole.CONTROLLER)},
+            {
+                role: offered(role, released=world.topology.config.released_calls)
+                for role in (NetworkRole.BROKER, NetworkRole.CONTROLLER)
+            },
             0,
             EncodedMetadataLog(world.committed_records),
         )

@@ -162,6 +162,11 @@ class QuorumLog:
         else:
             replica.start()
 
+    def unregister(self, controller: int) -> None:
+        """Its registration is forgotten, until its process starts again; one that runs registers again at once."""
+        if controller not in self.replicas:
+            self.registered.pop(controller, None)
+
     def stop(self, controller: int) -> None:
         """The controller's process ended; may be called twice."""
         replica = self.replicas.pop(controller, None)

@@ -280,6 +280,7 @@ def _config(cluster: ClusterModel) -> Config:
         clean_shutdown_detection=not old if detects is None else detects,
         kraft_version=cluster.kraft_version,
         membership=MembershipRules(duplicate_ids=switches.duplicate_voter_ids),
+        released_calls=switches.kafka == "4.4",
     )
     return replace(config, **values)  # type: ignore[arg-type]  # CONFIGS names fields that hold numbers
 

@@ -58,7 +58,7 @@ Brokers = Annotated[
 class Switches(StrictModel):
     """How this cluster differs from released Kafka 4.3."""
 
-    kafka: Literal["4.3", "4.0", "3.9", "kip-966"] = "4.3"
+    kafka: Literal["4.4", "4.3", "4.0", "3.9", "kip-966"] = "4.3"
     elr: bool | None = None
     last_known_elr_members: bool | None = None
     dead_last_known_leader_elected: bool | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from backends.live.codec.apis import USES, Api, Versions
+from backends.live.codec.apis import ELECT_DESIGNATED, USES, Api, Versions
 from backends.simulator.network import NetworkRole
 
 
@@ -34,14 +34,25 @@ def hidden(text: str) -> frozenset[tuple[int, int | None]]:
     return frozenset(found)
 
 
-def offered(role: NetworkRole, without: Iterable[tuple[int, int | None]] = ()) -> Versions:
-    """The APIs that a node of that role serves, without the hidden ones."""
+RELEASED: tuple[tuple[int, int | None], ...] = (
+    (Api.ElectLeaders, ELECT_DESIGNATED),
+    (Api.GetReplicaLogInfo, None),
+)
+"""What no release has (the recovery tool's specification); without it the nodes are as those of 4.4."""
+SPECIFIED: tuple[tuple[int, int | None], ...] = ((Api.UnregisterController, None),)
+"""What a cluster with the calls of that specification does not have: a release gave its number."""
+
+
+def offered(
+    role: NetworkRole, without: Iterable[tuple[int, int | None]] = (), *, released: bool = False
+) -> Versions:
+    """The APIs that a node of that role serves, without the hidden ones. ``released``: those of Kafka 4.4."""
     served: dict[int, tuple[int, int]] = {}
     for api, use in USES.items():
         versions = use.brokers if role is NetworkRole.BROKER else use.controllers
         if versions is not None:
             served[api] = versions
-    for key, version in without:
+    for key, version in (*without, *(RELEASED if released else SPECIFIED)):
         if key not in served:
             continue
         lowest, highest = served[key]

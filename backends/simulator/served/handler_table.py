@@ -36,6 +36,7 @@ from backends.simulator.served.handlers.quorum import (
     add_raft_voter,
     describe_quorum,
     remove_raft_voter,
+    unregister_controller,
     update_raft_voter,
 )
 from backends.simulator.served.handlers.replica_logs import describe_log_dirs, get_replica_log_info
@@ -104,6 +105,7 @@ HANDLERS: dict[Api, Handler] = {
     Api.AddRaftVoter: add_raft_voter,
     Api.RemoveRaftVoter: remove_raft_voter,
     Api.UpdateRaftVoter: update_raft_voter,
+    Api.UnregisterController: unregister_controller,
     Api.GetReplicaLogInfo: get_replica_log_info,
 }
 

@@ -67,13 +67,16 @@ class ServedCluster:
         """The first defect of the simulator or of a request handler."""
         self._failed = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
-        without = self.options.without
+        without, released = self.options.without, self.world.topology.config.released_calls
         began_ms = int(time.time() * 1000) - self.simulation.now // MILLISECOND
         self.context = ServedContext(
             self.cluster_id,
             self.world,
             self.clock,
-            {role: offered(role, without) for role in (NetworkRole.BROKER, NetworkRole.CONTROLLER)},
+            {
+                role: offered(role, without, released=released)
+                for role in (NetworkRole.BROKER, NetworkRole.CONTROLLER)
+            },
             began_ms,
             EncodedMetadataLog(self.world.committed_records, began_ms),
         )

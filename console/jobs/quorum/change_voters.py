@@ -23,6 +23,7 @@ from console.jobs.quorum.voter_change import (
     unregistered,
 )
 from console.reading.remembered_voters import quorum_problems, remember_new_voters
+from recovery.model import Unknown, Why
 
 P = TypeVar("P")
 
@@ -71,8 +72,7 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
         with run.stop.in_flight():
             changed = await execute(cluster, prepared, run.journal, run.operator.says)
             if changed.done and self.unregister:
-                answer = await unregistered(cluster, prepared.voter.key.id, run.journal)
-                changed = replace(changed, unregistered=answer)
+                changed = replace(changed, unregistered=await _unregistered(cluster, prepared, run))
             await remember_new_voters(cluster)
             if changed.done:
                 run.operator.says(*await quorum_problems(cluster))
@@ -82,6 +82,17 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
         left = self.unregister and not is_done(result.unregistered)
         status = Status.DONE if result.done and not left else Status.PARTLY
         return Conclusion(status, next=() if result.prepared.verdict.refused else ("quorum", "status"))
+
+
+async def _unregistered(
+    cluster: Membership, prepared: PreparedChange, run: ChangeRun[PreparedChange]
+) -> ChangeAnswer | Unknown:
+    """Not sent while the controller runs: it would be registered again within seconds (seen on 4.4.0)."""
+    key = prepared.voter.key
+    if key in prepared.verdict.before.up:
+        tool = f"kafka-cluster.sh unregister-controller --id {key.id} --bootstrap-server HOST:PORT"
+        return Unknown(Why.FAILED, f"it runs, and would register again within seconds: stop it, then {tool}")
+    return await unregistered(cluster, key.id, run.journal)
 
 
 class UpgradeResult(NamedTuple):

@@ -28,7 +28,7 @@ from console.jobs.quorum.quorum_rebuild_report import (
     next_line,
     rebuild_document,
     rebuild_lines,
-    rehearsal_lines,
+    rehearsed_lines,
 )
 from console.jobs.quorum.rebuild_rehearsal import rehearse
 from console.new_files import write_new
@@ -124,7 +124,7 @@ def rehearse_plan(program: Program, file: Path, kafka: Path, limit_seconds: floa
 
     rehearsed = rehearse(plan, kafka, limit_seconds, progress)
     save_rehearsed(rehearsed, file)
-    screen.out(rebuild_document(rehearsed, file, applied=None) if json else rehearsal_lines(rehearsed, file))
+    screen.out(rebuild_document(rehearsed, file, applied=None) if json else rehearsed_lines(rehearsed, file))
     passed = rehearsed.rehearsal is not None and rehearsed.rehearsal.is_passed
     screen.say(
         f"wrote the report into {file}: its digest is now {digest(rehearsed)}; nothing else was written",

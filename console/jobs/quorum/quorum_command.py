@@ -152,8 +152,8 @@ def remove(
     yes: Yes = False,
     reason: Reason = None,
 ) -> int:
-    """Removes a voter from the quorum (RemoveRaftVoter). A controller that runs registers again when it is started
-    again; stop one that is not to come back first.
+    """Removes a voter from the quorum (RemoveRaftVoter). A controller that runs registers again by itself within
+    seconds: --unregister is for one that is stopped.
 
     \b
     Example:
@@ -403,7 +403,7 @@ def rebuild(
         typer.Option(
             "--keep-strays",
             help="Keep topics that only brokers' disks know: they get their ids, the replicas that were"
-            " scanned, and no configuration.",
+            " scanned, and the configurations that another copy has, if any does: the plan says what is not known.",
         ),
     ] = False,
     backup: Annotated[

@@ -18,7 +18,7 @@ from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth
 from backends.metadata_log.batch_writer import data_batch, voters_batch
-from backends.metadata_log.directory import DIRECTORY, MetadataDirError
+from backends.metadata_log.directory import DIRECTORY, DirectoryReading, MetadataDirError, read_directory
 from backends.metadata_log.quorum_copy import PROPERTIES, read_quorum_copy, running_node
 from backends.metadata_log.rebuild_main import AskedAddress, ScriptedRebuild
 from backends.metadata_log.rebuild_script import rebuild_script
@@ -61,6 +61,7 @@ from recovery.membership.quorum_rebuild import (
     to_json,
 )
 from recovery.membership.replacement import ReplacementHeader
+from recovery.membership.restored_topics import RestoredTopic, restored_topics
 from recovery.membership.rewritten_partitions import (
     KnownPartitions,
     RewrittenPartition,
@@ -71,7 +72,9 @@ from recovery.membership.rewritten_partitions import (
     unscanned_refusal,
 )
 from recovery.membership.voters import ReplicaKey, Voter
+from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.metadata_image import image_of
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.records import RegisterBrokerRecord, TopicRecord, UnregisterBrokerRecord
 
@@ -195,8 +198,27 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         partitions=written,
         known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
         newer=newer,
+        restored_topics=_restored_topics(evidence, written),
     )
     return PlannedRebuild(plan, evidence)
+
+
+def _restored_topics(
+    evidence: LostQuorumEvidence, written: Sequence[RewrittenPartition]
+) -> tuple[RestoredTopic, ...]:
+    """Raises InputError where a copy cannot be read."""
+    if not any(one.is_new for one in written):
+        return ()
+    try:
+        own = image_of(read_directory(DirectoryReading(Path(evidence.chosen.path))))
+        others = [
+            (one.copy.node, image_of(read_directory(DirectoryReading(Path(one.copy.path)))))
+            for one in evidence.copies
+            if one.copy.path != evidence.chosen.path
+        ]
+    except (MetadataDirError, MalformedRecordError) as error:
+        raise InputError(str(error)) from None
+    return restored_topics(written, own, others)
 
 
 def save_rebuild(plan: RebuildPlan, file: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from console.jobs.quorum.quorum_rebuild import AppliedRebuild
 from console.output.json_document import document
 from recovery.membership.quorum_rebuild import RebuildPlan, digest, rehearsal_members
+from recovery.membership.restored_topics import restored_topic_lines, restored_topic_members
 from recovery.membership.rewritten_partitions import partition_members
 from recovery.membership.voters import VoterSet
 from recovery.wording.after_rebuild_text import after_rebuild
@@ -40,6 +41,7 @@ def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
         f" {offset(plan.epoch)}"
     )
     yield from _partition_lines(plan)
+    yield from map(printable, restored_topic_lines(plan.restored_topics))
     yield printable(f"  back-up       {plan.backup}")
     if plan.losses:
         yield "LOST with it, and accepted:"
@@ -75,6 +77,12 @@ def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
 
 
 _LISTED = 20
+
+
+def rehearsed_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
+    """The report of a rehearsal, and what it cannot show."""
+    yield from rehearsal_lines(plan, file)
+    yield from map(printable, restored_topic_lines(plan.restored_topics))
 
 
 def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
@@ -128,13 +136,24 @@ def host_lines(plan: RebuildPlan) -> Iterator[str]:
     """What is done on the hosts, once the plan is applied."""
     loses = bool(plan.losses or plan.unchecked or plan.partitions)
     steps = after_rebuild(
-        plan.voter.key.id, _server(plan), plan.cluster_id, tuple(plan.brokers), loses=loses, away=plan.brokers
+        plan.voter.key.id,
+        _server(plan),
+        plan.cluster_id,
+        tuple(plan.brokers),
+        loses=loses,
+        away=plan.brokers,
+        restored=[one.topic for one in plan.restored_topics],
     )
     yield from (f"{number}. {step.text}" for number, step in enumerate(steps, start=1))
 
 
 def next_line(plan: RebuildPlan, file: Path) -> str:
-    return f"next: {shlex.join(('ktriage', 'quorum', 'rebuild', str(file)))} (on the host that has {plan.target})"
+    """The rehearsal, where there was none, then the rebuild."""
+    words = ("ktriage", "quorum", "rebuild", str(file))
+    rehearse = (
+        f"{shlex.join((*words, '--rehearse', '--kafka-dir'))} DIR, then " if plan.rehearsal is None else ""
+    )
+    return f"next: {rehearse}{shlex.join(words)} (on the host that has {plan.target})"
 
 
 def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:
@@ -184,6 +203,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "losses": list(plan.losses),
             "unchecked": list(plan.unchecked),
             "partitions": [partition_members(written) for written in plan.partitions],
+            "restoredTopics": [restored_topic_members(one) for one in plan.restored_topics],
             "rehearsal": rehearsal_members(plan.rehearsal),
         },
     )

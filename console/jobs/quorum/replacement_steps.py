@@ -20,13 +20,14 @@ from console.jobs.quorum.replacement_plan import joins_of, mute_of, servers_of
 from console.jobs.quorum.voter_change import (
     VoterChangeResult,
     execute,
+    is_done,
     prepare_add,
     prepare_remove,
     unregistered,
 )
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.quorum import Quorum
-from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
+from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind, gone_nodes
 from recovery.membership.replacement_state import (
     QuorumPicture,
     StepSituation,
@@ -190,6 +191,7 @@ class _Run:
         step = current(self._plan, self.picture)
         if step is None:
             self._turn(None)
+            await self._unregister_gone()
             return ReplacementResult(StopReason.DONE, None, None, self.picture.quorum)
         step_state = situation(self._plan, step, self.picture)
         self._turn(step, step_state)
@@ -238,17 +240,25 @@ class _Run:
         except BackendError as error:
             self._watcher.quorum_unknown(step, error)
         else:
-            self._watcher.changed(step, await self._unregistered(step, changed))
+            self._watcher.changed(step, changed)
         return True
 
-    async def _unregistered(self, step: ReplacementStep, changed: VoterChangeResult) -> VoterChangeResult:
-        """With the registration of a host that is gone removed too; a controller that runs would register again."""
-        gone = step.kind is StepKind.REMOVE and self._plan.wanted.kind is ReplacementKind.HOST
-        if not (gone and changed.done):
-            return changed
-        answer = await unregistered(self._membership, step.node, self._recorder)
-        not_offered = isinstance(answer, Unknown) and answer.why is Why.NOT_OFFERED
-        return changed if not_offered else replace(changed, unregistered=answer)
+    async def _unregister_gone(self) -> None:
+        """Removes the registrations of the controllers that are gone, at the end, when they are stopped: one that
+        starts registers again.
+        """
+        last, gone = self._plan.steps[-1], gone_nodes(self._plan.wanted)
+        listed = await self._membership.controllers() if gone else ()
+        for node in gone:
+            if not isinstance(listed, Unknown) and node not in {one.id for one in listed}:
+                continue
+            answer = await unregistered(self._membership, node, self._recorder)
+            if isinstance(answer, Unknown) and answer.why is Why.NOT_OFFERED:
+                return
+            done = f"unregistered: controller {node}"
+            self._watcher.says(
+                last, done if is_done(answer) else f"controller {node} is still registered: {answer}"
+            )
 
     async def _prepared(self, step: ReplacementStep) -> PreparedChange:
         key = key_of(self._plan, step, self.picture.quorum)

@@ -82,12 +82,14 @@ def cluster(
     auto_join: bool = False,
     add_first: bool = False,
     kraft_version: int = 1,
+    released_calls: bool = False,
 ) -> SimulatorBackend:
     """A simulated cluster of one broker and these controllers, at the second at which an operator comes."""
     config = Config(
         auto_join=auto_join,
         kraft_version=kraft_version,
         membership=MembershipRules(duplicate_ids=add_first),
+        released_calls=released_calls,
     )
     topology = Topology("rehearsal", (BrokerSpec(1),), (), voters, config=config, spare_controllers=spares)
     scenario = Scenario("rehearsal", "", "", "", topology, (), 5 * SECOND, (), 0, ())

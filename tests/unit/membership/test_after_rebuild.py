@@ -105,7 +105,7 @@ def test_one_step_comes_after_the_other_and_each_has_its_command() -> None:
     found = after(away=(2,), offline=3, unsurveyed=3)
     assert found.now is AfterRebuildStep.BROKERS
     assert found.steps[AfterRebuildStep.SETTINGS] is AfterRebuildProgress.NOT_SEEN
-    assert line(found).startswith("After the rebuild, step 4 of 9: broker 2 is not back")
+    assert line(found).startswith("After the rebuild, step 4 of 10: broker 2 is not back")
     assert line(found).endswith("ktriage watch --broker-id 2")
     found = after(offline=3, unsurveyed=3)
     assert found.now is AfterRebuildStep.SURVEY and "3 partitions without a leader" in line(found)
@@ -129,7 +129,7 @@ def test_a_broker_that_would_not_find_the_quorum_comes_first() -> None:
 
 def test_the_list_of_the_console_is_that_of_the_commands() -> None:
     lines = list(standing_lines(after(offline=1), lambda *words: shlex.join(("ktriage", *words))))
-    steps = after_rebuild(100, "host-100:9093", quorum(100).cluster_id, loses=True)
+    steps = after_rebuild(100, "host-100:9093", quorum(100).cluster_id, loses=True, restored=("kept",))
     titles = [f"{number}. [" for number in range(1, len(steps) + 1)]
     shown = [line for line in lines if line.startswith(tuple(titles))]
     for step, text in zip(steps, shown, strict=True):
@@ -150,7 +150,7 @@ async def test_pane_4_says_the_step_above_the_voters() -> None:
         await pane.table.wait_settled()
         await pilot.pause()
         screen = text_of(pilot.app)
-    assert "After the rebuild, step 7 of 9: 1 voter of 3" in screen and "(M: all steps)" in screen
+    assert "After the rebuild, step 8 of 10: 1 voter of 3" in screen and "(M: all steps)" in screen
 
 
 def test_partitions_are_named_as_they_are_now() -> None:

@@ -37,12 +37,14 @@ from console.jobs.quorum.quorum_rebuild import (
 from console.jobs.quorum.quorum_rebuild_report import dead_lines, rebuild_lines
 from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, from_json, parsed_voter, to_json
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
-from recovery.metadata_log.log_changes import PartitionSubject
+from recovery.metadata_log.log_changes import ConfigSubject, PartitionSubject
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    ResourceType,
     TopicRecord,
 )
 from tests.unit.cli.command_process import command_line, invoke, typing
@@ -365,8 +367,13 @@ def test_topics_that_only_disks_know_are_kept_with_their_ids_or_named(disks: Pat
     assert made(disks, accept_strays=True).unchecked
     plan = made(disks, keep_strays=True)
     apply_rebuild(plan, "a test", silent)
+    assert [(one.topic, one.known_from) for one in from_json(to_json(plan)).restored_topics] == [
+        ("payments", None)
+    ]
     history = history_of(read_quorum_copy(disks / "node-100"))
     assert history.topic_name(UNKNOWN) == "payments"
+    retention = ConfigSubject(ResourceType.TOPIC, "payments", "retention.ms")
+    assert [row.change for row in history.of(retention)] == [ConfigRecord(*retention, "-1")]
     after = dict(history.present())[PartitionSubject(UNKNOWN, 0)]
     assert (after.replicas, after.isr, after.leader, after.leader_epoch) == ((1,), (1,), -1, 1_007)
 

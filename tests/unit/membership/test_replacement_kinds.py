@@ -19,6 +19,7 @@ from recovery.membership.replacement import (
     StepKind,
 )
 from recovery.membership.replacement_state import StepSituation
+from recovery.model import Unknown
 from tests.unit.membership.audited_quorum import Audited, Rehearsed
 from tests.unit.membership.random_replacement import (
     HEADER,
@@ -80,6 +81,20 @@ STORIES = {
         THREE,
         ("add-voter", "remove-voter"),
         frozenset((101, 102, 110)),
+    ),
+    "a host that is lost, where the cluster unregisters controllers": Story(
+        ReplacementChoice(ReplacementKind.HOST, (101,), (110,)),
+        THREE,
+        ("add-voter", "remove-voter", "unregister-controller"),
+        frozenset((100, 102, 110)),
+        {"released_calls": True},
+    ),
+    "a controller that runs, where the cluster unregisters controllers": Story(
+        ReplacementChoice(ReplacementKind.PLANNED, (101,), (110,)),
+        THREE,
+        ("add-voter", "remove-voter", "unregister-controller"),
+        frozenset((100, 102, 110)),
+        {"released_calls": True},
     ),
     "from one to three": Story(
         ReplacementChoice(ReplacementKind.GROW, (), (110, 111)),
@@ -145,6 +160,10 @@ async def test_the_steps_lead_to_what_was_wanted(name: str) -> None:
     assert gone.reason is StopReason.DONE, operator.said
     assert tuple(notes.actions) == story.sent
     await as_wanted(backend, story, plan)
+    if story.kind.get("released_calls"):
+        listed = await backend.membership.controllers()
+        assert not isinstance(listed, Unknown)
+        assert {one.id for one in listed} == story.after
     assert not any("HOST-OF" in line for line in operator.typed), operator.typed
     _, step = await standing(backend.membership, plan, operator.confirmed)
     assert step is None or plan.wanted.static

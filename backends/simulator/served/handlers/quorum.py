@@ -117,6 +117,26 @@ async def remove_raft_voter(call: ServedCall) -> Values:
     return _voter_response(await ask_leader(call, RemoveRaftVoter(key, None), PATIENCE), _words(call, key))
 
 
+async def unregister_controller(call: ServedCall) -> Values:
+    """Of Kafka 4.4; needs ALTER on the cluster. A controller that runs registers again when it is started again."""
+    answer: dict[str, Any] = {"error_code": ErrorCode.none, "error_message": None}
+    if not call.rights.cluster("ALTER"):
+        return {**answer, "error_code": ErrorCode.cluster_authorization_failed}
+    quorum, node = call.context.world.quorum, call.request.controller_id
+    if quorum.leader is None:
+        if call.at_broker:
+            raise NodeSilent
+        return {**answer, "error_code": ErrorCode.not_controller}
+    if node not in quorum.registered:
+        return {
+            **answer,
+            "error_code": ErrorCode.invalid_request,
+            "error_message": f"Controller ID {node} is not currently registered.",
+        }
+    quorum.unregister(node)
+    return answer
+
+
 async def update_raft_voter(call: ServedCall) -> Values:
     """Between controllers only; needs CLUSTER_ACTION."""
     request = call.request
