@@ -102,7 +102,8 @@ class RebuildPlan:
     them being the new voter alone, and behind them the ``partitions``; the copy knows the ids of
     ``known_topics``, and the ``restored_topics`` are those of which only brokers' disks know. ``newer`` is
     the voter set of a copy that goes on beyond the chosen one, or shares nothing with it; empty: there is none.
-    ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was none yet.
+    ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was none
+    yet.
     """
 
     header: ReplacementHeader
