@@ -161,16 +161,17 @@ mutants: $(VENV)/.dev
 soak: $(VENV)/.dev java
 	$(BIN)/python -m benchmarks.soak
 
+# What one installation of everything but Arrow and Spark has (make release packs it); then each larger one.
+PACKED := --extra pkcs12 --extra serve
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+    pyproject.toml $(PACKED)
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    pyproject.toml requirements/build.in -o requirements/tool.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --extra testbed -c requirements/tool.txt pyproject.toml requirements/build.in -o requirements/testbed.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --extra spark -c requirements/tool.txt pyproject.toml requirements/build.in -o requirements/spark.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --extra testbed --extra spark --extra dev -c requirements/testbed.txt -c requirements/spark.txt \
-	    pyproject.toml requirements/build.in -o requirements/dev.txt
+	$(COMPILE) -o requirements/release.txt
+	$(COMPILE) --extra large -c requirements/release.txt requirements/build.in -o requirements/tool.txt
+	$(COMPILE) --extra large --extra testbed -c requirements/tool.txt requirements/build.in -o requirements/testbed.txt
+	$(COMPILE) --extra spark -c requirements/tool.txt requirements/build.in -o requirements/spark.txt
+	$(COMPILE) --extra spark --extra testbed --extra dev -c requirements/testbed.txt -c requirements/spark.txt \
+	    requirements/build.in -o requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipeline.errors import NotInstalled, PipelineError
+from recovery.wording.missing_extra import missing_extra
 
 JAVA = 17
 """The oldest Java that Spark 4 runs on."""
@@ -314,7 +315,7 @@ def _code(before: str) -> list[str]:
 def check_installed(settings: SparkSettings) -> None:
     """Raises NotInstalled, with what to do, if PySpark or the Java that it needs is missing."""
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise NotInstalled("the pipeline needs PySpark, which is not installed: make pipeline-setup")
+        raise NotInstalled(missing_extra("the pipeline needs", "PySpark", "spark"))
     if not settings.connects:
         check_java(_java_version())
 

@@ -7,12 +7,14 @@ import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from console.errors import InputError
 from console.program import Program
 from console.target import Target
+from recovery.wording.missing_extra import missing_extra
 
 if TYPE_CHECKING:
     from backends.metadata_log.copied_log import CopiedMetadataLog
@@ -62,9 +64,13 @@ def _read_copy(metadata_dir: Path) -> CopiedMetadataLog | None:
 
 
 def serve(arguments: Sequence[str], port: int) -> int:
-    """Serves the console on loopback until it is interrupted. Raises InputError for an invalid port."""
+    """Serves the console on loopback until it is interrupted. Raises InputError for an invalid port, and where
+    the library that serves is missing.
+    """
     if not LOWEST_PORT <= port <= HIGHEST_PORT:
         raise InputError(f"--port {port}: give one from {LOWEST_PORT} to {HIGHEST_PORT}")
+    if find_spec("textual_serve") is None:
+        raise InputError(missing_extra("--serve needs", "textual-serve", "serve"))
     command = [sys.executable, "-m", __package__, *arguments]
     return int(_screens("browser").serve(shlex.join(command), LOOPBACK, port))
 

@@ -18,6 +18,7 @@ from backends.log_segments.batch_header import (
 )
 from backends.log_segments.checksum import crc32c
 from console.rescue_files.compression import DamagedCompression, gzipped, knows, unpacked
+from recovery.wording.missing_extra import missing_extra
 
 
 class MalformedRecord(Exception):
@@ -126,6 +127,9 @@ def _unpacked(header: BatchHeader, data: bytes) -> bytes:
         return unpacked(header.compression, data[HEADER_SIZE:])
     except DamagedCompression as error:
         raise MalformedRecord(str(error)) from None
+    except ModuleNotFoundError as missing:
+        what = f"records compressed with {header.compression} need"
+        raise CannotUnpack(missing_extra(what, str(missing.name), "large")) from None
 
 
 _COMPRESSION = 0x07

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.drills.recovery_arms import Arm
 from pipeline.errors import NotInstalled
+from recovery.wording.missing_extra import missing_extra
 
 TITLES = {
     "lost_acknowledged": "records acknowledged with acks=all and lost, mean per incident",
@@ -25,7 +26,7 @@ def picture(cells: Sequence[Mapping[str, Any]], measure: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # an extra
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise NotInstalled("charts need matplotlib, which is not installed: make pipeline-setup") from None
+        raise NotInstalled(missing_extra("charts need", "matplotlib", "spark")) from None
     scenarios = sorted({cell["scenario"] for cell in cells} - {"all"}) or ["all"]
     levels = sorted({cell["min_isr"] for cell in cells})
     arms = [arm.value for arm in Arm if any(cell["arm"] == arm.value for cell in cells)]

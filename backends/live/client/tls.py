@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.live.client.secret import Secret
+from recovery.wording.missing_extra import missing_extra
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -83,6 +85,7 @@ def trusted_certificates(data: bytes, password: Secret | None) -> str:
     """The certificates of a trust store as PEM. Raises StoreError."""
     if is_pem(data):
         return pem_in_lines(data.decode("ascii", "ignore"))
+    _require_cryptography()
     from cryptography.hazmat.primitives.serialization import Encoding
 
     _, certificate, others = _open_pkcs12(data, password)
@@ -96,6 +99,7 @@ def key_pair(data: bytes, password: Secret | None, key_password: Secret | None) 
     """The key and certificates of a key store. Raises StoreError."""
     if is_pem(data):
         return KeyPair(Secret(pem_in_lines(data.decode("ascii", "ignore"))), key_password)
+    _require_cryptography()
     from cryptography.hazmat.primitives.serialization import (
         BestAvailableEncryption,
         Encoding,
@@ -115,6 +119,14 @@ def key_pair(data: bytes, password: Secret | None, key_password: Secret | None) 
     )
     pem = encrypted + b"".join(c.public_bytes(Encoding.PEM) for c in (certificate, *chain))
     return KeyPair(Secret(pem.decode("ascii")), Secret(once))
+
+
+def _require_cryptography() -> None:
+    """Raises StoreError."""
+    if find_spec("cryptography") is None:
+        raise StoreError(
+            f"{missing_extra('a PKCS12 store needs', 'cryptography', 'pkcs12')} (a PEM file needs nothing)"
+        )
 
 
 def _open_pkcs12(

@@ -14,6 +14,7 @@ from console.errors import InputError
 from console.program import Program
 from console.signals import STOPPING, Stopped
 from pipeline.errors import PipelineError
+from recovery.wording.missing_extra import missing_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,13 @@ class JobOptions:
             )
 
 
-def require_pyarrow(what: str) -> None:
-    """Raises InputError if Arrow or Delta Lake's library is missing. Call it before modules that import them."""
+def require_pyarrow(what: str, extra: str = "large") -> None:
+    """Raises InputError if Arrow or Delta Lake's library is missing; ``extra`` is the one that has all of the
+    work's libraries. Call it before modules that import them.
+    """
     for module in ("pyarrow", "deltalake"):
         if find_spec(module) is None:
-            raise InputError(f"{what} needs {module}, which is not installed: make pipeline-setup")
+            raise InputError(missing_extra(f"{what} needs", module, extra))
 
 
 @contextmanager
@@ -71,7 +74,7 @@ def interruptible() -> Iterator[None]:
     """Runs a job: a signal ends it at once, and an error of the pipeline's input becomes InputError. The job
     sends nothing to a cluster, so nothing has to be finished first. Raises Stopped and InputError.
     """
-    require_pyarrow("the pipeline")
+    require_pyarrow("the pipeline", "spark")
     received: list[int] = []
 
     def leave(signum: int, _frame: FrameType | None) -> None:

@@ -114,7 +114,7 @@ def test_without_pyspark_the_command_says_how_to_get_it(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
     )
     assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].endswith("PySpark, which is not installed: make pipeline-setup")
+    assert ended.stderr.splitlines()[-1].endswith("the pipeline needs PySpark: pip install 'ktriage[spark]'")
 
 
 def test_under_spark_submit_the_given_master_stands() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from struct import pack, pack_into
 
@@ -12,7 +13,7 @@ import pytest
 from console.jobs.rescue.rescue_view import record_line
 from console.rescue_files import compression
 from console.rescue_files.compression import DamagedCompression, gzipped, unpacked
-from console.rescue_files.record_batches import MalformedRecord, Record, records_of
+from console.rescue_files.record_batches import CannotUnpack, MalformedRecord, Record, records_of
 from tests.unit.rescue.batches import batch
 
 RECORDS = b"".join(b"record %d, " % number for number in range(5_000))
@@ -76,6 +77,19 @@ def test_records_of_a_compressed_batch_are_those_of_the_plain_one() -> None:
         del data[-20:]
         with pytest.raises(MalformedRecord):
             list(records_of(bytes(data)))
+
+
+@pytest.mark.parametrize(("number", "codec"), [(2, "snappy"), (3, "lz4"), (4, "zstd")])
+def test_without_arrow_the_records_say_what_would_unpack_them(
+    monkeypatch: pytest.MonkeyPatch, number: int, codec: str
+) -> None:
+    plain = batch(100, 20, 3)
+    data = bytearray(plain[:61] + packed(codec, plain[61:]))
+    pack_into(">h", data, 21, number)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(CannotUnpack) as said:
+        list(records_of(bytes(data)))
+    assert str(said.value) == f"records compressed with {codec} need pyarrow: pip install 'ktriage[large]'"
 
 
 def test_a_record_is_shown_as_text_as_json_on_one_line_or_in_hexadecimal_digits() -> None:
