@@ -34,7 +34,7 @@ margin-bottom: .35rem; } svg text { font-family: ui-monospace, monospace; }
 td, th { padding: .15rem .2rem; } }
 @media print { body { margin: 0; max-width: none; font-size: 11px; } td { font-size: 10px; }
 .wide { overflow: visible; } figure, tr { break-inside: avoid; }
-h2, h3 { break-after: avoid; } * { print-color-adjust: exact; } }
+h1 ~ h1 { break-before: page; } h1, h2, h3 { break-after: avoid; } * { print-color-adjust: exact; } }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What a browser may do with the page, whatever it holds: nothing but its own style."""

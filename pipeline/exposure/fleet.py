@@ -30,6 +30,7 @@ def fleet_rows(sources: Sources, worst: Mapping[str, Mapping[str, Any]]) -> list
         newest = chain.newest
         now = {
             "cluster_id": newest.cluster_id,
+            "cluster_name": newest.asked or None,
             "taken_at": newest.taken_at.astimezone(UTC).isoformat(),
             "partitions": newest.partitions,
             "offline_now": newest.offline,
@@ -37,7 +38,7 @@ def fleet_rows(sources: Sources, worst: Mapping[str, Mapping[str, Any]]) -> list
         }
         rows.append({**now, **nothing, **worst.get(newest.cluster_id, {})})
     rows.sort(key=lambda row: (-row["offline_now"], *(-row[name] for name in COUNTED), row["cluster_id"]))
-    unknown = dict.fromkeys((*nothing, "taken_at", "partitions", "offline_now"))
+    unknown = dict.fromkeys((*nothing, "cluster_name", "taken_at", "partitions", "offline_now"))
     refused = sorted({one.cluster_id: one.reason for one in sources.refused}.items())
     return rows + [unknown | {"cluster_id": name, "refused": reason} for name, reason in refused]
 

@@ -13,7 +13,7 @@ from pipeline.errors import PipelineError
 from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_text
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
 from pipeline.snapshot.catalog import BrokenObservation, checked_roots, read_catalog, snapshots
-from pipeline.snapshot.observation import Observation, SnapshotKind
+from pipeline.snapshot.observation import Observation, SnapshotKind, cluster_names
 from pipeline.snapshot.state_sources import RefusedSnapshot, rows_are_gone, rows_left
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
@@ -89,6 +89,7 @@ class HistorySources:
         """How many snapshots of each cluster a result is about."""
         return {
             "clusters": {name: len(one.timeline.moments) for name, one in self.clusters.items()},
+            "names": cluster_names(one for mine in self.clusters.values() for one in mine.observations),
             "since": since_text(self.since),
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -135,6 +136,11 @@ def day_of(snapshot: str) -> date:
 def moment_of(snapshot: str) -> datetime:
     """The time in a snapshot's name. Raises ValueError if it has none."""
     return datetime.strptime(snapshot.partition("-")[0], _STAMP).replace(tzinfo=UTC)
+
+
+def cluster_names(observations: Iterable[Observation]) -> dict[str, str]:
+    """How each cluster was named when it was asked, by its id; one that was not named is left out."""
+    return {one.cluster_id: one.asked for one in observations if one.asked}
 
 
 def check_cluster_id(cluster_id: str) -> None:

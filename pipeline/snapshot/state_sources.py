@@ -22,7 +22,7 @@ from pipeline.snapshot.catalog import (
     snapshots,
 )
 from pipeline.snapshot.input_splits import ClusterFiles
-from pipeline.snapshot.observation import Observation
+from pipeline.snapshot.observation import Observation, cluster_names
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
 from pipeline.tables.schemas import PARTITION_STATES
@@ -57,7 +57,8 @@ class Sources:
         return {
             "clusters": {
                 chain.full.cluster_id: [one.snapshot for one in chain.observations] for chain in self.chains
-            }
+            },
+            "names": cluster_names(chain.newest for chain in self.chains),
         }
 
     @property

@@ -264,6 +264,7 @@ FLEET = of_run(
         ("failures_offline", pa.int64()),  # how many single failures take a partition offline
         ("failures_at_risk", pa.int64()),
         ("refused", TEXT),  # why the cluster could not be read; null: it could
+        ("cluster_name", TEXT),  # as it was named when it was asked: bootstrap servers or a profile
     ],
 )
 """A row for each cluster of a run of exposure."""

@@ -52,6 +52,7 @@ METADATA_EVENTS = TableDefinition(
             ("min_isr", pa.int32()),  # in force; null: the metadata log does not set it
             ("broker", pa.int32()),  # that changed, or whose change is the cause
             ("cause", pa.string()),  # the kind of the change of that broker in the same batch
+            ("cluster_name", pa.string()),  # of its directory
         ]
     ),
     _PARTITION_BY,
@@ -76,6 +77,8 @@ METADATA_INCIDENTS = TableDefinition(
             ("leader_before", pa.int32()),  # -1: not known
             ("leader_after", pa.int32()),  # -1: none (deleted), or not known
             ("outcome", pa.string()),  # leader again, unclean election, deleted, unknown
+            ("cluster_name", pa.string()),  # of its directory
+            ("offline_s", pa.float64()),  # from since to until
         ]
     ),
     _PARTITION_BY,
@@ -118,6 +121,7 @@ def _incident_moments(cluster: str, moments: Sequence[IncidentMoment]) -> pa.Tab
     at = pa.array([row.time_ms for row in rows], pa.timestamp("ms", "UTC")).cast(_MOMENT)
     columns = {
         "cluster_id": pa.repeat(cluster, len(rows)),
+        "cluster_name": pa.repeat(cluster, len(rows)),
         "day": at.cast(pa.date32()),
         "at": at,
         "offset": [row.offset for row in rows],
@@ -155,13 +159,13 @@ def _cluster_moment(cluster: str, moment: ClusterMoment) -> dict[str, Any]:
 
 def _gap(cluster: str, gap: LogGap) -> dict[str, Any]:
     at = _moment(max(gap.time_ms, 0))
-    return {"cluster_id": cluster, "day": at.date(), "at": at, "offset": gap.goes_on, "kind": GAP}
+    return {**_of_cluster(cluster), "day": at.date(), "at": at, "offset": gap.goes_on, "kind": GAP}
 
 
 def _ended(cluster: str, one: EndedIncident) -> dict[str, Any]:
     subject, outage = one.key.subject, one.outage
     return {
-        "cluster_id": cluster,
+        **_of_cluster(cluster),
         "day": _moment(outage.since_ms).date(),
         "incident": _incident_id(one.key),
         "kind": (EventKind.UNCLEAN_ELECTION if one.instant else EventKind.OFFLINE).value,
@@ -174,6 +178,7 @@ def _ended(cluster: str, one: EndedIncident) -> dict[str, Any]:
         "leader_before": outage.leader_before,
         "leader_after": outage.leader_after,
         "outcome": _outcome(one),
+        "offline_s": None if outage.until_ms is None else (outage.until_ms - outage.since_ms) / 1000,
     }
 
 
@@ -188,7 +193,12 @@ def _outcome(one: EndedIncident) -> str:
 
 def _of_row(cluster: str, row: HistoryRow) -> dict[str, Any]:
     at = _moment(row.time_ms)
-    return {"cluster_id": cluster, "day": at.date(), "at": at, "offset": row.offset, "batch": row.batch}
+    return {**_of_cluster(cluster), "day": at.date(), "at": at, "offset": row.offset, "batch": row.batch}
+
+
+def _of_cluster(cluster: str) -> dict[str, str]:
+    """The name of its directory, which stands for its id too until that is known."""
+    return {"cluster_id": cluster, "cluster_name": cluster}
 
 
 def _incident_id(key: IncidentKey) -> str:

@@ -158,7 +158,8 @@ def test_a_cluster_has_its_id_if_it_is_known_and_stays_under_one_name(spark: Any
         for name in ("alpha", "beta")[: step + 1]:
             properties[name].write_text(f"version=1\ncluster.id=id-of-{name}\n")
         watch(spark, settings(tmp_path), lambda _: None, print, once=True)
-    assert written_rows(tmp_path) == expected_rows({"id-of-alpha": logs["alpha"], "beta": logs["beta"]})
+    clusters = {"id-of-alpha": logs["alpha"], "beta": logs["beta"]}
+    assert written_rows(tmp_path) == expected_rows(clusters, **{"id-of-alpha": "alpha"})
     properties["beta"].write_text("version=1\ncluster.id=id-of-alpha\n")
     with pytest.raises(
         PipelineError, match="alpha and beta are both of cluster id-of-alpha: ship one of them"

@@ -54,8 +54,8 @@ def _table_rows(root: Path, table: TableDefinition) -> Rows:
     return _in_order(row for part in found for row in part.to_pylist())
 
 
-def expected_rows(logs: dict[str, LogWriter]) -> tuple[Rows, Rows]:
-    """Each log folded at once, without Spark."""
+def expected_rows(logs: dict[str, LogWriter], **directories: str) -> tuple[Rows, Rows]:
+    """Each log folded at once, without Spark; ``directories``: by the cluster's id, if that is not its name."""
     events: list[dict[str, Any]] = []
     incidents: list[dict[str, Any]] = []
     for name, log in logs.items():
@@ -65,8 +65,9 @@ def expected_rows(logs: dict[str, LogWriter]) -> tuple[Rows, Rows]:
             for first, records in log.written
             for at, record in enumerate(records)
         )
-        events += event_rows(name, fold.moments).to_pylist()
-        incidents += incident_rows(name, fold.ended).to_pylist()
+        named = {"cluster_name": directories.get(name, name)}
+        events += [row | named for row in event_rows(name, fold.moments).to_pylist()]
+        incidents += [row | named for row in incident_rows(name, fold.ended).to_pylist()]
     return _in_order(events), _in_order(incidents)
 
 

@@ -2,51 +2,107 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from console.output.bar_table import ResultPart, ResultRow, ResultTable, Share, first_rows
+from pipeline.exposure.fix_choice import NOT_FIXED
 from pipeline.exposure.what_if import what_if_from
 from pipeline.results import JobResult
 from pipeline.tables.schemas import ACKNOWLEDGED
 from recovery.wording.quantity_text import counted, human_bytes, ids
 
+FEW_CLUSTERS = 3
+"""Of more clusters a result shows the worst rows of all, and not the tables of each."""
+
+
+class ClusterRows(NamedTuple):
+    """The rows of a summary, with the clusters' names."""
+
+    result: JobResult
+
+    @property
+    def clusters(self) -> list[str]:
+        """The ids of the clusters that the result is about."""
+        return list(self.result.asked.get("clusters", ()))
+
+    def of(self, table: str, cluster_id: str) -> list[Mapping[str, Any]]:
+        return [row for row in self.result.summary.get(table, ()) if row["cluster_id"] == cluster_id]
+
+    def name(self, cluster_id: str) -> str:
+        """How the cluster was named when it was asked, with its id."""
+        name = self.result.asked.get("names", {}).get(cluster_id, "")
+        return f"{name} ({cluster_id})" if name and name != cluster_id else cluster_id
+
+
+def cut(rows: Sequence[Any], most: int, what: str) -> Iterator[ResultPart]:
+    """How many rows a table leaves out."""
+    if len(rows) > most > 0:
+        yield f"… and {len(rows) - most:,} more {what} (--rows 0 shows all)"
+
 
 def exposure_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
-    """What each failure takes, and the answers to questions."""
-    summary = result.summary
+    """What each failure takes, and the answers to questions; of many clusters a row for each."""
+    found = ClusterRows(result)
+    yield from assumed(result)
+    yield from fleet_parts(result.summary.get("fleet", ()), rows)
+    if len(found.clusters) <= FEW_CLUSTERS:
+        for cluster_id in found.clusters:
+            yield from exposure_of_cluster(found, cluster_id, rows)
+        return
+    yield from _unasked(result, found.clusters)
+    answers = sorted(result.summary.get("what_if", ()), key=lambda row: tuple(-row[name] for name in _WORST))
+    if answers:
+        shown = [_answer(row) for row in first_rows(answers, rows)]
+        yield ResultTable("what if, the worst answers first", _ANSWERS, shown)
+        yield from cut(answers, rows, "answers")
+    detailed = dict.fromkeys(row["cluster_id"] for row in result.summary["worst"])
+    if detailed:
+        words = ("ktriage", "pipeline", "show", result.place.uri, "--cluster-id", next(iter(detailed)))
+        yield f"the failures of one of the first {len(detailed)} clusters: {shlex.join(words)}"
+
+
+_WORST = ("acknowledged_at_risk", "offline", "under_min_isr")
+_ANSWERS = ("cluster", "fails", "records at risk", "offline", "new under min ISR", "on it")
+
+
+def _answer(row: Mapping[str, Any]) -> ResultRow:
+    counts = (_count(row, name) for name in (*_WORST, "partitions"))
+    return (row["cluster_id"], _failed(row), *counts)
+
+
+def assumed(result: JobResult) -> Iterator[ResultPart]:
+    """What every count assumes; nothing: the clusters as they are."""
     yield from (f"counted as if {what}" for what in what_if_from(result.asked.get("what_if", {})).assumed)
-    yield from fleet_parts(summary.get("fleet", ()), rows)
-    answers = summary.get("what_if", ())
-    yield from _unasked(result.asked, answers)
-    for cluster_id in dict.fromkeys(row["cluster_id"] for row in answers):
-        mine = [row for row in answers if row["cluster_id"] == cluster_id]
-        yield ResultTable(f"{cluster_id}: what if", _EXPOSED, list(_exposed(mine, "kind")))
-        yield from _acknowledged(cluster_id, "what if", mine)
-    for cluster_id in sorted({row["cluster_id"] for row in summary["worst"]}):
-        mine = [row for row in summary["worst"] if row["cluster_id"] == cluster_id]
-        for together, title in ((1, "one failure"), (2, "two at once: partitions that are on both")):
-            found = [row for row in mine if row["together"] == together]
-            if found:
-                yield ResultTable(
-                    f"{cluster_id}: {title}",
-                    _EXPOSED,
-                    list(_exposed(first_rows(found, rows), "kind")),
-                )
-                yield from _acknowledged(cluster_id, title, first_rows(found, rows))
-        topics = [
-            row | {"kind": row["topic"], "failed": [f"broker {row['broker']}"]}
-            for row in summary["topics"]
-            if row["cluster_id"] == cluster_id
-        ]
-        yield ResultTable(f"{cluster_id}: topics", ("topic", *_EXPOSED[1:]), list(_exposed(topics, "kind")))
 
 
-def _unasked(asked: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The questions that have no answer for a cluster, because it has nothing of what is lost."""
-    answered = {(row["cluster_id"], row["failed"][0]) for row in answers}
-    for text in what_if_from(asked.get("what_if", {})).questions:
-        without = [name for name in asked["clusters"] if (name, text) not in answered]
+def exposure_of_cluster(found: ClusterRows, cluster_id: str, rows: int) -> Iterator[ResultPart]:
+    """The answers to questions, and the failures and topics, of one cluster."""
+    name = found.name(cluster_id)
+    yield from _unasked(found.result, [cluster_id])
+    if answers := found.of("what_if", cluster_id):
+        yield ResultTable(f"{name}: what if", _EXPOSED, list(_exposed(answers, "kind")))
+        yield from _acknowledged(name, "what if", answers)
+    for together, title in ((1, "one failure"), (2, "two at once: partitions that are on both")):
+        worst = [row for row in found.of("worst", cluster_id) if row["together"] == together]
+        if worst:
+            shown = first_rows(worst, rows)
+            yield ResultTable(f"{name}: {title}", _EXPOSED, list(_exposed(shown, "kind")))
+            yield from _acknowledged(name, title, shown)
+    topics = [
+        {**row, "kind": row["topic"], "failed": [f"broker {row['broker']}"]}
+        for row in found.of("topics", cluster_id)
+    ]
+    if topics:
+        yield ResultTable(f"{name}: topics", ("topic", *_EXPOSED[1:]), list(_exposed(topics, "kind")))
+
+
+def _unasked(result: JobResult, clusters: Sequence[str]) -> Iterator[str]:
+    """The questions that have no answer for some of these clusters, because they have nothing of what is lost."""
+    answered = {(row["cluster_id"], row["failed"][0]) for row in result.summary.get("what_if", ())}
+    for text in what_if_from(result.asked.get("what_if", {})).questions:
+        without = [name for name in clusters if (name, text) not in answered]
         if without:
             names = ", ".join(without[:NAMED]) + (
                 f" and {len(without) - NAMED:,} more" * (len(without) > NAMED)
@@ -90,7 +146,7 @@ def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[ResultRo
         )
 
 
-def _acknowledged(cluster_id: str, title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[ResultPart]:
+def _acknowledged(name: str, title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[ResultPart]:
     """What the failures among them that take partitions offline do to acknowledged records; of an earlier version's
     results it is not known.
     """
@@ -98,7 +154,7 @@ def _acknowledged(cluster_id: str, title: str, found: Sequence[Mapping[str, Any]
     if rows:
         most = max(row["acknowledged_at_risk"] for row in rows)
         yield ResultTable(
-            f"{cluster_id}: {title}: acknowledged records of the partitions that go offline",
+            f"{name}: {title}: acknowledged records of the partitions that go offline",
             ("what", "fails", "offline", "at risk", "", "only outside the ISR", "elected whatever it lost"),
             [
                 (
@@ -127,8 +183,8 @@ def _count(row: Mapping[str, Any], name: str) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def fleet_parts(fleet: Sequence[Mapping[str, Any]], rows: int) -> Iterator[ResultPart]:
-    """One table of all clusters, the worst first; of one cluster the rest says it all."""
+def fleet_parts(fleet: Sequence[Mapping[str, Any]], rows: int, *, table: bool = True) -> Iterator[ResultPart]:
+    """One sentence on all clusters, and with ``table`` a row for each, the worst first; nothing of a single one."""
     if len(fleet) < 2:
         return
     read = [row for row in fleet if row["refused"] is None]
@@ -141,11 +197,17 @@ def fleet_parts(fleet: Sequence[Mapping[str, Any]], rows: int) -> Iterator[Resul
         f"{counted(len(read), 'cluster')}: {now:,} with partitions offline now, {offline:,} where one failure takes"
         f" partitions offline, {at_risk:,} where one puts acknowledged records at risk{more}"
     )
+    if not table:
+        return
     most = max((row["acknowledged_at_risk"] for row in read), default=0)
-    shown = [_fleet_row(row, most) for row in first_rows(read, rows)]
-    yield ResultTable("clusters, the worst first", _FLEET, shown, ids_first=True)
-    if len(read) > rows > 0:
-        yield f"… and {len(read) - rows:,} more clusters (--rows 0 shows all)"
+    named = any(row.get("cluster_name") for row in read)
+    columns = (*_FLEET, "name") if named else _FLEET
+    shown = [
+        (*_fleet_row(row, most), row.get("cluster_name") or "") if named else _fleet_row(row, most)
+        for row in first_rows(read, rows)
+    ]
+    yield ResultTable("clusters, the worst first", columns, shown, ids_first=True)
+    yield from cut(read, rows, "clusters")
 
 
 _FLEET = (
@@ -190,24 +252,53 @@ _SAVES = {"copies": "lose every replica in sync", "writes": "stop acks=all"}
 
 
 def fix_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
-    """What would be changed, what that saves, and what stays exposed and why."""
-    summary = result.summary
-    for cluster_id in result.asked["clusters"]:
-        yield from _fixes_of_cluster(cluster_id, summary, rows)
+    """What would be changed, what that saves, and what stays exposed and why; of many clusters the sums."""
+    found = ClusterRows(result)
+    if len(found.clusters) <= FEW_CLUSTERS:
+        for cluster_id in found.clusters:
+            yield from fixes_of_cluster(found, cluster_id, rows)
+        return
+    kinds = result.summary["kinds"]
+    clusters = {row["cluster_id"] for row in kinds}
+    copied = human_bytes(sum(row["bytes"] or 0 for row in kinds))
+    yield (
+        f"{counted(len(found.clusters), 'cluster')}: one failure takes too much in {len(clusters):,};"
+        f" {copied} to be copied"
+    )
+    listed = [_fix_sums(found, name) for name in clusters]
+    listed.sort(key=lambda row: (-row.exposed, -row.fixed, row.cluster_id))
+    columns = ("id", "partitions fixed", "still exposed", "copied")
+    table = [
+        (row.cluster_id, f"{row.fixed:,}", f"{row.exposed:,}", human_bytes(row.copied)) for row in listed
+    ]
+    yield ResultTable("clusters, the most exposed first", columns, first_rows(table, rows), ids_first=True)
+    yield from cut(table, rows, "clusters")
 
 
-def _fixes_of_cluster(cluster_id: str, summary: Mapping[str, Any], rows: int) -> Iterator[ResultPart]:
-    def mine(name: str) -> list[Mapping[str, Any]]:
-        return [row for row in summary[name] if row["cluster_id"] == cluster_id]
+class _FixSums(NamedTuple):
+    cluster_id: str
+    fixed: int
+    exposed: int
+    copied: int
 
-    kinds = mine("kinds")
+
+def _fix_sums(found: ClusterRows, cluster_id: str) -> _FixSums:
+    kinds = found.of("kinds", cluster_id)
+    exposed = sum(row["partitions"] for row in kinds if row["kind"] == NOT_FIXED)
+    fixed = sum(row["partitions"] for row in kinds) - exposed
+    return _FixSums(cluster_id, fixed, exposed, sum(row["bytes"] or 0 for row in kinds))
+
+
+def fixes_of_cluster(found: ClusterRows, cluster_id: str, rows: int) -> Iterator[ResultPart]:
+    """The fixes of one cluster, what they save, and what stays exposed and why."""
+    name, kinds = found.name(cluster_id), found.of("kinds", cluster_id)
     copied = sum(row["bytes"] or 0 for row in kinds)
     if not kinds:
-        yield f"{cluster_id}: no single failure takes more of a partition than it may"
+        yield f"{name}: no single failure takes more of a partition than it may"
         return
-    yield f"{cluster_id}: {human_bytes(copied)} to be copied"
+    yield f"{name}: {human_bytes(copied)} to be copied"
     yield ResultTable(
-        f"{cluster_id}: partitions of which one failure takes too much",
+        f"{name}: partitions of which one failure takes too much",
         ("what", "without it they", "partitions", "copied"),
         [
             (
@@ -219,21 +310,21 @@ def _fixes_of_cluster(cluster_id: str, summary: Mapping[str, Any], rows: int) ->
             for row in sorted(kinds, key=lambda row: (list(_KINDS).index(row["kind"]), row["saves"]))
         ],
     )
-    if failures := mine("failures"):
-        yield _failures(cluster_id, first_rows(failures, rows))
-    if fixes := mine("fixes"):
+    if failures := found.of("failures", cluster_id):
+        yield _failures(name, first_rows(failures, rows))
+    if fixes := found.of("fixes", cluster_id):
         columns = ("fix", "what", "before", "after", "copied", "min.insync.replicas first")
         yield ResultTable(
-            f"{cluster_id}: the first fixes", columns, [_fix_row(row) for row in first_rows(fixes, rows)]
+            f"{name}: the first fixes", columns, [_fix_row(row) for row in first_rows(fixes, rows)]
         )
-    for row in mine("reasons"):
+    for row in found.of("reasons", cluster_id):
         yield f"  {counted(row['count'], 'partition')} still exposed: {row['why']}"
 
 
-def _failures(cluster_id: str, failures: Sequence[Mapping[str, Any]]) -> ResultTable:
+def _failures(name: str, failures: Sequence[Mapping[str, Any]]) -> ResultTable:
     most = max(row["before"] for row in failures)
     return ResultTable(
-        f"{cluster_id}: failures before and after the fixes",
+        f"{name}: failures before and after the fixes",
         (
             "fails",
             "takes too much of",

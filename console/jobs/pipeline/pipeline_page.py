@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from console.jobs.pipeline.pipeline_report import result_parts
-from console.output.bar_table import ResultTable, Share
+from console.jobs.pipeline.pipeline_report import fleet_line, parts_of_cluster, result_parts
+from console.output.bar_table import ResultPart, ResultTable, Share, first_rows
 from console.output.report_blocks import (
     ReportBars,
     ReportBlock,
     ReportHeading,
+    ReportList,
     ReportTable,
     ReportText,
 )
 from console.output.report_html import html_page
 from pipeline.results import JobResult
+from recovery.wording.quantity_text import counted
 
 TITLE = "ktriage pipeline report"
 
@@ -22,9 +24,13 @@ _TITLES = {
     "plan": "Plan: what an election would lose",
     "exposure": "Exposure: what a failure would take offline",
     "fixes": "Fixes: what would make the cluster withstand one failure",
-    "history": "History: what happened",
+    "history": "History: what snapshots show of the past",
+    "watch": "Watch: incidents with exact times",
     "drill": "Drill: what each recovery method loses",
 }
+
+WORST_NAMED = 3
+"""Clusters that the first page names."""
 
 
 def newest_of_each_job(results: Iterable[JobResult]) -> list[JobResult]:
@@ -34,22 +40,93 @@ def newest_of_each_job(results: Iterable[JobResult]) -> list[JobResult]:
 
 
 def results_page(results: Sequence[JobResult], rows: int) -> str:
-    """The whole document; of each table the first ``rows``, 0 for all."""
+    """The whole document: some lines on the fleet, then a page for each cluster, the worst first. Of each table and
+    of the clusters the first ``rows``, 0 for all.
+    """
     return html_page(TITLE, _blocks(results, rows))
 
 
 def _blocks(results: Sequence[JobResult], rows: int) -> Iterator[ReportBlock]:
+    clusters = _worst_first(results)
+    names = {name: text for result in results for name, text in result.asked.get("names", {}).items()}
     yield ReportHeading(1, TITLE)
+    yield ReportList(tuple(_fleet(results, clusters, names)))
+    for cluster_id in first_rows(clusters, rows):
+        name = names.get(cluster_id, cluster_id)
+        yield ReportHeading(1, f"Cluster {cluster_id}" + (f" ({name})" if name != cluster_id else ""))
+        for result in results:
+            if _is_about(result, cluster_id):
+                yield ReportHeading(2, _TITLES[result.job])
+                yield ReportText(_made(result))
+                yield from _parts(parts_of_cluster(result, cluster_id, rows))
+    if len(clusters) > rows > 0:
+        yield ReportText(f"{len(clusters) - rows:,} more clusters are not on this page: --rows 0 shows all.")
     for result in results:
-        yield ReportHeading(2, _TITLES[result.job])
-        yield ReportText(
-            f"{result.made_at:%Y-%m-%d %H:%M} UTC, ktriage {result.tool_version}, {result.place.uri}"
+        if result.job == "drill":
+            yield ReportHeading(1, _TITLES[result.job])
+            yield ReportText(_made(result))
+            yield from _parts(result_parts(result, rows))
+
+
+def _fleet(results: Sequence[JobResult], clusters: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
+    """At most ten lines: what each result says of all clusters, and which are the worst."""
+    worst = ", ".join(names.get(name, name) for name in clusters[:WORST_NAMED])
+    more = f" and {len(clusters) - WORST_NAMED:,} more" if len(clusters) > WORST_NAMED else ""
+    if clusters:
+        yield f"{counted(len(clusters), 'cluster')}, the worst first: {worst}{more}"
+    for result in results:
+        yield f"{result.job}, {result.made_at:%Y-%m-%d %H:%M} UTC: {fleet_line(result)}"
+    refused = {row["cluster_id"]: row for result in results for row in result.summary.get("refused", ())}
+    if refused:
+        first = next(iter(refused.values()))
+        yield (
+            f"{counted(len(refused), 'cluster')} could not be read, or not whole: the first is"
+            f" {first['cluster_id']}, because {first['reason']}"
         )
-        for part in result_parts(result, rows):
-            if isinstance(part, ResultTable):
-                yield from _table(part)
-            elif part.strip():
-                yield ReportText(part.strip())
+
+
+def _made(result: JobResult) -> str:
+    version = f", ktriage {result.tool_version}" if result.tool_version else ""
+    return f"{result.made_at:%Y-%m-%d %H:%M} UTC{version}, {result.place.uri}"
+
+
+def _is_about(result: JobResult, cluster_id: str) -> bool:
+    refused = result.summary.get("refused", ())
+    return cluster_id in result.asked.get("clusters", ()) or any(
+        row["cluster_id"] == cluster_id for row in refused
+    )
+
+
+def _worst_first(results: Sequence[JobResult]) -> list[str]:
+    """What is offline now, then what a choice loses, then what a failure would take, decides."""
+    score: dict[str, list[int]] = {}
+    for result in results:
+        for name in (*result.asked.get("clusters", ()), *_refused(result)):
+            score.setdefault(name, [0, 0, 0, 0])
+    for result in results:
+        for row in result.summary.get("open", ()):
+            score[row["cluster_id"]][0] += 1
+        for row in result.summary.get("losses", ()):
+            mine = score[row["cluster_id"]]
+            mine[1], mine[2] = mine[1] + row["unknown"], mine[2] + (row["at_least"] or 0)
+        for row in result.summary.get("fleet", ()):
+            if row["refused"] is None:
+                mine = score[row["cluster_id"]]
+                mine[0] = max(mine[0], row["offline_now"])
+                mine[3] = row["acknowledged_at_risk"] or row["offline"]
+    return sorted(score, key=lambda name: ([-count for count in score[name]], name))
+
+
+def _refused(result: JobResult) -> list[str]:
+    return [row["cluster_id"] for row in result.summary.get("refused", ())]
+
+
+def _parts(parts: Iterable[ResultPart]) -> Iterator[ReportBlock]:
+    for part in parts:
+        if isinstance(part, ResultTable):
+            yield from _table(part)
+        elif part.strip():
+            yield ReportText(part.strip())
 
 
 def _table(table: ResultTable) -> Iterator[ReportBlock]:
@@ -59,10 +136,11 @@ def _table(table: ResultTable) -> Iterator[ReportBlock]:
     rows = [[cell for cell in row if isinstance(cell, str)] for row in table.rows]
     for place, head in enumerate(table.columns):
         shares = [row[place] for row in table.rows]
-        bars = [share for share in shares if isinstance(share, Share)]
-        if not head and bars:
+        if not head and any(isinstance(share, Share) for share in shares):
             # A bar stands beside the column that it draws.
-            yield ReportBars(table.columns[place - 1], tuple(_bars(rows, shares, place - 1, named)))
+            bars = tuple(bar for bar in _bars(rows, shares, place - 1, named) if bar[2] > 0)
+            if bars:
+                yield ReportBars(table.columns[place - 1], bars)
     shown_places = [place for place, head in enumerate(table.columns) if head or not _is_bars(table, place)]
     columns = tuple(table.columns[place] for place in shown_places)
     yield ReportTable(

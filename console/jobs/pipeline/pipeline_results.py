@@ -38,19 +38,27 @@ def show(
     ctx: typer.Context,
     *,
     result: ResultArgument,
+    cluster_id: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster-id", metavar="ID", help="Only what the result says of this cluster, in detail."
+        ),
+    ] = None,
     rows: ResultRows = 20,
     output: OutputFormat = Output.TABLE,
 ) -> int:
-    """Shows results in the terminal; of a directory above several results, the newest.
+    """Shows results in the terminal; of a directory above several results, the newest. Of more than three clusters
+    it shows the worst; --cluster-id shows one. What ktriage pipeline watch has written so far is a result too.
 
     \b
-    Example:
+    Examples:
       ktriage pipeline show results
+      ktriage pipeline show lake/watch
     """
     with interruptible():
         from console.jobs.pipeline.show_result import show_results  # noqa: PLC0415  # not for --help
 
-        return show_results(ctx.obj, result, rows, json=output == Output.JSON)
+        return show_results(ctx.obj, result, rows, json=output == Output.JSON, cluster_id=cluster_id or "")
 
 
 def report(
@@ -62,9 +70,9 @@ def report(
     ],
     rows: ResultRows = 100,
 ) -> int:
-    """Writes a result, or the newest result of each job in a directory above several, as one HTML page with bar
-    charts. The page holds everything that it needs: it loads nothing from a network, and can be read on a phone
-    and printed.
+    """Writes a result, or the newest result of each job in a directory above several, as one HTML page: some lines
+    on all clusters, then a page with bar charts for each cluster, the worst first. It holds everything that it
+    needs: it loads nothing from a network, and can be read on a phone and printed.
 
     \b
     Example:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from console.errors import Status
 from console.jobs.pipeline.job_options import JobOptions
 from console.jobs.pipeline.take_snapshots import parsed_interval
@@ -10,6 +12,7 @@ from pipeline.spark_session import SparkSettings, check_installed, session
 from pipeline.storage import storage_path
 from pipeline.watch.watch_progress import WatchProgress
 from pipeline.watch.watch_query import WatchSettings, watch
+from pipeline.watch.watch_result import WATCH
 from recovery.wording.quantity_text import counted, human_bytes, lasting
 
 _MEBIBYTE = 1024 * 1024
@@ -41,6 +44,7 @@ def run_watch(job: JobOptions, source: str, *, every: str, once: bool, most_mib:
 
     with session("ktriage pipeline watch", spark_settings) as spark:
         watch(spark, settings, report, screen.say, once=once)
+    screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'show', f'{settings.out.uri}/{WATCH}'))}")
     return Status.PARTLY if problems else Status.DONE
 
 

@@ -10,22 +10,41 @@ from console.jobs.pipeline.pipeline_page import newest_of_each_job, results_page
 from console.jobs.pipeline.pipeline_report import show_result
 from console.new_files import write_new
 from console.program import Program
-from pipeline.results import read_result, read_results
-from pipeline.storage import storage_path
+from pipeline.results import JobResult, read_result, read_results
+from pipeline.storage import StoragePath, storage_path
+from pipeline.watch.watch_result import WATCH, watch_result
 
 
-def show_results(program: Program, results: Sequence[str], rows: int, *, json: bool) -> int:
-    """Prints results; returns the exit status. Raises PipelineError."""
+def show_results(
+    program: Program, results: Sequence[str], rows: int, *, json: bool, cluster_id: str = ""
+) -> int:
+    """Prints results, with ``cluster_id`` what they say of that cluster; returns the exit status. Raises InputError
+    and PipelineError.
+    """
     for uri in results:
-        show_result(program.screen, read_result(storage_path(uri)), rows, json=json)
+        show_result(program.screen, _result(storage_path(uri)), rows, json=json, cluster_id=cluster_id)
     return Status.DONE
+
+
+def _result(place: StoragePath) -> JobResult:
+    """The run of that URI, or the newest result there; what a watch has written there is a result too."""
+    above = next(place.above(), None)
+    if place.name == WATCH and above is not None and (watched := watch_result(above)) is not None:
+        return watched
+    watched = watch_result(place)
+    if watched is not None and all(watched.made_at >= one.made_at for one in read_results(place)):
+        return watched
+    return read_result(place)
 
 
 def write_report(program: Program, results: Sequence[str], out: Path, rows: int) -> int:
     """Writes the newest result of each job to a new HTML page; returns the exit status. Raises InputError,
     PipelineError.
     """
-    found = newest_of_each_job(result for uri in results for result in read_results(storage_path(uri)))
+    places = [storage_path(uri) for uri in results]
+    runs = [result for place in places for result in read_results(place)]
+    watched = [result for place in places if (result := watch_result(place)) is not None]
+    found = newest_of_each_job((*runs, *watched))
     if not found:
         raise InputError(f"{', '.join(results)}: no finished result is here")
     write_new(out, results_page(found, rows))

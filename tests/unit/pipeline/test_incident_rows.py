@@ -48,7 +48,13 @@ def test_an_outage_has_a_row_for_each_change_with_its_state_and_its_cause() -> N
     rows = event_rows("c", fold.moments, [LogGap(5, 7, NIGHT + 2)]).to_pylist()
     offline, deleted, fenced, configured, gap = rows
     nothing = dict.fromkeys(offline)
-    of_partition = {"cluster_id": "c", "incident": f"{TOPIC_ID}/3/2", "topic": "t", "topic_id": TOPIC_ID}
+    of_partition = {
+        "cluster_id": "c",
+        "cluster_name": "c",
+        "incident": f"{TOPIC_ID}/3/2",
+        "topic": "t",
+        "topic_id": TOPIC_ID,
+    }
     at = datetime(2026, 1, 31, 23, 59, 59, 999_000, UTC)
     assert offline == nothing | of_partition | {
         "day": date(2026, 1, 31),
@@ -96,5 +102,6 @@ def test_a_partition_that_was_offline_for_less_than_a_millisecond_was_offline() 
         fold.extend(MetadataLogRecord(at, NIGHT, at, value) for at, value in enumerate(map(encode, written)))
         (row,) = incident_rows("c", fold.ended).to_pylist()
         assert row["since"] == row["until"] and row["outcome"] == "unclean election"
+        assert row["offline_s"] == 0.0
         kinds.append(row["kind"])
     assert kinds == ["offline", "unclean election"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from console.errors import InputError
 from console.jobs.pipeline.pipeline_page import newest_of_each_job, results_page
 from console.jobs.pipeline.pipeline_report import show_result
 from console.output.bar_table import bar, by_id, rendered, widths
@@ -228,6 +229,94 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 }
 
 
+SUMMARIES["watch"] = (
+    {"clusters": {"c": None}, "names": {"c": "production"}},
+    {
+        "counts": [
+            {"cluster_id": "c", "kind": "offline", "outcome": "leader again", "incidents": 4},
+            {"cluster_id": "c", "kind": "offline", "outcome": "unknown", "incidents": 1},
+        ],
+        "open_count": 1,
+        "open": [
+            {
+                "cluster_id": "c",
+                "cluster_name": "production",
+                "topic": "orders",
+                "partition": 7,
+                "since": "2026-01-31T12:00:00.090000+00:00",
+                "since_exact": False,
+                "isr": [],
+                "elr": [2, 3],
+                "last_known_elr": None,
+                "min_isr": None,
+            }
+        ],
+        "topics": [
+            {
+                "cluster_id": "c",
+                "cluster_name": "production",
+                "topic": name,
+                "incidents": 3,
+                "unclean_elections": 0,
+                "minutes": minutes,
+                "end_unknown": 1,
+                "last_since": "2026-01-31T11:00:00+00:00",
+            }
+            for name, minutes in (("orders", 2.5), ("audit", None))
+        ],
+    },
+    [
+        "1 incident open, 5 ended: 0 by an unclean election, 1 at an unknown time",
+        "2026-01-31 12:00:00 or before",
+        "2,3",
+        "2.50",
+        "unknown",
+    ],
+)
+SUMMARIES["plan"] = (
+    {"clusters": {"c": ["s"]}, "ranking": "last-record", "strategy": "balanced"},
+    {
+        "verdicts": [
+            {"cluster_id": "c", "verdict": "elect", "partitions": 2},
+            {"cluster_id": "c", "verdict": "wait", "partitions": 3},
+        ],
+        "losses": [
+            {
+                "cluster_id": "c",
+                "elect": 2,
+                "lossless": 1,
+                "unknown": 1,
+                "at_least": 0,
+                "at_most": None,
+                "disagree": 0,
+            }
+        ],
+        "worst": [
+            {
+                "cluster_id": "c",
+                "topic": "orders",
+                "partition": 7,
+                "chosen": 2,
+                "at_least": 0,
+                "at_most": None,
+                "reason": "best",
+            }
+        ],
+        "partitions": {"c": 9},
+        "refused": [],
+        "quarantined": [],
+    },
+    ["ranking last-record, strategy balanced", "2 elect, 3 wait; unknown lost", "orders-7", "unknown"],
+)
+
+OF_THE_RUN = (
+    "continues history-1: only later snapshots of 1 cluster were read",
+    "d: every snapshot was read: 2 snapshots came late",
+    "cluster c, snapshot 3: it builds on 2, which is missing",
+)
+"""What is not on the page: which files a run has read."""
+
+
 @pytest.mark.parametrize("job", SUMMARIES)
 @pytest.mark.parametrize("rows", [0, 1, 20])
 def test_a_result_says_what_it_found(job: str, rows: int) -> None:
@@ -265,16 +354,18 @@ def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> No
         for day in (0, 1)
     ]
     found = newest_of_each_job(reversed(results))
-    assert [result.place.name for result in found] == ["exposure-1", "fixes-1", "history-1", "drill-1"]
+    assert [result.place.name for result in found] == [
+        f"{job}-1" for job in ("plan", "exposure", "fixes", "history", "watch", "drill")
+    ]
     page = results_page(found, 0)
     shown = _PageText()
     shown.feed(page)
     texts = "".join(shown.texts)
     for _, _, said in SUMMARIES.values():
-        assert all(words in texts for words in said)
+        assert [words for words in said if words not in texts and words not in OF_THE_RUN] == []
     # One plot for each table with bars: what if, one failure and two, each with its acknowledged records; topics;
-    # failures before the fixes; the records that a drill lost.
-    assert page.count('class="bars"') == 9
+    # failures before the fixes; the minutes of topics; the records that a drill lost. None of an unknown loss.
+    assert page.count('class="bars"') == 10 and "width: 0" not in page
     assert "rack a: 3" in texts and "<script" not in page and "http:" not in page and "https:" not in page
 
 
@@ -357,3 +448,59 @@ def test_intervals_of_few_incidents_are_said_to_be_too_narrow(incidents: int, na
     out = io.StringIO()
     show_result(Screen(lambda: 0.0, out, io.StringIO()), result, 0, json=False)
     assert out.getvalue().count("too narrow: few incidents") == narrow
+
+
+def _of_many(job: str, clusters: int) -> JobResult:
+    """A result with the same rows for every cluster."""
+    asked, summary, _ = SUMMARIES[job]
+    names = [f"cluster-{number:03}" for number in range(clusters)]
+    tables = {
+        name: [row | {"cluster_id": cluster} for cluster in names for row in value]
+        for name, value in summary.items()
+        if isinstance(value, list) and all("cluster_id" in row for row in value)
+    }
+    if job == "exposure":
+        now = {
+            "taken_at": "",
+            "partitions": 9,
+            "offline_now": 0,
+            "kind": "rack",
+            "failed": ["a"],
+            "refused": None,
+        }
+        tables["fleet"] = [
+            EXPOSED | now | {"cluster_id": name, "failures_offline": 1, "failures_at_risk": 1}
+            for name in names
+        ]
+    gaps = {"gaps": dict.fromkeys(names, 1), "other_chains": {}} if job == "history" else {}
+    each = {name: 4 if job == "history" else ["s"] for name in names}
+    target = RunTarget(storage_path("/results"), "run")
+    return JobResult(target, job, NOON, "0.1.0", asked | {"clusters": each}, {**summary, **tables, **gaps})
+
+
+@pytest.mark.parametrize("job", ["plan", "exposure", "fixes", "history", "watch"])
+def test_of_five_hundred_clusters_the_worst_twenty_are_shown_and_the_others_counted(
+    job: str,
+) -> None:
+    out = io.StringIO()
+    show_result(Screen(lambda: 0.0, out, io.StringIO()), _of_many(job, 500), 20, json=False)
+    lines = out.getvalue().splitlines()
+    assert len(lines) < 150 and any(line.startswith("… and ") for line in lines)
+
+
+def test_a_cluster_of_many_is_shown_by_its_id_as_if_it_were_the_only_one() -> None:
+    out = io.StringIO()
+    screen = Screen(lambda: 0.0, out, io.StringIO())
+    show_result(screen, _of_many("exposure", 500), 20, json=False, cluster_id="cluster-499")
+    assert "cluster-499: one failure" in out.getvalue() and "cluster-498" not in out.getvalue()
+    with pytest.raises(InputError, match="is not about it"):
+        show_result(screen, _of_many("exposure", 5), 20, json=False, cluster_id="cluster-499")
+
+
+def test_the_first_page_has_at_most_ten_lines_and_each_cluster_a_page_of_its_own() -> None:
+    results = [_of_many(job, 30) for job in ("plan", "exposure", "fixes", "history", "watch")]
+    page = results_page(results, 20)
+    first, *clusters = page.split("<h1>")[1:]
+    assert first.count("<li>") <= 10 and "strategy balanced" in first
+    assert len(clusters) == 20 and "10 more clusters are not on this page" in page
+    assert all(text.startswith("Cluster cluster-0") for text in clusters)
