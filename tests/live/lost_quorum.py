@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -27,6 +27,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster, ToolFailed, wait_until
 from testbed.kafka.jars import cache_directory
 from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
+from tests.live.quorum_replacement import QuorumWatcher, wait_listening
 
 YES = ("--yes", "--reason", "a test")
 ORDERS = "orders"
@@ -41,10 +42,11 @@ KEEPS_LITTLE = {"internal.metadata.log.segment.bytes": "16384", "metadata.max.re
 """Kafka then deletes what is before a snapshot, a minute later at the latest."""
 
 Left = Literal["leader", "follower", "broker"]
-Step = tuple[Literal["kill", "changes", "topic", "known", "trimmed"], int | str]
+Step = tuple[Literal["kill", "changes", "topic", "known", "trimmed", "replaced"], int | str]
 """``kill``: a node dies, and stays down. ``changes``: so many changes of a configuration. ``topic``: one is made,
 and written to. ``known``: what the chosen copy will know of configurations and ACLs is what there is now.
-``trimmed``: until every controller's log begins with a snapshot."""
+``trimmed``: until every controller's log begins with a snapshot. ``replaced``: a spare controller takes the place
+of the voter that died."""
 
 
 def spec(
@@ -57,6 +59,7 @@ def spec(
     controller_tls: bool = False,
     versions: dict[int, str] | None = None,
     settings: dict[str, str] | None = None,
+    spares: int = 0,
 ) -> ClusterSpec:
     """A cluster with ACLs and these ``settings`` on every node."""
     everywhere = ACLS | (settings or {})
@@ -64,6 +67,7 @@ def spec(
         version,
         controllers,
         brokers,
+        spares,
         quorum=quorum,
         combined=combined,
         controller_tls=controller_tls,
@@ -89,6 +93,8 @@ class LostQuorum:
     refused: tuple[str, ...] = ()
     accepts: tuple[str, ...] = ()
     stops: bool = False
+    unnamed: tuple[int, ...] = ()
+    """Whom the first plan does not name as dead."""
     starts_at: Literal["anywhere", "zero", "snapshot"] = "anywhere"
     """Where the chosen log begins; ``zero``: and has a snapshot in its middle."""
     new_voter: int = 0
@@ -174,6 +180,7 @@ class RebuiltQuorum:
             "topic": self._make_topic,
             "known": self._know,
             "trimmed": self._trim,
+            "replaced": self._replace,
         }
         for verb, what in self.incident.before:
             verbs[verb](what)
@@ -187,6 +194,19 @@ class RebuiltQuorum:
 
     def _know(self, _what: object) -> None:
         self._known = self.facts()
+
+    def _replace(self, spare: int | str) -> None:
+        watched, new = QuorumWatcher(self.cluster), int(spare)
+        formatted = (node for node in self.cluster.controllers.values() if node.directory_id)
+        dead = next(node.id for node in formatted if not node.is_running)
+        self.cluster.format_again(new)
+        self.cluster.node(new).start()
+        wait_listening(self.cluster, new)
+        watched.joined(new)
+        for verb, node in (("add", new), ("remove", dead)):
+            done = self.console("quorum", verb, str(node), *YES)
+            assert done.status == 0, done
+        assert new in watched.voters() and dead not in watched.voters()
 
     def _trim(self, _what: object) -> None:
         def trimmed() -> bool:
@@ -301,14 +321,14 @@ class RebuiltQuorum:
         goes_on = self.incident.left != "broker" or self.incident.new_voter
         return tuple(node for node in formatted if node != self.voter or not goes_on)
 
-    def words(self) -> list[str]:
-        """The options of the plan that an operator tries first."""
+    def words(self, without: Collection[int] = ()) -> list[str]:
+        """The options of a plan that accepts no loss; the voters ``without`` are not named."""
         brokers = [str(node.log_dirs[0]) for node in self.cluster.brokers.values()]
         words = ["--from", str(self.source.parent)]
         if self.incident.left == "broker":
             words += ["--into", str(self.target)]
         words += ["--voter", f"{self.voter}@{self.cluster.controller_address(self.voter)}"]
-        for node in self.dead:
+        for node in (node for node in self.dead if node not in without):
             words += ["--dead", str(node)]
         for path in brokers:
             words += ["--data", path]
@@ -320,9 +340,8 @@ class RebuiltQuorum:
 
     def make_plan(self) -> dict[str, Any]:
         """Refused first where the incident says so; nothing is written then."""
-        words = self.words()
         if self.incident.refused:
-            refused = self.rebuild(*words)
+            refused = self.rebuild(*self.words(without=self.incident.unnamed))
             assert refused.status == 1, refused
             for reason in self.incident.refused:
                 assert reason in refused.err, refused
@@ -330,7 +349,7 @@ class RebuiltQuorum:
         if self.incident.stops:
             for broker in self.cluster.brokers.values():
                 broker.kill()
-        planned = self.rebuild(*words, *self.incident.accepts)
+        planned = self.rebuild(*self.words(), *self.incident.accepts)
         assert planned.status == 0, planned
         return self.plan()
 
@@ -509,6 +528,17 @@ def _of_release(version: str) -> tuple[LostQuorum, ...]:
             before=_STALE,
             refused=_LACKS,
             accepts=ACCEPTED,
+            stops=True,
+        ),
+        LostQuorum(
+            f"an old voter's disk: its copy does not know who took its place, {version}",
+            spec(version, spares=1),
+            "follower",
+            102,
+            before=(("known", 0), ("kill", 102), ("replaced", 103), ("changes", 20)),
+            refused=("voters 103 of a copy that goes on beyond the chosen one are not named", *_LACKS[:2]),
+            unnamed=(103,),
+            accepts=ACCEPTED[:4],
             stops=True,
         ),
         LostQuorum(f"nodes of both roles, {version}", spec(version, combined=True, brokers=3), "follower"),
