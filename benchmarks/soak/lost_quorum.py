@@ -82,9 +82,9 @@ def _returns(_options: SoakOptions, javas: ResidentJavas) -> int:
             try:
                 with _cluster(returning_cluster(version), javas) as (cluster, home):
                     for when, back, outcome in all_returns(ReturningVoters(cluster, home, in_place=in_place)):
-                        ended = ", ".join(map(str, outcome.ended)) or "none"
+                        follow, ended = (_ids(nodes) for nodes in (outcome.follow, outcome.ended))
                         print(
-                            f"| {version} | {where} | {when} | {back} | {outcome.quorums} | {ended} |",
+                            f"| {version} | {where} | {when} | {back} | {outcome.quorums} | {follow} | {ended} |",
                             flush=True,
                         )
             except Exception:  # as above
@@ -176,6 +176,10 @@ class KilledRebuilds:
         while not self._backup.exists() and process.poll() is None:
             time.sleep(0.0005)  # what follows takes milliseconds
         return process
+
+
+def _ids(nodes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, nodes)) or "none"
 
 
 def _contents(log: Path) -> dict[str, bytes]:

@@ -57,9 +57,12 @@ RETURNS = (
 
 
 class Seen(NamedTuple):
-    """What one return came to. ``quorums``: how many ``quorum status`` says; ``ended``: the nodes that ended."""
+    """What one return came to. ``quorums``: how many ``quorum status`` says; ``follow``: the nodes that follow the
+    rebuilt one; ``ended``: those that ended themselves. The others wait for a leader, or have one of their own.
+    """
 
     quorums: int
+    follow: tuple[int, ...]
     ended: tuple[int, ...]
 
 
@@ -163,8 +166,9 @@ class ReturningVoters:
         """They return to a cluster that goes on; it must not notice."""
         epoch = self.wait_led()
         self.come_back(back)
-        two = back.is_majority and back.names == "each other" and not self.in_place
-        seen = self._settled(back, two=two)
+        two = back.is_majority and not self.in_place
+        # Who names the new voter has mostly found it before anybody asks for votes. Nothing makes that certain.
+        seen = self._settled(back, two=two if back.names == "each other" or not two else None)
         told = self.quorum.described_quorum()
         assert (int(told["LeaderId"]), int(told["LeaderEpoch"])) == (self.quorum.voter, epoch), told
         assert not seen.ended
@@ -172,19 +176,24 @@ class ReturningVoters:
         self.wipe(back)
         return seen
 
-    def _settled(self, back: Return, *, two: bool) -> Seen:
-        """Once ``quorum status`` says what is expected, and each node that returned follows, leads or ended."""
+    def _settled(self, back: Return, *, two: bool | None) -> Seen:
+        """Once ``quorum status`` says what is expected (``two`` None: either), and each node that returned has a
+        leader or ended. One that cannot lead, and is not asked by anybody, may wait for minutes: it is not waited for.
+        """
 
         def check() -> Seen | None:
             said = self.status()
-            nodes = [self.cluster.node(node) for node in back.nodes]
-            seen = Seen(_quorums(said), tuple(node.id for node in nodes if not node.is_running))
-            if two:
-                return seen if seen.quorums == 2 and said.status == 1 and _STOP in said.out else None
-            followers = [node for node in back.nodes if self._follows(node)]
-            return seen if seen.quorums == 1 and len(followers) + len(seen.ended) == len(back.nodes) else None
+            running = [node for node in back.nodes if self.cluster.node(node).is_running]
+            follow = tuple(node for node in running if self._follows(node))
+            ended = tuple(node for node in back.nodes if node not in running)
+            seen = Seen(_quorums(said), follow, ended)
+            if seen.quorums == 2:
+                return seen if two is not False and said.status == 1 and _STOP in said.out else None
+            found_all = len(follow) + len(ended) == len(back.nodes)
+            may_wait = not back.is_majority and not self.in_place
+            return seen if not two and seen.quorums == 1 and (found_all or may_wait) else None
 
-        wanted = "two quorums" if two else "one quorum"
+        wanted = {True: "two quorums", False: "one quorum", None: "one quorum or two"}[two]
         return wait_until(check, f"{wanted} after {back}", 120, interval=1.0, describe_state=self.status)
 
     def _follows(self, node: int) -> bool:
