@@ -178,7 +178,7 @@ class ReturningVoters:
 
     def _settled(self, back: Return, *, two: bool | None) -> Seen:
         """Once ``quorum status`` says what is expected (``two`` None: either), and each node that returned has a
-        leader or ended. One that cannot lead, and is not asked by anybody, may wait for minutes: it is not waited for.
+        leader or ended. One that cannot lead, and that nobody asks, may look for a leader for minutes.
         """
 
         def check() -> Seen | None:
