@@ -220,15 +220,17 @@ class ControllersAsked:
 
     def _names(self, health: QuorumHealth) -> Iterator[ControllerFinding]:
         """Nodes that find nobody once the voters which their settings name are gone. A voter has the others in its
-        log; a static quorum (kraft.version 0) does not read the setting.
+        log; a static quorum (kraft.version 0) does not read the setting. One of another quorum must not come here.
         """
         quorum = health.quorum
         if quorum.kraft_version < 1:
             return
         registered = {at.address for voter in quorum.voters.voters for at in voter.endpoints}
         groups: dict[tuple[str, ...], list[str]] = {}
+        led = [other.led.voters.keys for other in self.others(quorum) if other.led is not None]
+        voting = {f"controller {key.id}" for keys in (quorum.voters.keys, *led) for key in keys}
         for name, servers in self.servers.items():
-            votes = name in {f"controller {key.id}" for key in quorum.voters.keys}
+            votes = name in voting
             unknown = self.cut_off and not registered.issuperset(
                 servers or ()
             )  # other names of voters, perhaps

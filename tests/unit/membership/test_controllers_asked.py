@@ -196,3 +196,16 @@ def test_a_leader_that_committed_nothing_leads_nobody() -> None:
     first, then = lost(commits=False).sentences
     assert "has committed nothing" in first
     assert "at the address that is registered for it (host2:9093)" in then
+
+
+def test_a_controller_of_another_quorum_is_not_told_to_join_this_one() -> None:
+    """It has a log of its own."""
+    other = replace(quorum(7), leader=key(7), leader_epoch=2)
+    answering = tuple(answers(node) for node in (1, 2, 3))
+    settings = {"controller 7": ("host7:9093",), "broker 8": ("host7:9093",)}
+    found = problems(quorum(1, 2, 3), ControllersAsked((*answering, answers(7, led=other)), settings))
+    assert [problem for problem, _ in found] == [
+        QuorumProblem.SEVERAL_QUORUMS,
+        QuorumProblem.LEADER_NOT_NAMED,
+    ]
+    assert found[1][1].startswith("broker 8 will find no leader")
