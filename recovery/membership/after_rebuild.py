@@ -9,7 +9,7 @@ from enum import StrEnum
 from recovery.membership.controllers_asked import ControllersAsked, QuorumProblem
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import QuorumHealth
+from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject
@@ -64,6 +64,13 @@ class AfterRebuild:
         return self.health.quorum
 
     @property
+    def joining(self) -> tuple[int, ...]:
+        """The controllers that fetch and have no vote yet."""
+        up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
+        members = self.health.members
+        return tuple(m.key.id for m in members if m.role is MemberRole.CONTROLLER and m.state in up)
+
+    @property
     def restored_topics(self) -> tuple[str, ...]:
         """Those that only brokers' disks knew."""
         return tuple(sorted({one.topic for one in self.partitions if one.is_new}))
@@ -84,6 +91,7 @@ class AfterRebuild:
     @property
     def steps(self) -> dict[AfterRebuildStep, AfterRebuildProgress]:
         """Each step that applies, in its order. The first that is seen to be open is done now."""
+        grown = len(self.quorum.voters.keys) >= WANTED_VOTERS
         progress: dict[AfterRebuildStep, bool | None] = {
             AfterRebuildStep.SETTINGS: False if self.wrong_settings else None if self.away else True
         }
@@ -95,8 +103,8 @@ class AfterRebuild:
             AfterRebuildStep.SURVEY: not self.unsurveyed,
             AfterRebuildStep.ELECT: not self.offline,
             **({AfterRebuildStep.RESTORED: None} if self.restored_topics else {}),
-            AfterRebuildStep.GROW: len(self.quorum.voters.keys) >= WANTED_VOTERS,
-            AfterRebuildStep.CHECK: self.asked is not None and not self.findings,
+            AfterRebuildStep.GROW: grown,
+            AfterRebuildStep.CHECK: grown and self.asked is not None and not self.findings,
             AfterRebuildStep.WIPE: None,
         }
         open_step = next((step for step, done in progress.items() if done is False), None)

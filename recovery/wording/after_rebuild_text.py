@@ -32,7 +32,8 @@ class NextStep(NamedTuple):
         return f"{self.title}{why}{': ' if self.commands else ''}{', then '.join(self.commands)}"
 
 
-def _unconnected(*words: str) -> str:
+def unconnected(*words: str) -> str:
+    """For a cluster whose address is not known."""
     return f"{shlex.join(('ktriage', *words))} --bootstrap-server HOST:PORT"
 
 
@@ -45,16 +46,19 @@ def after_rebuild(
     loses: bool = False,
     away: Sequence[int] = (),
     restored: Sequence[str] = (),
-    connected: Connected = _unconnected,
+    joining: Sequence[int] = (),
+    connected: Connected = unconnected,
 ) -> tuple[NextStep, ...]:
     """The steps in their order. ``voter``: the new one, None: not known. ``server``: its listener, host:port;
     ``loses``: whether the copy that was taken lacks anything that a broker may have applied. ``away``: the brokers
     that are waited for; none: not known. ``restored``: topics that only brokers' disks knew.
+    ``joining``: controllers that are formatted and fetch.
     """
     who = "the new voter" if voter is None else f"controller {voter}"
     which = f"brokers {ids(brokers)}" if brokers else "every broker"
     status = shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", server))
-    storage = "kafka-storage.sh format --config controller.properties --no-initial-controllers --cluster-id"
+    formatted = ("--config", "controller.properties", "--no-initial-controllers", "--cluster-id", cluster_id)
+    storage = shlex.join(("kafka-storage.sh", "format", *formatted))
     waited = [word for broker in away for word in ("--broker-id", str(broker))] or ["--broker-id", "BROKER"]
     stop = NextStep(
         AfterRebuildStep.STOP,
@@ -103,10 +107,9 @@ def after_rebuild(
         *((compared,) if restored else ()),
         NextStep(
             AfterRebuildStep.GROW,
-            f"Grow to three voters. On each of two hosts: {storage} {cluster_id}; start the controller; then, one"
-            " after the other",
+            "Grow to three voters: format and start a controller on each of two hosts, and add it",
             "",
-            (connected("quorum", "add", "NODE"),),
+            (*(() if joining else (storage,)), connected("quorum", "add", next(map(str, joining), "NODE"))),
         ),
         NextStep(
             AfterRebuildStep.CHECK,
@@ -141,6 +144,7 @@ def _steps(after: AfterRebuild, connected: Connected) -> Iterator[tuple[NextStep
         loses=bool(after.partitions),
         away=after.away,
         restored=after.restored_topics,
+        joining=after.joining,
         connected=connected,
     )
     progress = after.steps
@@ -206,6 +210,8 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
             yield f"{waiting} without a leader; what each choice loses is in pane 1"
         case AfterRebuildStep.GROW:
             yield f"{counted(len(after.quorum.voters.keys), 'voter')} of 3: no failure is tolerated"
+            if after.joining:
+                yield f"controller {after.joining[0]} fetches, and can be added"
         case AfterRebuildStep.CHECK:
             yield from after.findings or ("the controllers were not asked one by one",)
         case AfterRebuildStep.WIPE:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from recovery.membership.controllers_asked import node_names
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
-from recovery.wording.after_rebuild_text import after_rebuild
+from recovery.wording.after_rebuild_text import Connected, after_rebuild, unconnected
 from recovery.wording.quantity_text import both, counted, either
 
 EVIDENCE = ("ktriage", "quorum", "evidence", "LOG_DIR", "LOG_DIR")
@@ -117,7 +117,7 @@ def survives(lost: QuorumWithoutLeader) -> Iterator[str]:
         yield "every broker keeps a copy as it last fetched it; none was asked"
 
 
-def guide_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
+def guide_lines(lost: QuorumWithoutLeader, connected: Connected = unconnected) -> Iterator[str]:
     """The whole guide: who is gone, the first action, what survives where, the ways back, and what comes after."""
     ways = ways_back(lost)
     if not ways:
@@ -135,7 +135,9 @@ def guide_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     yield "AFTER A REBUILD, one after the other"
     rest = _voting(lost)
     server = rest[0].address if len(rest) == 1 else "HOST:PORT"
-    steps = after_rebuild(rest[0].key.id if len(rest) == 1 else None, server, lost.cluster_id)
+    steps = after_rebuild(
+        rest[0].key.id if len(rest) == 1 else None, server, lost.cluster_id, connected=connected
+    )
     yield from (f"  {number}. {step.text}" for number, step in enumerate(steps, 1))
 
 

@@ -102,7 +102,9 @@ class KeyParts:
         if self._desk.navigation.pane == QUORUM and self._desk.session.view.after_rebuild is not None:
             begin("showing what comes after the rebuild", self._steps_or_replacement())
         elif self._desk.navigation.pane == QUORUM and isinstance(quorum, QuorumWithoutLeader):
-            guide = RecordScreen("No leader: the ways back", tuple(guide_lines(quorum)))
+            guide = RecordScreen(
+                "No leader: the ways back", tuple(guide_lines(quorum, self._desk.session.target.command))
+            )
             begin("showing the ways back", self._shown(guide))
         elif self._desk.navigation.pane == QUORUM:
             begin("planning a replacement", self._controllers.replace())

@@ -36,6 +36,7 @@ from recovery.cluster_health import ClusterHealth, short_of_replicas
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading, with_disks
 from recovery.membership.after_rebuild import AfterRebuild, away_brokers, partitions_written
+from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
@@ -174,20 +175,25 @@ class ClusterRefresh:
         return live, source.unread is not None
 
     async def _after_rebuild(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
-        """The controllers are asked one by one only here, and only where the metadata log shows a rebuild."""
+        """The metadata log is read, and the controllers are asked one by one, only where the quorum can be a
+        rebuilt one: its epochs are above the margin.
+        """
+        membership: Membership | None = getattr(backend, "membership", None)
+        quorum, before = view.quorum, view.after_rebuild
+        rebuilt = isinstance(quorum, Quorum) and quorum.leader_epoch > EPOCH_MARGIN
+        if membership is None or view.partitions is None or not isinstance(quorum, Quorum) or not rebuilt:
+            return replace(view, after_rebuild=None)
+        now, asked_at = self.clock(), view.controllers_at
+        due = not _recent(asked_at, now)
+        if before is None and due:
+            await self.offline_times.source.read(backend)
         history, _copied = self._metadata_log()
         log = None if isinstance(history, Unknown) else history.rebuilt
-        membership: Membership | None = getattr(backend, "membership", None)
-        if isinstance(history, Unknown) or log is None or membership is None or not view.partitions:
-            return replace(view, after_rebuild=None)
-        quorum = view.quorum
-        if not isinstance(quorum, Quorum):
-            return replace(view, after_rebuild=None)
-        before = view.after_rebuild
+        if isinstance(history, Unknown) or log is None:
+            return replace(view, after_rebuild=None, controllers_at=now if due else asked_at)
         written = before.partitions if before is not None and before.log == log else None
-        now, asked_at = self.clock(), view.controllers_at
         asked = None if before is None else before.asked
-        if before is None or not _recent(asked_at, now):
+        if before is None or due:
             answers, asked_at = await _value(ask_every_controller(membership, view.cluster_id)), now
             asked = None if isinstance(answers, Unknown) else answers
         found = AfterRebuild(

@@ -10,7 +10,7 @@ from backends.metadata_log.directory import MetadataDirError
 from console.cli.base.run import Run
 from console.errors import InputError, NotDone, Status
 from console.jobs.quorum.lost_quorum_evidence import gather_evidence
-from console.jobs.quorum.lost_quorum_report import evidence_document, evidence_lines
+from console.jobs.quorum.lost_quorum_report import evidence_document, evidence_lines, next_plan_lines
 from console.jobs.quorum.quorum_rebuild import (
     RebuildRefused,
     RebuildRequest,
@@ -51,6 +51,7 @@ def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
     except MetadataDirError as error:
         raise InputError(str(error)) from None
     screen.out(evidence_document(evidence) if json else evidence_lines(evidence))
+    screen.say(*next_plan_lines(evidence))
     return Status.DONE if evidence.whole else Status.PARTLY
 
 
@@ -67,7 +68,6 @@ def plan_rebuild(program: Program, request: RebuildRequest, file: Path, *, json:
         screen.out(rebuild_document(made.plan, file, applied=None))
     else:
         screen.out(rebuild_lines(made.plan, file))
-        screen.say(*host_lines(made.plan))
     screen.say(f"wrote {file}; nothing else was written", next_line(made.plan, file))
     return Status.DONE
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from console.jobs.quorum.lost_quorum_evidence import CopiedChange, LostQuorumEvidence
 from console.output.json_document import document
@@ -83,6 +85,28 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
         if left > 0:
             yield f"  … {left:,} before these (--output json shows all)"
         yield from change_lines(evidence.uncertain[-SHOWN:])
+
+
+def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
+    """The command that makes a plan from the best copy; nothing where its voters are not known."""
+    best = evidence.chosen
+    own = best.voters.find(best.key)
+    others = [voter.key.id for voter in best.voters.voters if voter is not own]
+    if not others:
+        return
+    brokers = [f.copy for f in evidence.copies if not best.voters.has_id(f.copy.node)]
+    where = own.endpoints[0].address if own is not None and own.endpoints else "HOST:PORT"
+    # The address of the new voter is not known where no voter's disk is left.
+    voter = "NODE@HOST:PORT" if own is None else f"{own.key.id}@{where}"
+    words = ["--from", best.path, *(("--into", "NEW_LOG_DIR") if own is None else ()), "--voter", voter]
+    words += [word for node in others for word in ("--dead", str(node))]
+    words += [word for copy in brokers for word in ("--data", str(Path(copy.path).parent))]
+    stop = f"stop node {_node(best)}, then " if best.running is RunningNode.RUNS else ""
+    command = shlex.join(("ktriage", "quorum", "rebuild", *words, "--plan-out", "rebuild.json"))
+    yield (
+        "next, only where the disks of a majority of the voters are gone for good (docs/runbook-lost-quorum.md):"
+        f" {stop}{command}, with --data for each further broker"
+    )
 
 
 def scan_end_lines(evidence: LostQuorumEvidence) -> Iterator[str]:

@@ -25,7 +25,7 @@ from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import PartitionRecord, TopicRecord
 from recovery.model import PartitionState, TopicPartition
 from recovery.wording.after_rebuild_text import after_rebuild, now_line, standing_lines
-from tests.unit.membership.quorums import quorum
+from tests.unit.membership.quorums import key, quorum
 from tests.unit.widgets.harness import Harness, text_of
 
 TOPIC_ID, KEPT_ID = "AAAAAAAAAAAAAAAAAAAAbg", "AAAAAAAAAAAAAAAAAAAAcg"
@@ -113,7 +113,9 @@ def test_one_step_comes_after_the_other_and_each_has_its_command() -> None:
     assert found.now is AfterRebuildStep.ELECT
     assert line(found).endswith("ktriage plan --all-offline-partitions plan.json")
     assert after().now is AfterRebuildStep.GROW
-    assert "1 voter of 3: no failure is tolerated: ktriage quorum add NODE" in line(after())
+    assert "1 voter of 3: no failure is tolerated: kafka-storage.sh format --config" in line(after())
+    joins = health(quorum(100, observers=(key(103),)), LivenessLimits(), {100, 103})
+    assert line(after(health=joins)).endswith("can be added: ktriage quorum add 103")
     grown = health(quorum(100, 103, 104), LivenessLimits(), {100, 103, 104})
     assert after(health=grown, asked=None).now is AfterRebuildStep.CHECK
     assert after(health=grown).now is None and line(after(health=grown)) == ""

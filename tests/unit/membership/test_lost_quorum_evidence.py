@@ -6,6 +6,7 @@ made.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -267,3 +268,25 @@ def test_an_acl_and_a_configuration_of_the_lost_part_are_decoded(tmp_path: Path,
         f"ACL {TOPIC_ID}: User:alice from host * is allowed READ on topic orders",
         "retention.ms set to 7 for topic orders",
     ]
+
+
+@pytest.mark.parametrize("left", [(102, 1, 2), (1, 2)])
+def test_the_next_command_makes_a_plan_from_the_best_copy(
+    disks: Path, tmp_path: Path, left: tuple[int, ...]
+) -> None:
+    ended = shown(tmp_path, *(disks / f"node-{node}" for node in left))
+    line = next(line for line in ended.err.splitlines() if line.startswith("next, only where the disks"))
+    command = line[line.index("ktriage quorum rebuild") : line.index(", with --data")]
+    if 102 not in left:
+        assert "--into NEW_LOG_DIR --voter NODE@HOST:PORT --dead 100 --dead 101 --dead 102" in command
+        blank = tmp_path / "blank"
+        blank.mkdir()
+        properties = (disks / "node-102" / "meta.properties").read_text()
+        properties = properties.replace("node.id=102", "node.id=103").replace(
+            "directory.id=", "directory.id=B"
+        )
+        (blank / "meta.properties").write_text(properties)
+        command = command.replace("NEW_LOG_DIR", str(blank)).replace("NODE@HOST:PORT", "103@127.0.0.1:1")
+    planned = invoke(tmp_path, *shlex.split(command))
+    assert planned.status == 0, planned
+    assert "next: ktriage quorum rebuild rebuild.json --rehearse" in planned.err

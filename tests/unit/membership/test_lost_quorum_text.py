@@ -107,7 +107,7 @@ def test_the_guide_and_quorum_status_name_the_same_ways_and_the_guide_goes_on_to
     assert guide[-len(steps) :] == [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
     assert "ktriage quorum status --bootstrap-controller c100:9093" in steps[1]
     assert "ktriage quorum add NODE" in steps[-3] and "ktriage check" in steps[-2]
-    assert f"--no-initial-controllers --cluster-id {LOST.cluster_id}" in steps[-3]
+    assert f"--no-initial-controllers --cluster-id {LOST.cluster_id}, then ktriage" in steps[-3]
 
 
 def test_a_copy_that_lacks_something_has_its_brokers_stopped_first() -> None:

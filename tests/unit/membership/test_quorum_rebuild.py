@@ -736,14 +736,15 @@ def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path,
     named = ["--dead", "101", "--dead", "102", "--unscanned", "1", "--unscanned", "2"]
     planned = command(*making, *named)
     assert planned.status == 0, planned
-    assert "controller.quorum.bootstrap.servers must name 127.0.0.1:1" in planned.err
-    assert "Wipe or rename the log dirs of the old voters" in planned.err
+    assert "next: ktriage quorum rebuild plan.json --rehearse" in planned.err
     assert "100,101,102 → 100,102 → 100" in planned.out
     assert command("plan.json").status == 2  # no terminal
     assert command("plan.json", "--dead", "101").status == 2
     applied = command("plan.json", "--yes", "--reason", "a test")
     assert applied.status == 0, applied
     assert "sha256" in applied.out
+    assert "controller.quorum.bootstrap.servers must name 127.0.0.1:1" in applied.out
+    assert "Wipe or rename the log dirs of the old voters" in applied.out
     undone = command("plan.json", "--undo", "--yes", "--reason", "a test", "--output", "json")
     assert undone.status == 0, undone
 
