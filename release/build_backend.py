@@ -13,16 +13,19 @@ from __future__ import annotations
 import ast
 import os
 import shutil
-import tempfile
+import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager
+from email.parser import Parser
+from gzip import GzipFile
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from setuptools import build_meta
 from setuptools.build_meta import (
     build_editable,
-    build_sdist,
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
@@ -74,13 +77,43 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: S
         return str(build_meta.prepare_metadata_for_build_wheel(str(target), config_settings))
 
 
+def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
+    """What a wheel is built from, and no more. The same tree gives the same bytes. Raises NotPackable."""
+    with TemporaryDirectory() as scratch:
+        metadata = Path(
+            scratch, prepare_metadata_for_build_wheel(scratch, config_settings), "METADATA"
+        ).read_bytes()
+    version = Parser().parsestr(metadata.decode("utf-8"), headersonly=True)["Version"]
+    name = f"{NAMESPACE}-{version}"
+    files = {path: (ROOT / path).read_bytes() for path in (*BESIDE, *_packages((*PACKAGES, "release")))}
+    target = Path(sdist_directory) / f"{name}.tar.gz"
+    with (
+        target.open("wb") as written,
+        GzipFile("", "wb", fileobj=written, mtime=int(EARLIEST)) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for path, data in sorted({**files, "PKG-INFO": metadata}.items()):
+            entry = tarfile.TarInfo(f"{name}/{path}")
+            entry.size, entry.mode, entry.mtime = len(data), 0o644, int(EARLIEST)
+            archive.addfile(entry, BytesIO(data))
+    return target.name
+
+
+def _packages(names: Iterable[str]) -> Iterator[str]:
+    """The paths of all files of these packages, from :data:`ROOT`."""
+    for name in names:
+        for path in sorted((ROOT / name).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(ROOT).as_posix()
+
+
 @contextmanager
 def _scratch_tree() -> Iterator[None]:
     """In a directory that has the tree of the wheel, and is removed afterwards."""
     os.environ.setdefault("SOURCE_DATE_EPOCH", EARLIEST)
     before = os.umask(0o022)
     try:
-        with tempfile.TemporaryDirectory(prefix="ktriage-build-") as scratch:
+        with TemporaryDirectory(prefix="ktriage-build-") as scratch:
             lay_out(Path(scratch))
             with chdir(scratch):
                 yield
@@ -95,10 +128,8 @@ def lay_out(scratch: Path) -> None:
     (product / "__init__.py").write_text(
         f'"""{NAMESPACE}: the packages of the repository, below one name."""\n'
     )
-    for name in PACKAGES:
-        for path in sorted((ROOT / name).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                _copy(path, product / path.relative_to(ROOT))
+    for path in _packages(PACKAGES):
+        _copy(path, product / path)
     (product / "__main__.py").write_bytes((product / "console/cli/__main__.py").read_bytes())
     for name in BESIDE:
         shutil.copyfile(ROOT / name, scratch / name)
@@ -106,13 +137,12 @@ def lay_out(scratch: Path) -> None:
     settings.write_text(_with_namespace_in_settings(settings.read_text("utf-8")), "utf-8")
 
 
-def _copy(path: Path, target: Path) -> None:
+def _copy(path: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".py":
-        where = str(path.relative_to(ROOT))
-        target.write_text(with_namespace(path.read_text("utf-8"), where), "utf-8")
+    if target.suffix == ".py":
+        target.write_text(with_namespace((ROOT / path).read_text("utf-8"), path), "utf-8")
     else:
-        target.write_bytes(path.read_bytes())
+        target.write_bytes((ROOT / path).read_bytes())
 
 
 def _with_namespace_in_settings(settings: str) -> str:

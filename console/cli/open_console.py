@@ -71,6 +71,9 @@ def serve(arguments: Sequence[str], port: int) -> int:
         raise InputError(f"--port {port}: give one from {LOWEST_PORT} to {HIGHEST_PORT}")
     if find_spec("textual_serve") is None:
         raise InputError(missing_extra("--serve needs", "textual-serve", "serve"))
+    # ktriage may lie where only this process looks for modules (ktriage.pyz).
+    here = str(Path(__file__).parents[__name__.count(".")])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-m", __package__, *arguments]
     return int(_screens("browser").serve(shlex.join(command), LOOPBACK, port))
 
