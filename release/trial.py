@@ -38,7 +38,8 @@ mount -t tmpfs -o mode=1777 tmpfs /tmp
 mount -o remount,ro,bind /
 cd /tmp
 exec setpriv --reuid NOBODY --regid NOBODY --clear-groups --no-new-privs \
-    env -i PATH=/usr/bin:/bin XDG_STATE_HOME=/tmp/state "$PYTHON" "$TRIAL/story.py" "$@"
+    env -i PATH=/usr/bin:/bin LD_LIBRARY_PATH="$TRIAL/python/lib" XDG_STATE_HOME=/tmp/state \
+    "$PYTHON" "$TRIAL/story.py" "$@"
 """.replace("NOBODY", NOBODY)
 STORY = """
 import os, subprocess, sys
