@@ -21,14 +21,20 @@ Z_95 = 1.96
 """Quantile of the normal distribution for 95 %: cells have hundreds of incidents."""
 
 
-def run_grid(spark: Any, grid: Grid, target: RunTarget) -> None:
-    """Runs every case and writes its rows. A case that fails is a row, never a failed task."""
+def incident_rows(spark: Any, grid: Grid) -> Any:
+    """A row for each case, a DataFrame of :data:`~pipeline.tables.schemas.DRILL_INCIDENT`. A case that fails is a
+    row, never a failed task.
+    """
     from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
 
     pieces = list(tasks(grid))
     slices = max(1, min(len(pieces), parallelism(spark) * 16))
-    found = answers(spark, [pieces[start::slices] for start in range(slices)], incidents, DRILL_INCIDENT)
-    write_rows(found, target.root, DRILL_INCIDENTS, target.run_id)
+    return answers(spark, [pieces[start::slices] for start in range(slices)], incidents, DRILL_INCIDENT)
+
+
+def run_grid(spark: Any, grid: Grid, target: RunTarget) -> None:
+    """Runs every case and writes its rows."""
+    write_rows(incident_rows(spark, grid), target.root, DRILL_INCIDENTS, target.run_id)
 
 
 def summarise(target: RunTarget, count: int, *merged: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pipeline.exposure.fleet import COUNTED, DETAILED
 from pipeline.exposure.merged_counts import WORST, WORST_FIRST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, loss_part
 from pipeline.plan.row_checks import QUARANTINED
-from pipeline.results import quarantined_counts
 from pipeline.tables.schemas import EFFECTS
 
 _Row = Mapping[str, Any]
@@ -84,14 +83,6 @@ class SummaryRows(NamedTuple):
                 if row is not None:
                     answers.append({**row, "lacks": lacks})
         return answers
-
-
-def quarantined(broken: Sequence[tuple[str, str, int]], twice: Any | None) -> list[dict[str, Any]]:
-    """How many rows of each cluster are broken and not counted, by reason. ``broken``: (cluster, reason, rows);
-    ``twice``: rows of duplicate partitions.
-    """
-    copies = [] if twice is None else twice.groupBy("cluster_id", "reason").agg({"copies": "sum"}).collect()
-    return quarantined_counts((*broken, *map(tuple, copies)))
 
 
 def _worst_topics(rows: Sequence[_Row]) -> list[_Row]:

@@ -4,13 +4,15 @@ them, or another min ISR.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from pipeline.errors import naming_input
-from pipeline.exposure.exposure_summary import quarantined
+from pipeline.exposure.fix_candidates import CANDIDATES, fix_candidates
 from pipeline.exposure.fix_choice import MIN_ISR, NOT_FIXED, FixLimits, fixes_of_cluster
-from pipeline.plan.row_checks import QUARANTINED
-from pipeline.results import JobOutput, RunTarget, append_rows
+from pipeline.plan.row_checks import COLUMNS, QUARANTINED
+from pipeline.results import JobOutput, RunTarget, append_rows, quarantined_counts
+from pipeline.snapshot.input_splits import Reading
 from pipeline.snapshot.newest_observations import newest_observations
 from pipeline.snapshot.state_sources import Sources
 from pipeline.tables.schema_conversion import ddl
@@ -29,18 +31,32 @@ def outcome(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) 
     return JobOutput(sources.asked | {"fixes": limits.asked}, summary)
 
 
-def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> dict[str, Any]:
-    """Writes every fix, every partition that stays exposed with the reason, and the broken rows; returns the
-    summary.
+class Fixes(NamedTuple):
+    """``candidates``: a DataFrame of :data:`~pipeline.exposure.fix_candidates.CANDIDATES`; ``fixes``: the rows of
+    the table of fixes, which are made of them.
     """
-    from pipeline.exposure.exposure_tasks import FixTasks  # noqa: PLC0415  # needs an extra
-    from pipeline.repeated_partitions import duplicates_of  # noqa: PLC0415
-    from pipeline.row_tasks import compute  # noqa: PLC0415
+
+    candidates: Any
+    fixes: Any
+
+    @property
+    def quarantined(self) -> Any:
+        """The rows of the table of quarantined rows."""
+        rows = self.candidates.where(f"kind = '{QUARANTINED}'")
+        return rows.selectExpr("cluster_id", "why AS reason", "partitions AS rows")
+
+
+def fixes_of(spark: Any, sources: Sources, limits: FixLimits, *, keep: bool = False) -> Fixes:
+    """Finds what has to be changed, and chooses the changes cluster by cluster. ``keep``: both are persisted."""
+    from pipeline.row_tasks import compute  # noqa: PLC0415  # needs an extra
 
     brokers = {name: row["brokers"] for name, row in newest_observations(sources).items()}
     racks = {name: {row["id"]: row["rack"] for row in rows} for name, rows in brokers.items()}
-    twice = duplicates_of(spark, sources)
-    found = compute(spark, sources, FixTasks(racks, limits.goal), twice).persist()
+    reading = Reading(frozenset({*COLUMNS, "min_isr"}), frozenset(), leaderless=False)
+    find = partial(fix_candidates, racks=racks, goal=limits.goal)
+    found = compute(spark, sources, reading, find, CANDIDATES)
+    if keep:
+        found = found.persist()
 
     def fixes(key: Any, rows: Any) -> Any:
         cluster = key[0].as_py()
@@ -48,20 +64,27 @@ def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> d
             return fixes_of_cluster(rows, brokers[cluster], limits)
 
     sound = found.where(f"kind <> '{QUARANTINED}'")
-    fixed = sound.groupBy("cluster_id").applyInArrow(fixes, ddl(FIX)).persist()
+    fixed = sound.groupBy("cluster_id").applyInArrow(fixes, ddl(FIX))
+    return Fixes(found, fixed.persist() if keep else fixed)
+
+
+def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> dict[str, Any]:
+    """Writes every fix, every partition that stays exposed with the reason, and the broken rows; returns the
+    summary.
+    """
+    found = fixes_of(spark, sources, limits, keep=True)
     try:
-        write_rows(fixed, target.root, FIXES, target.run_id)
-        broken = found.where(f"kind = '{QUARANTINED}'").select("cluster_id", "why", "partitions")
-        flaws = quarantined([tuple(row) for row in broken.collect()], twice)
+        write_rows(found.fixes, target.root, FIXES, target.run_id)
+        flaws = quarantined_counts(tuple(row) for row in found.quarantined.collect())
         append_rows(target, QUARANTINED_ROWS, flaws)
         return {
-            **summarised(fixed),
+            **summarised(found.fixes),
             "refused": [refused._asdict() for refused in sources.refused],
             "quarantined": flaws,
         }
     finally:
-        fixed.unpersist()
-        found.unpersist()
+        found.fixes.unpersist()
+        found.candidates.unpersist()
 
 
 def summarised(rows: Any) -> dict[str, Any]:

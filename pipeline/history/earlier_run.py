@@ -14,7 +14,7 @@ from pipeline.tables.delta_table import DataFile, data_files, opened
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
 
-RULES = 2
+RULES = 3
 """Goes up whenever the same snapshots give other rows than before: a run of other rules is not continued."""
 
 JOB = "history"

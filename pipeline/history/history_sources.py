@@ -14,7 +14,7 @@ from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_tex
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
 from pipeline.snapshot.catalog import BrokenObservation, checked_roots, read_catalog, snapshots
 from pipeline.snapshot.observation import Observation, SnapshotKind, cluster_names
-from pipeline.snapshot.state_sources import RefusedSnapshot, rows_are_gone, rows_left
+from pipeline.snapshot.state_sources import RefusedSnapshot, other_rows, rows_left
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
@@ -230,15 +230,15 @@ def _without_rows(
     files: Mapping[date, Sequence[DataFile]],
     known: Sequence[Observation],
 ) -> list[RefusedSnapshot]:
-    """Those of which the files have fewer rows than they wrote. ``known``: every observation of the cluster."""
+    """Those of which the files have other rows than they wrote. ``known``: every observation of the cluster."""
     written: dict[date, list[Observation]] = {}
     for one in known:
         written.setdefault(one.day, []).append(one)
     left: dict[str, float] = {}
     for day in {one.day for one in observations}:
         left |= rows_left(files.get(day, ()), written[day])
-    found = ((one, left.get(one.snapshot, 0)) for one in observations)
-    return [rows_are_gone(one, int(rows)) for one, rows in found if rows < one.changed]
+    found = (other_rows(one, left.get(one.snapshot, 0)) for one in observations)
+    return [one for one in found if one is not None]
 
 
 def _range_in(names: Sequence[str], file: DataFile) -> slice:

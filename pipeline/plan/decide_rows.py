@@ -6,7 +6,7 @@ It has no metadata log: what only that log proves is a condition of a verdict, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from backends.base.answers import LogDir
 from backends.base.failed_disks import FailedDisks
-from pipeline.plan.row_checks import QUARANTINED, flaws
+from pipeline.plan.row_checks import COLUMNS, QUARANTINED, flaws
 from pipeline.snapshot.survey_rows import marks_of, survey_of
 from pipeline.tables.schemas import PLANNED
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
@@ -58,6 +58,31 @@ def cluster_facts(observation: Mapping[str, Any]) -> ClusterFacts:
         for broker in observation["brokers"] or ()
     }
     return ClusterFacts(observation["elr_enabled"], FailedDisks(listed))
+
+
+READ = frozenset(
+    {
+        *COLUMNS,
+        "marks",
+        "min_isr",
+        "min_isr_unknown",
+        "offline_replicas",
+        "unclean_elections",
+        "acting_leaders",
+    }
+)
+"""The columns that are read."""
+
+UNREAD = frozenset({"log_dir"})
+"""The field of a replica that no rule uses."""
+
+
+def planned_batches(
+    batches: Iterable[Any], ranking: Ranking, strategy: Strategy, clusters: Clusters
+) -> Iterator[Any]:
+    """:func:`planned` of each batch."""
+    for batch in batches:
+        yield from planned(batch, ranking, strategy, clusters)
 
 
 def planned(

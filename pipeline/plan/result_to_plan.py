@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -51,11 +52,17 @@ def plan_of(result: JobResult, cluster_id: str, made_by: str) -> Plan:
         ranking,
         Strategy(result.asked["strategy"]),
     )
+    # It is not known which of the rows of one partition is right.
+    named = (*(row.tp for row in rows), *(row.tp for row in not_elected))
+    repeated = {tp for tp, count in Counter(named).items() if count > 1}
+    left = [
+        *(row for row in not_elected if row.tp not in repeated),
+        *(NotElected(tp, DecisionKind.REFUSED, (), "it has several rows in its snapshot") for tp in repeated),
+    ]
     return Plan(
         header,
-        tuple(sorted(rows, key=lambda row: row.tp)),
-        # A duplicate partition has two rows.
-        tuple(sorted(dict.fromkeys(not_elected), key=lambda row: row.tp)),
+        tuple(sorted((row for row in rows if row.tp not in repeated), key=lambda row: row.tp)),
+        tuple(sorted(left, key=lambda row: row.tp)),
     )
 
 

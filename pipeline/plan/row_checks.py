@@ -51,7 +51,7 @@ NAMELESS = "no topic or partition"
 NO_LEADER = "no leader, epoch or id is given"
 BROKEN_ISR = "ISR is missing or broken"
 COPIES = "the partition stands in its snapshot {} times"
-"""Reasons that other jobs have for a row too. The last is found by :mod:`pipeline.repeated_partitions`."""
+"""Reasons that other jobs have for a row too. The last only a history finds."""
 
 _STANDINGS = pa.array([standing.value for standing in Standing])
 _IMPOSSIBLE = -(2**62)

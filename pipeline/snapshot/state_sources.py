@@ -177,8 +177,8 @@ def _with_files(
     """``known``: every observation of the cluster that was read, of the day of the chain all."""
     left = rows_left(files, [one for one in known if one.day == chain.full.day])
     for observation in chain.observations:
-        if (found := left.get(observation.snapshot, 0)) < observation.changed:
-            return rows_are_gone(observation, int(found))
+        if refused := other_rows(observation, left.get(observation.snapshot, 0)):
+            return refused
     written = [one for one in chain.changes if one.changed]
     changes = _overlapping(files, written[0], written[-1]) if written else ()
     return ClusterFiles(chain, _overlapping(files, chain.full, chain.full), changes)
@@ -218,13 +218,19 @@ def _rows_by_snapshot(file: DataFile, written: Sequence[Observation]) -> Mapping
     return {row["values"]: row["counts"] for row in counted}
 
 
-def rows_are_gone(observation: Observation, found: int) -> RefusedSnapshot:
-    """The refusal of a snapshot that wrote more rows than the table has of it: what they said is lost."""
+def other_rows(observation: Observation, found: float) -> RefusedSnapshot | None:
+    """The refusal of a snapshot of which the table has not the rows that were written: what some said is lost, or
+    they are there twice, as two merges at once by another tool leave them. ``found`` infinite: nobody can tell.
+    """
     name, written = observation.snapshot, observation.changed
-    what = f"the rows of {name} are missing"
-    if found:
-        what = f"{found:,} of the {written:,} rows of {name} are left"
-    return RefusedSnapshot(observation.cluster_id, name, f"{what} in {PARTITION_STATES.name}", written)
+    if found in (written, math.inf):
+        return None
+    what = f"the rows of {name} are missing in {PARTITION_STATES.name}"
+    if found > written:
+        what = f"{PARTITION_STATES.name} has {found:,} rows of {name}, and only {written:,} were written"
+    elif found:
+        what = f"{found:,} of the {written:,} rows of {name} are left in {PARTITION_STATES.name}"
+    return RefusedSnapshot(observation.cluster_id, name, what, written)
 
 
 def _overlapping(files: Sequence[DataFile], first: Observation, last: Observation) -> tuple[DataFile, ...]:

@@ -7,7 +7,7 @@ commit: nobody counts it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -34,26 +34,54 @@ class TaskFile(NamedTuple):
     modified: int
 
 
-_FILES = pa.schema(
-    [("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64()), ("modified", pa.int64())]
-)
-"""Each a :class:`TaskFile`."""
+ANSWER = pa.schema([("answer", pa.string())])
+"""JSON: the files of a task, each a :class:`TaskFile`, and what it tells of each batch."""
 
 
-def write_rows(rows: Any, root: StoragePath, definition: TableDefinition, run_id: str) -> None:
-    """Appends the rows of a run, a DataFrame, in one commit; Spark's tasks write the files. Raises
-    PipelineError.
+def write_rows(
+    rows: Any,
+    root: StoragePath,
+    definition: TableDefinition,
+    run_id: str,
+    summarised: Callable[[Any], Any] | None = None,
+) -> list[Any]:
+    """Appends the rows of a run, a DataFrame, in one commit; Spark's tasks write the files. Returns what
+    ``summarised`` makes of each batch, as JSON has it. Raises PipelineError.
     """
     create(root, definition)
-    schema, uri = without_run(definition), root.uri
+    written = written_files(root.uri, definition, run_id, summarised)
+    rows = rows.select(*without_run(definition).names).mapInArrow(written, ddl(ANSWER))
+    return commit_answers(rows, root, definition, run_id)
+
+
+def written_files(
+    root: str, definition: TableDefinition, run_id: str, summarised: Callable[[Any], Any] | None = None
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What a task does with the rows that it has computed: it writes them, and answers by :data:`ANSWER`."""
+    schema = without_run(definition)
 
     def written(batches: Iterable[Any]) -> Iterator[Any]:
-        conforming = (conformed(batch, schema) for batch in batches)
-        files = [file._asdict() for file in write_files(uri, definition, run_id, conforming)]
-        yield pa.RecordBatch.from_pylist(files, _FILES)
+        parts: list[Any] = []
 
-    files = rows.select(*schema.names).mapInArrow(written, ddl(_FILES)).collect()
-    commit_files(root, definition, run_id, [TaskFile(*file) for file in files])
+        def conforming() -> Iterator[Any]:
+            for batch in batches:
+                rows = conformed(batch, schema)
+                parts.extend([summarised(rows)] if summarised is not None else ())
+                yield rows
+
+        files = list(write_files(root, definition, run_id, conforming()))
+        yield pa.RecordBatch.from_pydict({"answer": [json.dumps([files, parts])]}, ANSWER)
+
+    return written
+
+
+def commit_answers(answers: Any, root: StoragePath, definition: TableDefinition, run_id: str) -> list[Any]:
+    """Appends the files of those answers, a DataFrame, in one commit; returns what they tell besides. Raises
+    PipelineError.
+    """
+    found = [json.loads(row["answer"]) for row in answers.collect()]
+    commit_files(root, definition, run_id, [TaskFile(*file) for files, _ in found for file in files])
+    return [part for _, parts in found for part in parts]
 
 
 def write_files(

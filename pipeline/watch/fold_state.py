@@ -23,7 +23,9 @@ from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.partition_states import EpochState
 from recovery.model import TopicPartition
 
-VERSION = 1
+VERSION = 2
+"""Another one has other topics in a shard."""
+
 _SUFFIX = ".state"
 _FAST = 1
 """The level of compression: the state is written for every micro-batch that changes it."""
@@ -83,11 +85,12 @@ def dump_state(state: FoldState) -> bytes:
 
 
 def load_state(data: bytes) -> FoldState:
-    """Raises PipelineError for a state of a later version of ktriage."""
+    """Raises PipelineError for a state of another version of ktriage."""
     fields = orjson.loads(zlib.decompress(data))
-    if fields["version"] > VERSION:
+    if fields["version"] != VERSION:
         raise PipelineError(
-            f"the checkpoint has a state of version {fields['version']}; this version of ktriage reads {VERSION}"
+            f"the checkpoint has a state of version {fields['version']}, and this version of ktriage reads"
+            f" {VERSION}: name another directory by --out, and the logs are read from their beginning"
         )
     shapes = [_registration(values) for values in fields["shapes"]]
     transaction = fields["transaction"]

@@ -23,7 +23,6 @@ from pipeline.results import JobOutput, RunTarget, run_target
 from pipeline.snapshot.state_sources import find
 from pipeline.spark_session import SparkSettings
 from pipeline.storage import StoragePath, storage_path
-from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 ZONE = "spark.sql.session.timeZone"
@@ -53,8 +52,8 @@ def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
     grid = Grid(("kills",), ("last-record",), (1,), 0, 4)
 
     def plan(spark: Any, target: RunTarget) -> JobOutput:
-        ranking, strategy = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
-        return plan_job.outcome(spark, find([lake]), ranking, strategy, target, everything=False)
+        options = plan_job.PlanOptions(strategy=Strategy.AGGRESSIVE)
+        return plan_job.outcome(spark, find([lake]), options, target)
 
     def drill(spark: Any, target: RunTarget) -> JobOutput:
         drill_job.run_grid(spark, grid, target)

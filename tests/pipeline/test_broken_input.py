@@ -17,6 +17,7 @@ import pytest
 from pipeline.errors import PipelineError
 from pipeline.exposure import exposure_job as exposure
 from pipeline.plan import plan_job
+from pipeline.plan.plan_job import PlanOptions
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import JobOutput, JobResult, RunTarget, rows_of_runs
 from pipeline.snapshot import input_splits
@@ -29,7 +30,6 @@ from pipeline.tables.delta_table import opened
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, PLANS
 from recovery.model import EpochSpan, Lineage, Replica, ReplicaLog, Standing, Survey
 from recovery.plan.values import Plan
-from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
 from tests.pipeline.broken_files import cut, directory, lying, set_rows
 from tests.pipeline.partition_histories import (
@@ -47,14 +47,14 @@ from tests.pipeline.survey_strategies import NOON, surveys, write
 # The first test waits for Spark's start, and for a run about all clusters.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-WAYS = Ranking.LAST_RECORD, Strategy.AGGRESSIVE
+OPTIONS = PlanOptions(strategy=Strategy.AGGRESSIVE)
 SMALL = 30
 """Clusters with a few partitions."""
 
 
 def outcome(spark: Any, root: StoragePath, run_id: str = "run") -> JobOutput:
     target = RunTarget(root / "out", run_id)
-    return plan_job.outcome(spark, find([root]), *WAYS, target, everything=False)
+    return plan_job.outcome(spark, find([root]), OPTIONS, target)
 
 
 def planned(spark: Any, root: StoragePath, run_id: str) -> list[dict[str, Any]]:
@@ -97,6 +97,8 @@ def run(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Planned:
     write(root, "nameless", [offline(number) for number in range(4)])
     rewrite(root, nameless, cluster_id="nameless")
     write(root, "twice", [offline(0), offline(1), offline(1), offline(2)])
+    write(root, "doubled", [offline(0)])
+    rewrite(root, lambda table: pa.concat_tables([table, table]), cluster_id="doubled")
     write(root, "whole", [offline(0), partition(1), offline(2)])
     changed = Diary(root, "changed")
     changed.write(0, [partition(0), offline(1), partition(2)])
@@ -152,16 +154,20 @@ def result_of(root: StoragePath) -> JobResult:
     return JobResult(RunTarget(root / "out", "run"), "plan", NOON, "0.1.0", asked, {})
 
 
-def test_a_partition_that_stands_twice_is_planned_by_neither_row_and_both_are_counted(run: Planned) -> None:
-    assert run.counts("verdicts", "twice") == {"elect": 2, "quarantined": 2}
-    reason = "the partition stands in its snapshot 2 times"
-    assert run.counts("quarantined", "twice") == {reason: 2}
-    # In a plan it is one partition that is not elected.
+def test_a_partition_with_two_rows_is_elected_by_neither(run: Planned) -> None:
     made = run.plan("twice")
     assert [row.tp.partition for row in made.rows] == [0, 2]
-    assert [(row.tp.partition, row.reason) for row in made.not_elected] == [
-        (1, f"its row in the snapshot is broken: {reason}")
+    assert [(row.tp.partition, row.verdict, row.reason) for row in made.not_elected] == [
+        (1, DecisionKind.REFUSED, "it has several rows in its snapshot")
     ]
+
+
+def test_a_cluster_with_more_rows_than_were_written_is_left_out_and_no_other(run: Planned) -> None:
+    (refused,) = run.summary["refused"]
+    assert refused["cluster_id"] == "doubled" and refused["reason"].startswith(
+        "partition_states has 2 rows of "
+    )
+    assert refused["reason"].endswith(", and only 1 were written") and run.counts("verdicts", "doubled") == {}
 
 
 def test_a_plan_is_not_made_of_a_result_that_lacks_a_file(run: Planned, tmp_path: Path) -> None:
@@ -190,13 +196,10 @@ def test_a_cluster_without_partitions_is_planned_and_exposed_alone(spark: Any, t
 
 def test_what_is_broken_is_exposed_to_nothing_and_counted(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
-    write(root, "c", [partition(0), partition(1), partition(1), partition(2)])
-    rewrite(root, lambda table: set_rows(table, isr={3: None}))
+    write(root, "c", [partition(0), partition(1)])
+    rewrite(root, lambda table: set_rows(table, isr={1: None}))
     told = exposure.outcome(spark, find([root]), RunTarget(root / "out", "run")).summary
-    assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {
-        "the partition stands in its snapshot 2 times": 2,
-        "ISR is missing or broken": 1,
-    }
+    assert {row["reason"]: row["rows"] for row in told["quarantined"]} == {"ISR is missing or broken": 1}
     assert {row["partitions"] for row in told["worst"]} == {1}
 
 
@@ -292,22 +295,16 @@ def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(
     assert sorted(file.rows for file in files_of(root / "out", PLANS)) == [500] * 4
 
 
-def test_whole_snapshots_and_changed_ones_and_such_with_duplicates_are_planned_in_one_run(
-    run: Planned,
-) -> None:
+def test_whole_snapshots_and_changed_ones_are_planned_in_one_run(run: Planned) -> None:
     """The state of a cluster is its full snapshot with what changed since."""
     found = [
         (row["cluster_id"], row["partition"], row["verdict"])
         for row in plans_of(run.root)
-        if row["cluster_id"] in ("changed", "twice", "whole")
+        if row["cluster_id"] in ("changed", "whole")
     ]
     assert found == [
         ("changed", 0, "elect"),
-        ("twice", 0, "elect"),
         ("whole", 0, "elect"),
-        ("twice", 1, "quarantined"),
-        ("twice", 1, "quarantined"),
-        ("twice", 2, "elect"),
         ("whole", 2, "elect"),
     ]
 

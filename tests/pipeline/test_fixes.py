@@ -13,7 +13,8 @@ from pipeline.results import JobResult, RunTarget, commit
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.state_sources import find
 from pipeline.storage import StoragePath, storage_path
-from tests.pipeline.partition_histories import Diary, broker_row, partition
+from tests.pipeline.broken_files import set_rows
+from tests.pipeline.partition_histories import Diary, broker_row, partition, rewrite
 from tests.pipeline.survey_strategies import NOON
 
 ROOM = {"total_bytes": 10_000_000, "usable_bytes": 9_000_000}
@@ -38,12 +39,13 @@ def test_each_cluster_gets_its_fixes_and_a_file_for_kafkas_tool(spark: Any, tmp_
     # What changed since counts: partition 2 was moved already.
     moved = [partition(2, assignment=(1, 3), min_isr=1)]
     one.write(1, moved, kind=SnapshotKind.CHANGES, brokers=brokers("aab"))
-    other.write(0, [partition(0, assignment=(1,), min_isr=1), partition(0)], brokers=brokers("abc"))
+    other.write(0, [partition(0, assignment=(1,), min_isr=1), partition(1)], brokers=brokers("abc"))
+    rewrite(root, lambda table: set_rows(table, isr={0: None}), cluster_id="other")
     target = RunTarget(root / "out", "run")
     done = fix_job.outcome(spark, find([root]), target, FixLimits())
     summary = done.summary
-    # A partition that is there twice is counted, and never changed.
-    assert [(row["cluster_id"], row["rows"]) for row in summary["quarantined"]] == [("other", 2)]
+    # A broken row is counted, and its partition never changed.
+    assert [(row["cluster_id"], row["rows"]) for row in summary["quarantined"]] == [("other", 1)]
     assert [
         (row["cluster_id"], row["kind"], row["saves"], row["partitions"]) for row in summary["kinds"]
     ] == [("one", "move", "copies", 2)]

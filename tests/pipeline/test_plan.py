@@ -10,12 +10,12 @@ from deltalake import DeltaTable
 
 from pipeline.plan import plan_job
 from pipeline.plan.decide_rows import planned
+from pipeline.plan.plan_job import PlanOptions
 from pipeline.results import RunTarget, rows_of_runs
 from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_rows import batch_of
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import table_place
-from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import PARTITION_STATES, PLANS, without_run
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -36,7 +36,7 @@ def test_the_plan_job_writes_what_is_planned_for_each_row(spark: Any, tmp_path: 
     for name, rows in told.items():
         write(root, name, rows)
     target = RunTarget(root / "out", "run")
-    plan_job.outcome(spark, find([root]), Ranking.LAST_RECORD, Strategy.BALANCED, target, everything=True)
+    plan_job.outcome(spark, find([root]), PlanOptions(everything=True), target)
     found = written(target)
     have = {tuple(row[name] for name in KEY): {**row, "snapshot": ""} for row in found}
     assert len(have) == len(found) == 1000
@@ -45,20 +45,6 @@ def test_the_plan_job_writes_what_is_planned_for_each_row(spark: Any, tmp_path: 
             for row in batch.to_pylist():
                 wanted = row | {"cluster_id": name, "snapshot": ""}
                 assert have[name, row["topic"], row["partition"]] == wanted
-
-
-def test_the_plan_is_a_dataframe_for_other_programs(spark: Any, tmp_path: Path) -> None:
-    root = storage_path(str(tmp_path))
-    for seed, name in enumerate(("one", "twice")):
-        told = surveys(seed, 100)
-        write(root, name, told if name == "one" else [*told, told[0]])
-    target = RunTarget(root / "out", "run")
-    asked = Ranking.SPECIFICATION, Strategy.AGGRESSIVE
-    plan_job.outcome(spark, find([root]), *asked, target, everything=False)
-    rows = plan_job.planned_rows(spark, find([root]), *asked, everything=False)
-    assert rows.schema == spark.createDataFrame([], ddl(without_run(PLANS))).schema
-    found = [row.asDict(recursive=True) for row in rows.collect()]
-    assert sorted(found, key=repr) == sorted(written(target), key=repr) != []
 
 
 def test_a_part_of_the_lake_is_in_files_of_its_own(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import pytest
 from pipeline.errors import PipelineError
 from pipeline.storage import StoragePath, storage_path
 from pipeline.watch import fold_records
-from pipeline.watch.packed_records import SHARDS, shard_of
 from pipeline.watch.watch_checkpoint import CHECKPOINT
 from pipeline.watch.watch_progress import WatchProgress
 from pipeline.watch.watch_query import WatchSettings, watch
@@ -180,21 +179,6 @@ def test_a_store_for_which_spark_has_no_client_is_one_line(
         "watch: Spark: it has no client for that store (org.apache.hadoop.fs.s3a.S3A), and needs"
         " Hadoop's: docs/pipeline.md, Where it runs"
     )
-
-
-def test_a_topic_stays_in_its_shard(spark: Any) -> None:
-    """A checkpoint has the states by shard, and an earlier version let Spark choose the shard."""
-    topics = [
-        ("AAAAAAAAAAAAAAAAAAAAQQ",),
-        ("x9DEc5sMTk-2CsBkTqY0Ww",),
-        ("_w-Q2bNTSqm6Ty2NnjVHnA",),
-        ("short",),
-        ("",),
-    ]
-    found = spark.createDataFrame(topics, "id string").selectExpr(
-        "id", f"pmod(xxhash64(id), {SHARDS}) AS shard"
-    )
-    assert {row["id"]: row["shard"] for row in found.collect()} == {id_: shard_of(id_) for (id_,) in topics}
 
 
 @pytest.mark.timeout(600)

@@ -11,7 +11,6 @@ from console.jobs.pipeline.job_options import JobOptions
 from console.jobs.pipeline.pipeline_report import show_result
 from console.jobs.pipeline.spark_job import run_job
 from pipeline.drills import drill_job
-from pipeline.drills.charts import TITLES, picture
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.incident import SHAPES, IncidentShape
 from pipeline.drills.recovery_arms import Arm
@@ -32,8 +31,7 @@ def run_drill(
     seeds: int,
     merge: bool,
 ) -> int:
-    """Runs every combination, compares the recovery methods, draws charts and shows the result; returns the
-    exit status.
+    """Runs every combination, compares the recovery methods and shows the result; returns the exit status.
 
     ``merge``: the drills that are already below ``job.out`` are counted too. Raises InputError,
     PipelineError.
@@ -46,8 +44,6 @@ def run_drill(
     def body(spark: Any, target: RunTarget) -> JobOutput:
         drill_job.run_grid(spark, grid, target)
         summary = drill_job.summarise(target, FAILURES_LISTED, *before)
-        for measure in TITLES:
-            (target.place / f"{measure}.png").write(picture(summary["cells"], measure))
         return JobOutput(_grid_json(grid), summary)
 
     screen = job.program.screen

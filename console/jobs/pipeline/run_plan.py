@@ -31,8 +31,10 @@ def run_plan(
     """Plans every cluster; returns the exit status. Raises InputError, PipelineError."""
     found = find(storage_paths(sources), cluster_ids, parsed_time(at, "--at"))
 
+    options = plan_job.PlanOptions(ranking, strategy, everything)
+
     def body(spark: Any, target: RunTarget) -> JobOutput:
-        return plan_job.outcome(spark, found, ranking, strategy, target, everything=everything)
+        return plan_job.outcome(spark, found, options, target)
 
     result = run_job(job, "plan", body)
     screen = job.program.screen

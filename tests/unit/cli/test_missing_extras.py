@@ -16,7 +16,6 @@ EXTRAS = (
     "pyarrow",
     "deltalake",
     "pyspark",
-    "matplotlib",
     "cryptography",
     "textual_serve",
     "aiohttp",

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.plan.plan_tasks import READ, UNREAD
+from pipeline.plan.decide_rows import READ, UNREAD
 from pipeline.snapshot import input_splits
 from pipeline.snapshot.input_splits import ChainSplits, ClusterFiles, InputSplit
 from pipeline.snapshot.observation import SnapshotKind

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
+import orjson
 import pytest
 
 from pipeline.errors import PipelineError
@@ -41,4 +43,14 @@ def test_a_task_of_an_attempt_that_was_given_up_finds_no_empty_state(tmp_path: P
         write_state(place, batch_id, FoldState(reported_until=batch_id))
     # The state before micro-batch 1 is removed.
     with pytest.raises(PipelineError, match="micro-batch 1 is over"):
+        read_state(place, 1)
+
+
+def test_a_state_of_an_earlier_version_is_not_taken_for_one_of_the_same_topics(tmp_path: Path) -> None:
+    place = storage_path(str(tmp_path / "c" / "0"))
+    write_state(place, 0, FoldState(reported_until=7))
+    (file,) = place.walk()
+    fields = orjson.loads(zlib.decompress(file.read()))
+    file.write(zlib.compress(orjson.dumps(fields | {"version": 1})))
+    with pytest.raises(PipelineError, match=r"a state of version 1, .* name another directory by --out"):
         read_state(place, 1)
