@@ -86,7 +86,8 @@ class ClusterHealth(NamedTuple):
     ``failed_dirs`` counts log dirs; those of the brokers ``dirs_not_listed`` are not known, so that none of theirs
     is counted.
 
-    ``offline`` and ``under_min_isr`` count partitions, the second without the first; None: not asked.
+    ``offline``, ``under_min_isr`` and ``under_replicated`` count partitions, each without those before it; None:
+    not asked.
     ``self_electing``: topics with an offline partition that elect uncleanly by themselves
     (unclean.leader.election.enable). ``unreachable_leaders``: partitions with a leader that the listener which was
     asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
@@ -107,6 +108,7 @@ class ClusterHealth(NamedTuple):
     brokers_unreached: tuple[int, ...] = ()
     disks_to_read: tuple[int, ...] = ()
     dirs_not_listed: tuple[int, ...] = ()
+    under_replicated: int = 0
 
     @property
     def dirs_hidden(self) -> tuple[int, ...]:

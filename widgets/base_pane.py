@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 
 from recovery.wording.quantity_text import counted, printable
-from widgets.lifecycle import when_ready
+from widgets.lifecycle import is_ready, screen_is_open, when_ready
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
@@ -23,7 +23,7 @@ class Pane(Vertical):
     DEFAULT_CSS = """
     Pane { height: 1fr; }
     Pane > .summary { height: auto; max-height: 6; }
-    Pane > .details { height: auto; max-height: 60%; padding: 0 0 0 1; border-top: solid $panel; }
+    Pane .details { height: auto; max-height: 60%; padding: 0 0 0 1; border-top: solid $panel; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -87,15 +87,25 @@ class Pane(Vertical):
 
 class TablePane(Pane):
     """A pane of a summary, one table, and the details of the row under the cursor, each drawn anew when the cursor
-    or the counts change. ``NAME`` begins the ids of the two texts.
+    or the counts change. ``NAME`` begins the ids of the texts.
 
-    A short terminal has no room for all of the summary: the details begin with it while they have the focus.
+    A short terminal has no room for all of the summary: the details begin with it while they have the focus. A pane
+    that has a drawing (``DRAWS``) shows it beside the table where the screen is wide (its class ``-wide``);
+    ``DRAWING_KEY`` shows what of it has no room. Where the rows are few (``-few``), the details follow right below
+    them and have all the room that is left.
     """
 
     DEFAULT_CSS = """
-    TablePane > RowTable { height: 1fr; min-height: 4; }
+    TablePane > .body { height: 1fr; }
+    TablePane .list { height: 1fr; width: 1fr; }
+    TablePane RowTable { height: 1fr; min-height: 4; }
+    TablePane .drawing { display: none; width: 52%; height: 1fr; padding: 0 0 0 1; border-left: solid $panel; }
+    TablePane.-few RowTable { height: auto; min-height: 2; }
+    TablePane.-few .details { height: 1fr; max-height: 100%; }
     """
     NAME: ClassVar[str]
+    DRAWS: ClassVar[bool] = False
+    DRAWING_KEY: ClassVar[str] = ""
 
     def make_table(self) -> RowTable[Any]:
         raise NotImplementedError
@@ -107,6 +117,14 @@ class TablePane(Pane):
     def detail_lines(self, width: int) -> list[Line]:
         """What is below the table."""
         raise NotImplementedError
+
+    def has_drawing(self) -> bool:
+        """Whether there is something to draw now: the table has the whole width where there is not."""
+        return self.table.cursor_row is not None
+
+    def drawing_lines(self, width: int) -> list[Line]:  # noqa: ARG002  # for the panes that draw
+        """What stands beside the table on a wide screen: a drawing of the row under the cursor, with its words."""
+        return []
 
     def rest_lines(self, width: int) -> list[Line]:
         """What the details begin with while they have the focus: what there may be no room for above."""
@@ -125,11 +143,37 @@ class TablePane(Pane):
 
     def compose(self) -> ComposeResult:
         yield Lines(id=f"{self.NAME}-summary", classes="summary", focusable=False, fixed=True, key="Tab")
-        yield self.make_table()
-        yield Lines(id=f"{self.NAME}-details", classes="details", key=self.details_key())
+        with Horizontal(classes="body"):
+            with Vertical(classes="list"):
+                yield self.make_table()
+                yield Lines(id=f"{self.NAME}-details", classes="details", key=self.details_key())
+            if self.DRAWS:
+                yield Lines(
+                    id=f"{self.NAME}-drawing",
+                    classes="drawing",
+                    focusable=False,
+                    fixed=True,
+                    key=self.DRAWING_KEY,
+                )
 
     def on_mount(self) -> None:
-        self.show_lines()
+        if screen_is_open(self):  # else it was removed before it was mounted
+            self.show_lines()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        if is_ready(self):
+            self._fit_rows()
+
+    def _fit_rows(self) -> None:
+        """Few rows leave their room to the details."""
+        lines, room = self.table.lines, self.query_one(".body").size.height
+        self.set_class(0 < 2 * (lines + 1) <= room, "-few")
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the drawing stands beside the table."""
+        return self.DRAWS and bool(self.query_one(f"#{self.NAME}-drawing").size.width)
 
     @when_ready
     def on_row_table_cursor_moved(self) -> None:
@@ -143,6 +187,10 @@ class TablePane(Pane):
         """Draws the summary and the details anew."""
         self.query_one(f"#{self.NAME}-summary", Lines).show(self.summary_lines)
         self.query_one(f"#{self.NAME}-details", Lines).show(self._details)
+        if self.DRAWS:
+            self.set_class(not self.has_drawing(), "-undrawn")
+            self.query_one(f"#{self.NAME}-drawing", Lines).show(self.drawing_lines)
+        self._fit_rows()
 
     def _details(self, width: int) -> list[Line]:
         above = self.rest_lines(width) if self.has_class("-reading") else []

@@ -18,15 +18,15 @@ from recovery.controller.prediction import (
     waiting_for,
 )
 from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
-from recovery.model import Survey, Unknown
+from recovery.model import Replica, Standing, Survey, Unknown
 from recovery.strategy import clean_electors
 from recovery.wording.advice_text import do_not_start, not_to_start_first
 from recovery.wording.quantity_text import both, either, ids, printable
 from recovery.wording.replica_text import elr_text, min_isr_on_brokers, min_isr_text
 from widgets.base_pane import TablePane
-from widgets.fields import Field
+from widgets.fields import Field, natural_partition
 from widgets.table import Grouping, RowTable
-from widgets.text import Line, Piece, Tone, fold, line
+from widgets.text import BLANK, Line, Piece, Tone, fit, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
 
@@ -200,37 +200,91 @@ def unknown_now(doubt: str) -> str:
     return f"who waits for a leader is not known: {doubt}"
 
 
-def details(row: EligibleRow, width: int) -> list[Line]:
-    """One partition: who ends it cleanly, what happens if that disk is empty, what each strategy would do."""
-    state = row.survey.state
-    lines = fold(line(Piece(f"{state.tp}: ", Tone.STRONG), *_sets(row)), width, "  ")
-    waiting = row.waiting
-    if isinstance(waiting, Unknown):
-        text = f"what the controller does is not known: min ISR {printable(str(waiting))}"
-        return [*lines, *fold(line(Piece(text, Tone.WARN)), width, "  ")]
+_LABEL, _SET = 12, 5
+_SIGNS = {
+    Standing.ELECTABLE: "up",
+    Standing.FENCED: "fenced",
+    Standing.OFFLINE_REPLICA: "disk offline",
+    Standing.UNREGISTERED: "not registered",
+}
+
+
+def who_may_lead(row: EligibleRow, width: int) -> list[Line]:
+    """One partition as a drawing: each replica with the sets that it is in, how it stands, and whether it leads."""
+    state, survey = row.survey.state, row.survey
+    sets = (
+        ("ISR", state.isr, _SET),
+        ("ELR", state.elr, _SET),
+        ("LASTKNOWNELR", state.last_known_elr, 13),
+    )
+    heads = "".join(f"{title:<{wide}}" for title, _, wide in sets)
+    min_isr = printable(min_isr_on_brokers(survey))
+    title = line(Piece("WHO MAY LEAD", Tone.HEAD), Piece(f"  {state.tp}, min ISR {min_isr}", Tone.DIM))
+    lines = [*fold(title, width, "  "), line(Piece(" " * _LABEL + heads.rstrip(), Tone.DIM))]
+    for replica in survey.replicas:
+        broker = replica.broker
+        pieces = [Piece(fit(f"broker {broker}", _LABEL), Tone.STRONG)]
+        for _, members, wide in sets:
+            sign, tone = (_IN, Tone.GOOD) if broker in (members or ()) else (_OUT, Tone.DIM)
+            sign, tone = ("?", Tone.WARN) if members is None else (sign, tone)
+            pieces.append(Piece(f"{sign:<{wide}}", tone))
+        how, tone = _may_lead(row, replica)
+        known = row.disk(broker)
+        disk = "" if known is DiskWord.HOLDS_LOG else f", {known.short}"
+        pieces += [Piece(f"{_SIGNS[replica.standing]}{disk}: "), Piece(how, tone)]
+        lines += fold(tuple(pieces), width, " " * _LABEL)
+    return lines
+
+
+_IN, _OUT = "■", "·"
+
+
+def _may_lead(row: EligibleRow, replica: Replica) -> tuple[str, Tone]:
+    """Whether the controller makes it the leader, by itself or when it returns."""
+    state, waiting, broker = row.survey.state, row.waiting, replica.broker
     if not state.offline:
-        return [*lines, line(Piece(f"led by {state.leader}: nothing is waited for", Tone.GOOD))]
-    lines += _clean_return(row, width)
-    lines += fold(line(Piece("The controller now:  ", Tone.HEAD), Piece(waiting.sentence)), width, "  ")
+        in_sync = ("follows", Tone.DIM) if broker in state.isr else ("not in sync", Tone.WARN)
+        return ("LEADS", Tone.GOOD) if broker == state.leader else in_sync
+    if broker in row.failed:
+        return "its return does not help", Tone.BAD
+    if isinstance(waiting, Unknown):
+        return "not known", Tone.WARN
+    when = "by itself" if replica.electable else "when it returns"
+    if broker in row.clean or broker in waiting.brokers:
+        clean = broker in row.clean
+        how = f"leads {when}" if clean else f"leads {when}, UNCLEANLY"
+        if broker in row.not_first:
+            return f"{how}: do not start it first", Tone.BAD
+        return how, Tone.GOOD if clean else Tone.WARN
+    return ("only uncleanly, by a person (c)" if replica.electable else "does not lead"), Tone.DIM
+
+
+def details(row: EligibleRow, width: int) -> list[Line]:
+    """One partition in words: who ends it cleanly, and what happens if that disk is empty."""
+    state, waiting = row.survey.state, row.waiting
+    if isinstance(waiting, Unknown):
+        text = f"{state.tp}: what the controller does is not known: min ISR {printable(str(waiting))}"
+        return fold(line(Piece(text, Tone.WARN)), width, "  ")
+    if not state.offline:
+        return [line(Piece(f"{state.tp} is led by {state.leader}: nothing is waited for", Tone.GOOD))]
+    return _clean_return(row, width)
+
+
+def strategies(row: EligibleRow, width: int) -> list[Line]:
+    """What the controller waits for, and what it would do under each strategy; nothing where that is not known."""
+    waiting = row.waiting
+    if isinstance(waiting, Unknown) or not row.survey.state.offline:
+        return []
+    lines = fold(line(Piece("The controller now:  ", Tone.HEAD), Piece(waiting.sentence)), width, "  ")
     lines.append(line(Piece("What it would do under each strategy (KIP-966):", Tone.HEAD)))
     for strategy, then in row.strategies().items():
         now = "  ← as it is set" if strategy is row.rules.strategy else ""
         sign = Piece("may lose records: " if then.unclean else "", Tone.WARN)
         pieces = line(
-            Piece(f"  {strategy.value:<11}", Tone.STRONG), sign, Piece(then.sentence), Piece(now, Tone.KEY)
+            Piece(f"  {strategy.value:<11}", Tone.STRONG), sign, Piece(then.sentence), Piece(now, Tone.STRONG)
         )
         lines += fold(pieces, width, " " * 13)
     return lines
-
-
-def _sets(row: EligibleRow) -> tuple[Piece, ...]:
-    state = row.survey.state
-    elr = elr_text(state.elr)
-    known = elr_text(state.last_known_elr)
-    text = (
-        f"replicas {ids(state.replicas)} · ISR {ids(state.isr)} · ELR {elr} · LastKnownELR {known} · min ISR "
-    )
-    return (Piece(text), Piece(printable(min_isr_on_brokers(row.survey))))
 
 
 def _clean_return(row: EligibleRow, width: int) -> list[Line]:
@@ -321,14 +375,14 @@ COLUMNS: tuple[Field[EligibleRow], ...] = (
         "partition",
         "PARTITION",
         lambda r: str(r.survey.tp),
-        sort=lambda r: r.survey.tp,
+        sort=lambda r: natural_partition(r.survey.tp),
         tone=Tone.STRONG,
         flex=True,
     ),
     Field("ends", "ELECTED ON RETURN", _ends, tone=_ends_tone),
     Field("isr", "ISR", lambda r: ids(r.survey.state.isr)),
     Field("elr", "ELR", lambda r: elr_text(r.survey.state.elr)),
-    Field("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr)),
+    Field("lastKnownElr", "LASTKNOWNELR", lambda r: elr_text(r.survey.state.last_known_elr), priority=2),
     Field("minIsr", "MIN ISR", lambda r: printable(min_isr_text(r.survey)), priority=3),
     Field("waits", "THE CONTROLLER", _waits, priority=5, flex=True, width=34),
 )
@@ -342,10 +396,11 @@ class EligiblePane(TablePane):
     """ISR, ELR, LastKnownELR, and what the controller is waiting for. The table's keys are topic-partitions."""
 
     DEFAULT_CSS = """
-    EligiblePane > .details { max-height: 70%; }
+    EligiblePane .details { max-height: 70%; }
     """
 
     NAME = "eligible"
+    DRAWS = True
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -376,4 +431,15 @@ class EligiblePane(TablePane):
 
     def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
-        return details(row, width) if isinstance(row, EligibleRow) else []
+        if not isinstance(row, EligibleRow):
+            return []
+        if self.is_wide:
+            return [*details(row, width), *self.left_out(width)]
+        return [*who_may_lead(row, width), *details(row, width), *strategies(row, width)]
+
+    def drawing_lines(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        if not isinstance(row, EligibleRow):
+            return []
+        then = strategies(row, width)
+        return [*who_may_lead(row, width), *([BLANK, *then] if then else ())]

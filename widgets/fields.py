@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -60,6 +61,19 @@ class Field(Generic[Row]):
             return self.sort(row)
         value = self.value(row)
         return (value is None, value if isinstance(value, (int, float, str)) else self.cell(row))
+
+
+_DIGITS = re.compile(r"(\d+)")
+
+
+def natural(name: str) -> tuple[str | int, ...]:
+    """The order of names in which topic-2 comes before topic-10: text and numbers, alternately."""
+    return tuple(int(part) if number % 2 else part for number, part in enumerate(_DIGITS.split(name)))
+
+
+def natural_partition(tp: TopicPartition) -> tuple[tuple[str | int, ...], int]:
+    """The same order for partitions."""
+    return natural(tp.topic), tp.partition
 
 
 def on_screen(fields: Iterable[Field[Row]]) -> tuple[Field[Row], ...]:

@@ -5,16 +5,18 @@ Epochs differ by pattern, by colour, and by their number wherever a bar is long 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from recovery.acknowledged.verdict import Verdict
 from recovery.loss import Loss, divergence, loss
 from recovery.model import NO_EPOCH, Lineage, Replica, ReplicaLog, Survey, Unknown
 from recovery.offset_axis import Axis, make_axis
 from recovery.ranking import Ranking, rank
-from recovery.wording.loss_text import harm_text, short_loss
+from recovery.wording.loss_text import harm_text, lost_ranges, short_loss
 from recovery.wording.quantity_text import both, offset, printable
-from widgets.loss_tone import last_epoch, loss_tone
+from recovery.wording.verdict_text import verdict_text
+from widgets.loss_tone import last_epoch, loss_tone, verdict_tone
 from widgets.text import Line, Piece, Tone, fit, fold, line, width_of
 
 PATTERNS = "█▒░▓=#"
@@ -192,7 +194,7 @@ def _parting(bars: Sequence[Bar], order: Sequence[int], axis: Axis, width: int) 
         sign = "▲ " if at >= 0 else ""
         text = sign + words.format(both(brokers), best, offset(at))
         column = min(axis.column(at), max(width - LABEL - len(text), 0)) if at >= 0 else 0
-        yield from fold((Piece(" " * (LABEL + column)), Piece(text, Tone.KEY)), width, " " * LABEL)
+        yield from fold((Piece(" " * (LABEL + column)), Piece(text, Tone.STRONG)), width, " " * LABEL)
 
 
 def _relation(best: ReplicaLog, other: ReplicaLog) -> tuple[int, str] | None:
@@ -271,10 +273,24 @@ def _legend(bars: Sequence[Bar], width: int, *, unknown: bool) -> list[Line]:
     return [*lines, tuple(row)]
 
 
-def losses(survey: Survey, ranking: Ranking) -> list[tuple[int, str]]:
-    """What electing each replica that answered would lose, in full words, best first."""
-    by_broker = []
+def losses(
+    survey: Survey, ranking: Ranking, verdicts: Mapping[int, Verdict | None], width: int
+) -> list[Line]:
+    """What electing each replica that answered would lose, in words, best first; and why nobody is suggested."""
+    lines: list[Line] = []
     for broker in _ranked(survey, ranking):
-        epoch = last_epoch(survey.log(broker))
-        by_broker.append((broker, harm_text(loss(survey, broker), epoch)))
-    return by_broker
+        lost, epoch = loss(survey, broker), last_epoch(survey.log(broker))
+        which = lost_ranges(lost)
+        pieces = [
+            Piece(f"elect {broker}: "),
+            Piece(f"loses {harm_text(lost, epoch)}", loss_tone(lost, epoch)),
+            Piece(which and f": {which}"),
+        ]
+        verdict = verdicts.get(broker)
+        if verdict is not None:
+            pieces += [Piece("; "), Piece(verdict_text(verdict), verdict_tone(verdict))]
+        lines += fold(line(*pieces), width, "    ")
+    refused = rank(survey, ranking)
+    if lines and isinstance(refused, Unknown):
+        lines += fold(line(Piece(f"no suggestion: {printable(str(refused))}", Tone.WARN)), width, "    ")
+    return lines

@@ -49,6 +49,8 @@ class Tone(StrEnum):
     BAD = "bad"
     INFO = "info"
     KEY = "key"
+    TAB = "tab"
+    CURSOR = "cursor"
     MATCH = "match"
     CUT = "cut"
     BADGE_SAFE = "badge-safe"

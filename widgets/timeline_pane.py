@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.metadata_log.timeline_text import event_text
+from recovery.metadata_log.timeline_text import event_text, moves_text
 from recovery.wording.quantity_text import counted, printable, simulated_time, time_text
 from widgets.base_pane import TablePane
 from widgets.fields import Field
@@ -21,7 +21,8 @@ NAMED = 50
 
 
 class TimelineRow(NamedTuple):
-    """One event. ``offset`` in the metadata log and ``kind`` name it. ``partitions`` are the first of ``moved``.
+    """One event. ``offset`` in the metadata log and ``kind`` name it. ``partitions`` are the first of ``moved``,
+    and ``moves`` says what became of each.
 
     ``new``: it came after the timeline was last shown. ``own``: so many of the moved partitions were changed by
     a request in the journal of this host.
@@ -37,6 +38,7 @@ class TimelineRow(NamedTuple):
     moved: int
     own: int
     new: bool
+    moves: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[int, str]:
@@ -56,6 +58,7 @@ def timeline_row(event: ClusterEvent, history: MetadataHistory, *, own: int, new
         len(moves),
         own,
         new,
+        tuple(map(printable, moves_text(event, NAMED))),
     )
 
 
@@ -109,7 +112,7 @@ COLUMNS: tuple[Field[TimelineRow], ...] = (
         lambda r: simulated_time(r.time_ms) or time_text(r.time_ms)[_YEAR:],
         sort=lambda r: (r.time_ms, r.offset),
     ),
-    Field("note", "NOTE", _note, tone=Tone.KEY, priority=2),
+    Field("note", "NOTE", _note, tone=Tone.INFO, priority=2),
     Field("kind", "KIND", lambda r: r.kind.value, tone=lambda r: _TONES.get(r.kind, Tone.PLAIN), priority=3),
     Field(
         "moved",
@@ -149,6 +152,7 @@ class TimelinePane(TablePane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = TimelineView()
+        self._unfolded: Hashable | None = None
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
@@ -170,6 +174,11 @@ class TimelinePane(TablePane):
             self.run_worker(self._follow(view.rows[-1]), group="follow", exclusive=True)
         self.show_lines()
 
+    def on_row_table_activated(self, message: RowTable.Activated) -> None:
+        """Enter unfolds the sentence of an event, and folds it again."""
+        self._unfolded = None if self._unfolded == message.key else message.key
+        self.show_lines()
+
     async def _follow(self, newest: TimelineRow) -> None:
         await self.table.wait_settled()
         self.table.move_to(newest.key)
@@ -189,10 +198,10 @@ class TimelinePane(TablePane):
         if view.older:
             parts.append(Piece(f", older and not shown: {view.older:,}", Tone.DIM))
         if table.shown < table.rows:
-            parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
+            parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.CURSOR))
         new = sum(row.new for row in view.rows)
         if new:
-            parts.append(Piece(f", {new:,} new", Tone.KEY))
+            parts.append(Piece(f", {new:,} new", Tone.INFO))
         if view.reading is not None:
             done, end = view.reading
             at = done if view.events_up_to is None else view.events_up_to
@@ -216,12 +225,21 @@ class TimelinePane(TablePane):
         text = line(Piece(f"{time_text(row.time_ms)} ", Tone.STRONG), Piece(row.text))
         lines = [*fold(text, width, "  ")]
         if row.moved > 1:
-            more = f" and {row.moved - len(row.partitions):,} more" if row.moved > len(row.partitions) else ""
-            lines += fold(
-                line(Piece("partitions: ", Tone.DIM), ", ".join(row.partitions) + more), width, "  "
-            )
+            left = row.moved - len(row.partitions)
+            more = f" and {left:,} more" if left else ""
+            if self._unfolded == row.key:
+                for sentence in row.moves:
+                    lines += fold(line(Piece(f"  {sentence}")), width, "    ")
+                lines += [line(Piece(f"  … {more.strip()} (ktriage timeline)", Tone.DIM))] if left else []
+            else:
+                names = line(
+                    Piece("Enter", Tone.KEY),
+                    Piece(" says what became of each: ", Tone.DIM),
+                    Piece(", ".join(row.partitions) + more),
+                )
+                lines += fold(names, width, "  ")
         if row.own:
-            lines += fold(line(Piece(_own(row), Tone.KEY)), width, "  ")
+            lines += fold(line(Piece(_own(row), Tone.INFO)), width, "  ")
         return [*lines, *self.left_out(width)]
 
 

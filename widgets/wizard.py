@@ -80,7 +80,7 @@ class Wizard:
 _SIGNS = {
     StepState.DONE: ("✓", Tone.GOOD),
     StepState.SKIPPED: ("!", Tone.WARN),
-    StepState.CURRENT: ("►", Tone.KEY),
+    StepState.CURRENT: ("►", Tone.CURSOR),
     StepState.WAITING: ("·", Tone.DIM),
 }
 
@@ -106,7 +106,7 @@ def step_text(step: WizardStep, width: int) -> list[Line]:
     lines = fold(line(Piece(printable(step.title), Tone.HEAD)), width)
     if step.commands:
         where = f"on {step.host}" if step.host else "on the host"
-        lines += [line(Piece(f"Run {where}:", Tone.KEY))]
+        lines += [line(Piece(f"Run {where}:", Tone.HEAD))]
         for command in step.commands:
             lines += fold(line(Piece(f"  {printable(command)}", Tone.STRONG)), width, "    ")
     lines += _labelled("ktriage sends: ", step.sends, Tone.INFO, width)

@@ -21,8 +21,9 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console import backends
+from console.app.main_screen.key_actions import of_pane
 from console.app.main_screen.main_screen import MainScreen
-from console.app.main_screen.palette import NOT_NOW, ActionCommands, Palette
+from console.app.main_screen.palette import NOT_NOW, ActionCommands, Palette, Themes
 from console.app.session.halt import ConsoleSupervisor
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
@@ -53,6 +54,24 @@ def is_first_run(state: Path) -> bool:
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600, exist_ok=False)
+    except OSError:
+        return False
+    return True
+
+
+def remembered_theme(state: Path) -> str:
+    """The theme that was chosen last on this machine; "" where none was, or it cannot be read."""
+    try:
+        return (state / "theme").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def remember_theme(state: Path, name: str) -> bool:
+    """Whether the next console will have it."""
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (state / "theme").write_text(f"{name}\n", encoding="utf-8")
     except OSError:
         return False
     return True
@@ -104,8 +123,11 @@ class Console(App[int], inherit_bindings=False):
 
     def __init__(self, program: Program, target: Target | None, options: Options) -> None:
         no_color = bool(os.environ.get("NO_COLOR"))
-        super().__init__(driver_class=None if options.served else ConsoleDriver, ansi_color=no_color)
+        driver = None if options.served else ConsoleDriver
+        # None: as the theme has it.
+        super().__init__(driver_class=driver, ansi_color=no_color or None)
         theme.install(self, no_color)
+        self._keeps_theme = not (no_color or options.served)
         self.animation_level = "none"
         self.program = program
         self.options = options
@@ -127,6 +149,7 @@ class Console(App[int], inherit_bindings=False):
         return next((screen for screen in self.screen_stack if isinstance(screen, MainScreen)), None)
 
     async def on_mount(self) -> None:
+        self._choose_theme()
         supervisor = self.program.supervisor
         if isinstance(supervisor, ConsoleSupervisor):
             supervisor.asked = self.leave
@@ -134,6 +157,31 @@ class Console(App[int], inherit_bindings=False):
             await self.open(self._first)
         else:
             self.pick()
+
+    def _choose_theme(self) -> None:
+        """The remembered one, else one that the terminal has the colours for."""
+        if not self._keeps_theme:
+            return
+        wanted = remembered_theme(state_dir())
+        if wanted in self.available_themes:
+            self.theme = wanted
+        elif self.console.color_system == "standard" and not self.is_headless:
+            self.theme = theme.SIXTEEN
+
+    def action_change_theme(self) -> None:
+        """Every theme by its name; the one that is chosen is remembered."""
+        themes = Palette(providers=[Themes], placeholder="how the console looks: type a name, Enter takes it")
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(themes)
+
+    def use_theme(self, name: str) -> None:
+        """From now on, and in the next console."""
+        self.theme = name
+        remembered = self._keeps_theme and remember_theme(state_dir(), name)
+        if self.desk is not None:
+            self.desk.say(
+                f"theme {name}" if remembered else f"theme {name}, for this console only", Tone.INFO
+            )
 
     async def open(self, target: Target) -> None:
         """Opens that cluster instead of the current one."""
@@ -172,14 +220,15 @@ class Console(App[int], inherit_bindings=False):
         finally:
             self._letting_go = False
 
-    def pick(self, note: str = "") -> None:
+    def pick(self, note: str = "", address: str = "") -> None:
         """Shows the picker. If the console has no cluster it is the only screen, and leaving it ends the
         console.
         """
-        from console.app.picker import places  # noqa: PLC0415  # a console that is given its cluster has none
+        from console.app.picker import places, profiles_file  # noqa: PLC0415  # not if a cluster is given
         from widgets.dialogs.cluster_picker import ClusterPicker  # noqa: PLC0415
 
-        self.push_screen(ClusterPicker(places(), note), self._picked)
+        picker = ClusterPicker(places(), note, profiles=profiles_file(), address=address)
+        self.push_screen(picker, self._picked)
 
     def _picked(self, place: ClusterChoice | None) -> None:
         if place is None:
@@ -187,12 +236,13 @@ class Console(App[int], inherit_bindings=False):
                 self.exit(0)
             return
         from console.app.picker import target_of  # noqa: PLC0415  # as above
+        from widgets.dialogs.cluster_picker import ClusterKind  # noqa: PLC0415
 
         try:
             target = target_of(place)
             use_state_dir(target.state_dir)
         except InputError as error:
-            self.pick(str(error))
+            self.pick(str(error), place.name if place.kind is ClusterKind.ADDRESS else "")
             return
         self.run_worker(self.open(target), name="open")
 
@@ -263,10 +313,10 @@ class Console(App[int], inherit_bindings=False):
             self.focused.cursor_blink = False
 
     async def action_act(self, name: str) -> None:
-        """A key of the registry."""
+        """A key of the registry: several panes may have an action of their own for it."""
         desk = self.desk
         if desk is not None and self.screen is desk:
-            desk.act(name)
+            desk.act(of_pane(name, desk.pane))
 
     def action_say_quit(self) -> None:
         """The screen that shows messages: a screen with its own message line covers that of the main screen."""
@@ -282,12 +332,12 @@ class Console(App[int], inherit_bindings=False):
             self.push_screen(Palette())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The palette: the registry's actions; disabled ones with the reason."""
+        """The palette: the registry's actions in their order; disabled ones with the reason."""
         desk = self.desk
         if desk is None or screen is not desk:
             return
         for action, why in desk.actions():
-            about = f"{NOT_NOW}{why}" if why else action.what
+            about = f"{NOT_NOW}{why}" if why else ""
             yield SystemCommand(action.title, about, lambda name=action.name: desk.act(name))
 
     def _fatal_error(self) -> None:

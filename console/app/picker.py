@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from console.errors import InputError
 from console.paths import config_dir
 from console.target import Target, resolve
@@ -15,10 +17,19 @@ def places() -> tuple[ClusterChoice, ...]:
     return (*_profiles(), *_scenarios())
 
 
+def profiles_file() -> str:
+    """Where profiles are written, as a person types it."""
+    path = config_dir() / "clusters.yaml"
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
 def target_of(place: ClusterChoice) -> Target:
     """Raises InputError."""
     if place.kind is ClusterKind.PROFILE:
         return resolve(None, place.name, None, None)
+    if place.kind is ClusterKind.ADDRESS:
+        return resolve(place.name, None, None, None)
     return resolve(None, None, place.name, None)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-OFFLINE, REPLICAS, ELIGIBLE, QUORUM, DIRS, PLAN, TIMELINE, BROKERS = "12345678"
+OFFLINE, REPLICAS, ELIGIBLE, QUORUM, DIRS, PLAN, TIMELINE, BROKERS, AFTER = "123456789"
 PANES = {
     OFFLINE: "Offline partitions",
     REPLICAS: "Replica log info",
@@ -20,9 +20,23 @@ PANES = {
     PLAN: "Plan",
     TIMELINE: "Timeline",
     BROKERS: "Brokers",
+    AFTER: "Groups and transactions",
 }
+WORDS = {
+    OFFLINE: "Offline",
+    REPLICAS: "Replicas",
+    ELIGIBLE: "ELR",
+    QUORUM: "Quorum",
+    DIRS: "Dirs",
+    PLAN: "Plan",
+    TIMELINE: "Time",
+    BROKERS: "Brokers",
+    AFTER: "After",
+}
+"""One word for each pane, where there is no room for its title."""
 ALL = "".join(PANES)
 CHOOSING = OFFLINE + REPLICAS + ELIGIBLE
+GROUPED = OFFLINE + ELIGIBLE + DIRS + PLAN + TIMELINE + BROKERS + AFTER
 
 
 class Need(Enum):
@@ -36,8 +50,8 @@ class Need(Enum):
     CLUSTER = auto()
     QUORUM_LEADER = auto()
     ROW = auto()
-    ARMED = auto()
-    """It sends a change at once."""
+    SENDS = auto()
+    """It sends a change after a question; while the console is read-only, the question is only shown."""
 
 
 class Action(NamedTuple):
@@ -71,7 +85,7 @@ class Action(NamedTuple):
     @property
     def title(self) -> str:
         """Its line in the palette, which is searched for the action's name and for what it does."""
-        named = "" if self.label.lower() in self.what.lower() else f"{self.label}: "
+        named = "" if self.what.lower().startswith(self.label.lower()) else f"{self.label}: "
         return f"{named}{self.what} (key {self.shown})"
 
     def with_command(self, job: str, summary: str) -> Action:
@@ -113,7 +127,7 @@ ACTIONS = (
         PLAN,
         "Plan",
         1,
-        needs=(Need.IDLE, Need.PLAN, Need.CLUSTER, Need.ARMED),
+        needs=(Need.IDLE, Need.PLAN, Need.CLUSTER, Need.SENDS),
         sends=_RECOVERY,
     ).with_command("elect", "Elect the leaders of a plan, after every row is compared again."),
     Action(
@@ -134,7 +148,7 @@ ACTIONS = (
         "Enter",
         "open",
         "the row in detail",
-        OFFLINE + ELIGIBLE + DIRS,
+        OFFLINE + ELIGIBLE + DIRS + TIMELINE,
         "Move",
         3,
         needs=(Need.ROW,),
@@ -185,6 +199,41 @@ ACTIONS = (
         8,
         needs=(Need.IDLE, Need.PLAN, Need.CLUSTER),
     ).with_command("elect", "Check the leaders, min ISR and replication of a plan's partitions."),
+    Action(
+        "aftermath",
+        "V",
+        "V",
+        "read",
+        "read groups and transactions again",
+        AFTER,
+        "Plan",
+        1,
+        needs=(Need.IDLE, Need.CLUSTER),
+    ),
+    Action(
+        "fix",
+        "x",
+        "x",
+        "fix",
+        "put right the row's group or transaction, or all marked: shows it and asks",
+        AFTER,
+        "Plan",
+        2,
+        needs=(Need.IDLE, Need.CLUSTER, Need.ROW, Need.SENDS),
+        sends=("commit-offsets", "write-markers"),
+    ),
+    Action(
+        "undo",
+        "U",
+        "U",
+        "undo",
+        "put back the offsets that the last fix of groups replaced: shows them and asks",
+        AFTER,
+        "Plan",
+        3,
+        needs=(Need.IDLE, Need.CLUSTER, Need.SENDS),
+        sends=("commit-offsets",),
+    ),
     _command(
         "consumers",
         "groups",
@@ -206,9 +255,21 @@ ACTIONS = (
         BROKERS,
         "Plan",
         2,
-        needs=(Need.IDLE, Need.CLUSTER, Need.ROW, Need.ARMED),
+        needs=(Need.IDLE, Need.CLUSTER, Need.ROW, Need.SENDS),
         sends=("heal", "elect", "unregister-broker", *_MOVES),
     ).with_command("heal", "Give partitions new replicas after a broker that does not come back."),
+    Action(
+        "undo_heal",
+        "U",
+        "U",
+        "undo",
+        "take back what the last heal from this host did: shows it and asks",
+        BROKERS,
+        "Plan",
+        3,
+        needs=(Need.IDLE, Need.CLUSTER, Need.SENDS),
+        sends=("heal", *_MOVES),
+    ),
     _command("rescue", "rescue", "Read what an election would cut off, before the election."),
     Action(
         "restore",
@@ -219,7 +280,7 @@ ACTIONS = (
         PLAN,
         "Plan",
         9,
-        needs=(Need.IDLE, Need.CLUSTER, Need.ARMED),
+        needs=(Need.FILES, Need.IDLE, Need.CLUSTER, Need.SENDS),
         sends=("restore-records",),
     ).with_command("rescue", "Write rescued records back: to their source, or to a topic of their own."),
     _command(
@@ -323,10 +384,21 @@ ACTIONS = (
         "t",
         "t",
         "group",
-        "group by topic, by broker, or not",
-        OFFLINE + TIMELINE,
+        "group by topic, by broker, by state, or not",
+        GROUPED,
         "Table",
         13,
+        needs=(Need.ROW,),
+    ),
+    Action(
+        "fold",
+        "F",
+        "F",
+        "fold all",
+        "fold all groups, or unfold them",
+        GROUPED,
+        "Table",
+        27,
         needs=(Need.ROW,),
     ),
     Action(
@@ -404,10 +476,11 @@ ACTIONS = (
         "Help",
         needs=(Need.CLUSTER, Need.ROW),
     ),
+    Action("theme", "L", "L", "look", "choose the colours; they are remembered", ALL, "Help", 26),
     Action("help", "question_mark", "?", "help", "every key, and why a key is disabled", ALL, "Help", 30),
     Action("quit", "q", "q", "quit", "quit the console", ALL, "Help", 31),
     *(
-        Action(f"pane{number}", number, number, title, f"pane {number}: {title}", ALL, "Move")
+        Action(f"pane{number}", number, number, title, f"{title}: pane {number}", ALL, "Move")
         for number, title in PANES.items()
     ),
 )

@@ -169,10 +169,8 @@ def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> Cluste
     ``under_min_isr`` counts partitions with a leader; None: not known.
     """
     found, quorum = reading.partitions, reading.lost or reading.quorum
-    offline = offline_of(found)
-    brokers = troubled_brokers(
-        reading.cluster.brokers, reading.problems, reading.log_dirs, short_of_replicas(found.states)
-    )
+    offline, short = offline_of(found), tuple(short_of_replicas(found.states))
+    brokers = troubled_brokers(reading.cluster.brokers, reading.problems, reading.log_dirs, short)
     return ClusterHealth(
         quorum=quorum_finding(quorum),
         brokers_down=brokers.down,
@@ -187,6 +185,7 @@ def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> Cluste
         cut_off=cut_off(quorum, found.asked),
         disks_to_read=tuple(sorted({*reading.unread.brokers, *by_broker(before_start(reading.disks))})),
         dirs_not_listed=reading.dirs_not_listed,
+        under_replicated=len(short) - len(offline) - (under_min_isr or 0),
     )
 
 

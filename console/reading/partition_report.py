@@ -17,13 +17,14 @@ from console.reading.replica_report import log_json, replica_rows
 from console.reading.survey_json import unknown_json
 from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.verdict_json import verdict_json
+from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind
 from recovery.wording.loss_text import harm_text, short_loss
 from recovery.wording.quantity_text import either, ids, lasting_at_least, printable
 from recovery.wording.replica_text import elr_text, min_isr_text
-from widgets.fields import Field, json_of, text_rows
+from widgets.fields import Field, json_of, natural, text_rows
 from widgets.loss_tone import loss_order, loss_tone
-from widgets.text import Tone
+from widgets.text import Line, Tone
 
 if TYPE_CHECKING:
     from console.reading.cluster_reading import ClusterReading
@@ -166,7 +167,8 @@ class PartitionsView:
     """The rows, and the ``reading`` that they are of; None: the partitions are not known yet. Times in seconds:
     ``now`` of this picture, ``first`` of the first one; ``picked``: what is in the plan; ``counts`` None: they are
     counted when shown; ``doubt`` says why the rows may not be those of now ("no controller leads"), "" where they
-    are; ``doubt_advice`` is what to do about that first.
+    are; ``doubt_advice`` is what to do about that first. ``may_lead`` draws who may lead a partition, in so many
+    columns; ``overview``: the rest of the cluster, where no partition is listed.
     """
 
     reading: ClusterReading | None
@@ -178,6 +180,9 @@ class PartitionsView:
     first: float = 0.0
     doubt: str = ""
     doubt_advice: str = ""
+    ranking: Ranking = Ranking.LAST_RECORD
+    may_lead: Callable[[Survey, int], list[Line]] | None = None
+    overview: Callable[[], Iterable[Line]] | None = None
 
 
 def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[PartitionRow], ...]:
@@ -197,12 +202,12 @@ def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[Partitio
             "name",
             "PARTITION",
             lambda r: f"{r.state.topic}-{r.state.partition}",
-            sort=lambda r: (r.state.topic, r.state.partition),
+            sort=lambda r: (natural(r.state.topic), r.state.partition),
             tone=Tone.STRONG,
             flex=True,
             json=False,
         ),
-        _pane("plan", "PLAN", planned, tone=Tone.KEY, priority=4, width=7),
+        _pane("plan", "PLAN", planned, tone=Tone.CURSOR, priority=4, width=7),
         _pane(
             "for",
             "FOR",

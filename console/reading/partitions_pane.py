@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from console.reading.partition_report import PartitionsView, partition_fields, suggested, why
@@ -21,8 +22,9 @@ from recovery.wording.quantity_text import counted
 from recovery.wording.unread_disk_text import not_judged_text
 from widgets.base_pane import TablePane
 from widgets.fields import on_screen
+from widgets.log_diagram import losses, picture
 from widgets.table import Grouping, RowTable
-from widgets.text import Line, Piece, Tone, fold, line
+from widgets.text import BLANK, Line, Piece, Tone, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
 
 
@@ -34,11 +36,26 @@ def _missing(row: PartitionRow) -> tuple[str, ...]:
     )
 
 
+def _total(rows: Sequence[PartitionRow]) -> str:
+    """How a group's partitions fare, and what is lost by what is suggested for them, as far as that is known."""
+    counts = Counter(row.health for row in rows)
+    parts = [f"{counts[health]:,} {health}" for health in PartitionHealth if counts[health]]
+    known = [row.loss for row in rows if row.loss is not None]
+    if lost := sum(one.at_least for one in known):
+        least = (
+            ""
+            if len(known) == len(rows) and all(one.at_most == one.at_least for one in known)
+            else "at least "
+        )
+        parts.append(f"{least}{counted(lost, 'offset')} lost by electing now")
+    return ", ".join(parts)
+
+
 GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
-    Grouping("topic", "by topic", lambda r: (r.state.topic,)),
-    Grouping("broker", "by broker that is missing", _missing, order=lambda s: (len(s), s)),
-    Grouping("suggested", "by suggestion", lambda r: (suggested(r) or "nothing suggested",)),
-    Grouping("state", "by state", lambda r: (str(r.health),)),
+    Grouping("topic", "by topic", lambda r: (r.state.topic,), total=_total),
+    Grouping("broker", "by broker that is missing", _missing, total=_total),
+    Grouping("suggested", "by suggestion", lambda r: (suggested(r) or "nothing suggested",), total=_total),
+    Grouping("state", "by state", lambda r: (str(r.health),), total=_total),
 )
 
 
@@ -51,6 +68,8 @@ class PartitionsPane(TablePane):
     """What is broken, whom to elect, what that loses. The table's keys are topic-partitions."""
 
     NAME = "partitions"
+    DRAWS = True
+    DRAWING_KEY = "Enter"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -98,10 +117,10 @@ class PartitionsPane(TablePane):
         if table.rows > offline + under + may_be + elsewhere:
             parts.append(Piece(f", {table.rows:,} in all"))
         if table.shown < table.rows:
-            parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.KEY))
+            parts.append(Piece(f", {table.shown:,} of {table.rows:,} shown", Tone.CURSOR))
         if table.marked:
             hidden = f" ({table.hidden_marks:,} of them hidden by the filter)" if table.hidden_marks else ""
-            parts.append(Piece(f", {table.marked:,} marked{hidden}", Tone.KEY))
+            parts.append(Piece(f", {table.marked:,} marked{hidden}", Tone.CURSOR))
         if self._view.picked:
             parts.append(Piece(f", {len(self._view.picked):,} in the plan", Tone.INFO))
         return [
@@ -152,9 +171,29 @@ class PartitionsPane(TablePane):
     def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
-            return []
+            shown = () if self._view.overview is None or self.table.counts.rows else self._view.overview()
+            return [folded for one in shown for folded in fold(one, width, "   ")]
         reason = line(Piece(f"{row.state.tp}: {self._first(row)}", Tone.STRONG), Piece(_reason(row)))
         return [*fold(reason, width, "  "), *self.left_out(width)]
+
+    def has_drawing(self) -> bool:
+        row = self.table.cursor_row
+        return isinstance(row, PartitionRow) and row.survey is not None
+
+    def drawing_lines(self, width: int) -> list[Line]:
+        row, view = self.table.cursor_row, self._view
+        survey = row.survey if isinstance(row, PartitionRow) else None
+        if not isinstance(row, PartitionRow) or survey is None:
+            return []
+        verdicts = {} if row.judged is None else row.judged.candidates
+        lines = [
+            line(Piece(f"THE LOGS OF {row.state.tp}", Tone.HEAD)),
+            *picture(survey, view.ranking, width),
+        ]
+        if view.may_lead is not None:
+            lines += [BLANK, *view.may_lead(survey, width)]
+        choices = losses(survey, view.ranking, verdicts, width)
+        return [*lines, BLANK, *choices] if choices else lines
 
     def _first(self, row: PartitionRow) -> str:
         """What to do first for the row, unless it stands above the table already; all of it while it is read."""

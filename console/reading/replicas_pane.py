@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from console.reading.replica_report import REPLICA, ReplicaRow
-from recovery.loss import loss
 from recovery.model import Unknown
 from recovery.old_leaders import old_leaders
-from recovery.ranking import Ranking, rank
-from recovery.wording.loss_text import lost_ranges
+from recovery.ranking import Ranking
 from recovery.wording.quantity_text import ids, printable
 from recovery.wording.replica_text import elr_text, min_isr_on_brokers, still_writes_text
-from recovery.wording.verdict_text import verdict_text
 from widgets.base_pane import TablePane
 from widgets.fields import on_screen
 from widgets.log_diagram import losses, picture
-from widgets.loss_tone import last_epoch, loss_tone, verdict_tone
 from widgets.table import RowTable
 from widgets.text import BLANK, Line, Piece, Tone, fold, line
 
@@ -25,8 +21,8 @@ class ReplicasPane(TablePane):
     """Every replica as the controller and as we see it, and the picture of their logs. Keys are broker ids."""
 
     DEFAULT_CSS = """
-    ReplicasPane > RowTable { height: auto; min-height: 3; max-height: 40%; }
-    ReplicasPane > .details { height: 1fr; max-height: 100%; }
+    ReplicasPane RowTable { height: auto; min-height: 3; max-height: 40%; }
+    ReplicasPane .details { height: 1fr; max-height: 100%; }
     """
 
     NAME = "replicas"
@@ -88,24 +84,5 @@ class ReplicasPane(TablePane):
             return []
         survey, verdicts = shown[0].survey, {row.replica.broker: row.verdict for row in shown}
         lines = [*picture(survey, self._ranking, width), *self._replica(width)]
-        choices = losses(survey, self._ranking)
-        if not choices:
-            return lines
-        lines.append(BLANK)
-        for broker, harm in choices:
-            lost = loss(survey, broker)
-            which = lost_ranges(lost)
-            tone = loss_tone(lost, last_epoch(survey.log(broker)))
-            pieces = [
-                Piece(f"elect {broker}: "),
-                Piece(f"loses {harm}", tone),
-                Piece(which and f": {which}"),
-            ]
-            verdict = verdicts.get(broker)
-            if verdict is not None:
-                pieces += [Piece("; "), Piece(verdict_text(verdict), verdict_tone(verdict))]
-            lines += fold(line(*pieces), width, "    ")
-        refused = rank(survey, self._ranking)
-        if isinstance(refused, Unknown):
-            lines += fold(line(Piece(f"no suggestion: {printable(str(refused))}", Tone.WARN)), width, "    ")
-        return lines
+        choices = losses(survey, self._ranking, verdicts, width)
+        return [*lines, BLANK, *choices] if choices else lines

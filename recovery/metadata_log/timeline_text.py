@@ -45,6 +45,13 @@ def event_text(event: ClusterEvent, history: MetadataHistory) -> str:
     return f"{len(event.moves):,} partitions {_MANY[event.kind]}{why}: {names}{more}"
 
 
+def moves_text(event: ClusterEvent, limit: int) -> tuple[str, ...]:
+    """What became of each partition of an event that changed several, a sentence each; of the first ``limit``."""
+    if len(event.moves) < 2:  # the event's own sentence says it
+        return ()
+    return tuple(f"{move.tp} {_move_text(move)}" for move in event.moves[:limit])
+
+
 def _named_move(kind: EventKind, move: PartitionMove) -> str:
     if kind is EventKind.OFFLINE and move.after is not None:
         return f"{move.tp} now {_safe(move.after)}"

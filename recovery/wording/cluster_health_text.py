@@ -57,9 +57,14 @@ def health_line(health: ClusterHealth, caveat: str = "", width: int | None = Non
 
     ``caveat`` says why the states may not be those of now ("picture 45 s old"): it stands first, and nothing is
     called well then. With a ``width`` in columns, findings are shortened, then left out, the least important
-    first; what was left out is marked by "…".
+    first; what was left out is marked by "…". Such a line has no counts below it, and also has what is
+    under-replicated.
     """
     parts = [*([_Part(caveat, caveat, 0)] if caveat else ()), *_parts(health)]
+    if width is not None and health.under_replicated:
+        more = "more " if health.offline or health.under_min_isr else ""
+        text = f"{health.under_replicated:,} {more}under-replicated"
+        parts.append(_Part(text, text, 7))
     if not caveat and health.current and health.offline == 0:
         parts.append(_none_offline(health))
     if width is None:

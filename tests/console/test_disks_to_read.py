@@ -14,7 +14,7 @@ SCENARIO = str(Path(__file__).parents[1] / "unit/cli/scenarios/online-after-uncl
 
 
 async def test_the_header_and_the_first_pane_say_whose_disks_to_read() -> None:
-    async with console(SCENARIO, size=(140, 40)) as robot:
+    async with console(SCENARIO, size=(119, 40)) as robot:
         await robot.sees("read the disks of 1,3 before they start", "0 offline")
         shown = " ".join(robot.screen.split())
         assert "Do first: Read the disks of brokers 1 and 3 before they start" in shown

@@ -112,7 +112,7 @@ async def test_the_help_has_every_key_and_says_why_one_does_nothing() -> None:
         shown = robot.screen
         for action in KEYS:
             assert action.what in shown
-        assert "not now: only in pane 6" in shown
+        assert shown.count("Not now: only in pane 6 (Plan)") == 1, shown
         await robot.press("escape")
         await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
 
@@ -146,7 +146,7 @@ async def test_the_palette_finds_a_key_by_its_name() -> None:
 
 async def test_panes_and_keys_can_be_clicked() -> None:
     async with console("last-replica-standing", size=(120, 30)) as robot:
-        await robot.pilot.click("#tabs", offset=(30, 0))
+        await robot.pilot.click("#tabs", offset=(17, 0))
         await robot.until(lambda: robot.desk.pane == "2", "pane 2")
         await robot.pilot.click("#keys", offset=(12, 0))
         await robot.until(lambda: robot.session.safety.armed, "an armed console")
@@ -194,6 +194,21 @@ async def test_bare_it_offers_scenarios_and_opens_what_is_chosen() -> None:
         await robot.asked(ClusterPicker)
         await robot.press("escape")
         await robot.until(lambda: robot.app.screen is robot.desk, "the same cluster")
+
+
+async def test_an_address_is_typed_into_the_picker_and_a_wrong_one_stays_in_its_field() -> None:
+    async with console(None) as robot:
+        await robot.asked(ClusterPicker)
+        await robot.sees("No cluster has a name yet", "clusters: {production")
+        await robot.press("tab")
+        await robot.types("kafka-1:port")
+        await robot.press("enter")
+        await robot.sees("--bootstrap-server: ", "kafka-1:port")
+        field = robot.app.screen.query_one(Input)
+        field.value = "127.0.0.1:9"
+        await robot.press("enter")
+        await robot.until(lambda: robot.app.desk is not None, "a cluster")
+        assert robot.session.target.bootstrap == "127.0.0.1:9"
 
 
 async def test_another_cluster_begins_read_only_without_marks_and_without_a_plan() -> None:
@@ -278,17 +293,23 @@ async def test_a_mistake_in_the_profiles_is_a_line_with_its_place_and_the_scenar
         await robot.sees("clusters.yaml", "line 2: ", "there is no such setting", "last-replica-standing")
 
 
-async def test_rows_are_grouped_by_topic_then_by_broker_then_not() -> None:
+async def test_rows_are_grouped_in_each_way_then_not_and_all_groups_fold_to_what_they_come_to() -> None:
     async with console("zone-power-loss", size=(120, 30)) as robot:
         for said, grouping in (
             ("grouped by topic", "topic"),
             ("by broker", "broker"),
+            ("by suggestion", "suggested"),
+            ("by state", "state"),
             ("not grouped", None),
         ):
             await robot.press("t")
             await robot.hears(said)
             assert robot.desk.table.grouping == grouping
             await robot.settled()
+        await robot.press("F")
+        await robot.sees("▸ payments  8 partitions: 8 OFFLINE")
+        await robot.press("F")
+        await robot.sees("▾ payments  8 partitions: 8 OFFLINE", "payments-7")
 
 
 async def test_a_filter_is_named_with_what_it_shows_and_a_wrong_one_marks_nothing() -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from backends.base.read_only import READ_ONLY
 from console import backends
-from console.app.main_screen.key_actions import Obstacle, disabled
+from console.app.base.key_desk import KeyDesk
 from console.change.access import Access
-from console.change.registry import BY_NAME, KEYS, PLAN
+from console.change.registry import KEYS
 from console.jobs.elect import applier
 from console.target import Target
-from tests.console.robot import Robot, console
+from tests.console.robot import Robot, console, records
 from tests.unit.recording_backend import (
     BACKEND_CHANGES,
     MEMBERSHIP_CHANGES,
@@ -72,13 +74,34 @@ async def test_no_key_of_an_unarmed_console_sends_a_change(made: list[Noting], m
     assert [one.sent for one in made] == [[] for _ in made]
 
 
-async def test_a_key_that_changes_the_cluster_says_that_the_console_is_not_armed() -> None:
-    async with console("last-replica-standing") as robot:
+async def test_a_console_that_is_not_armed_shows_what_would_be_sent_and_takes_no_answer(
+    made: list[Noting], make: Any, home: Path
+) -> None:
+    async with console("last-replica-standing", make=make) as robot:
         await robot.plans(1)
-        context = robot.desk._keys.context()
-        why = disabled(BY_NAME["apply"], context)
-        assert why is not None
-        assert (context.pane, why.obstacle) == (PLAN, Obstacle.NOT_ARMED)
+        await robot.press("X")
+        await robot.asked(Confirmation)
+        await robot.sees(
+            "payments-0", "READ-ONLY, this is only shown: Esc, then A arms the console", "[ Close ]"
+        )
+        confirmation = robot.app.screen
+        assert not confirmation.query(Input) and confirmation.query_one("#confirm").disabled
+        await robot.press("tab", "enter")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the panes again")
+        await robot.hears("only shown: nothing was sent")
+    assert made[0].sent == [] and not records(home)
+
+
+async def test_a_console_that_can_never_be_armed_shows_a_heal(home: Path) -> None:
+    async with console("broker-gone-for-good", size=(100, 40), read_only=True) as robot:
+        await robot.opens("8")
+        await robot.puts_the_cursor_on(3)
+        await robot.press("N")
+        await robot.asked(Confirmation)
+        await robot.sees("New replicas for 6 partitions in place of broker 3?", "started with --read-only")
+        await robot.press("escape")
+        await robot.hears("only shown: nothing was sent")
+    assert not records(home)
 
 
 async def test_a_job_that_only_reads_cannot_send_a_change_if_it_tries_armed_or_not(
@@ -97,6 +120,7 @@ async def test_an_action_that_forgets_to_look_is_handed_no_cluster_to_change(
 ) -> None:
     """The key's own look, and that after the question, are taken away."""
     monkeypatch.setattr(applier, "refuse_changed", lambda *_given: None)
+    monkeypatch.setattr(KeyDesk, "confirm", lambda desk, request: desk.ask(Confirmation(request)))
     async with console("last-replica-standing", make=make) as robot:
         await robot.plans(1)
         robot.desk._keys._handlers()["apply"]()

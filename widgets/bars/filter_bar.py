@@ -52,7 +52,7 @@ class FilterBar(Horizontal):
         yield Lines(self._hint, focusable=False, id="filter-hint", classes="hint")
 
     def _prompt(self, width: int) -> list[Line]:
-        return [line(Piece("filter:"[:width], Tone.KEY))]
+        return [line(Piece("filter:"[:width], Tone.CURSOR))]
 
     def open(self, text: str | None = None) -> None:
         """Shows the bar and takes the keys; ``text`` takes the place of what was typed last."""

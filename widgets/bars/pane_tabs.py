@@ -16,13 +16,14 @@ from widgets.text_lines import Lines
 
 class Tab(NamedTuple):
     """A pane by the key that opens it; ``badge`` stands behind its title, "" for none. ``alarm``: the badge tells
-    of trouble, and is never without a sign.
+    of trouble, and is never without a sign. ``word`` is its title where there is little room.
     """
 
     key: str
     title: str
     badge: str = ""
     alarm: bool = False
+    word: str = ""
 
 
 class PaneTabs(Lines):
@@ -53,34 +54,50 @@ class PaneTabs(Lines):
         for piece in self.lines[0] if self.lines else ():
             at += width_of((piece,))
             if event.x < at:
-                key = piece.text.strip(" []")[:1]
+                key = piece.text.strip(" [")[:1]
                 if any(tab.key == key for tab in self._tabs):
                     self.post_message(self.TabClicked(key))
                 return
 
 
 def tab_line(tabs: Sequence[Tab], current: str, width: int) -> Line:
-    """All panes with their badges; where it is narrow, with "!" for a badge of trouble, then without the other
-    panes' titles.
+    """All panes with their badges, and where it is narrow each by one word; then with "!" for a badge of trouble,
+    and at last without the other panes' words.
     """
-    for badges, titles in ((True, True), (False, True), (False, False)):
-        pieces = [_tab(tab, current, badged=badges, titled=titles or tab.key == current) for tab in tabs]
-        last = pieces.pop()
-        tabs_line = line(*pieces, last._replace(text=last.text.rstrip()))
+    for gap, badges, how in (
+        (2, True, _TITLE),
+        (2, True, _WORD),
+        (1, True, _WORD),
+        (1, False, _WORD),
+        (1, False, _KEY),
+    ):
+        tabs_line = _tabs(tabs, current, gap, badged=badges, how=how)
         if width_of(tabs_line) <= width:
             return tabs_line
     return tabs_line
 
 
-def _tab(tab: Tab, current: str, *, badged: bool, titled: bool) -> Piece:
-    text = tab.key + (f" {tab.title}" if titled else "")
-    if tab.badge and badged:
-        text += f" {tab.badge}"
-    elif tab.alarm:
-        text += "!"
-    if tab.key == current:
-        return Piece(f"[{text}]", Tone.KEY)
-    return Piece(f" {text} ", Tone.BAD if tab.alarm else Tone.DIM)
+_TITLE, _WORD, _KEY = range(3)
+
+
+def _tabs(tabs: Sequence[Tab], current: str, gap: int, *, badged: bool, how: int) -> Line:
+    """``gap`` blanks between two tabs; the brackets of the current one stand in the place of one on each side."""
+    pieces: list[Piece] = []
+    for number, tab in enumerate(tabs):
+        here, behind = tab.key == current, number > 0 and tabs[number - 1].key == current
+        blanks = (gap if number else 1) - here - behind
+        pieces.append(Piece(" " * blanks))
+        named = how if not here or how == _TITLE else _WORD
+        name = ("", tab.word or tab.title, tab.title)[(_KEY, _WORD, _TITLE).index(named)]
+        text = tab.key + (f" {name}" if name else "")
+        if tab.badge and badged:
+            text += f" {tab.badge}"
+        elif tab.alarm:
+            text += "!"
+        pieces.append(
+            Piece(f"[{text}]", Tone.TAB) if here else Piece(text, Tone.BAD if tab.alarm else Tone.DIM)
+        )
+    return line(*pieces)
 
 
 class Crumbs(Lines):
@@ -104,6 +121,6 @@ class Crumbs(Lines):
         def crumbs(width: int) -> list[Line]:
             shown = fit(tail, min(cell_len(tail), max(width - 10, 0))).rstrip()
             head = fit(way, width - cell_len(shown)).rstrip()
-            return [line(Piece(head, Tone.INFO), Piece(shown, Tone.BAD if wrong else Tone.KEY))]
+            return [line(Piece(head, Tone.INFO), Piece(shown, Tone.BAD if wrong else Tone.CURSOR))]
 
         self.show(crumbs)

@@ -81,7 +81,8 @@ def _health(title: Title, width: int) -> Line:
         known = "nothing is known of this cluster yet"
         return line(Piece(cut(f" {title.caveat or known}", width), Tone.BAD if title.caveat else Tone.DIM))
     text = health_line(title.health, title.caveat, width - 1)
-    tone = Tone.GOOD if title.health.well and not title.caveat else Tone.WARN
+    fine = title.health.well and not title.health.under_replicated and not title.caveat
+    tone = Tone.GOOD if fine else Tone.WARN
     return line(Piece(f" {text}", Tone.BAD if title.health.urgent else tone))
 
 

@@ -8,15 +8,16 @@ from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
+from textual.widgets import Input
 
 from recovery.wording.quantity_text import printable
 from widgets.dialogs.dismiss_once import DismissOnce
 from widgets.fields import Field
 from widgets.lifecycle import screen_is_open, when_ready
 from widgets.table import Grouping, RowTable
-from widgets.text import Line, Piece, Tone, fold, line
+from widgets.text import Line, Piece, Tone, cut, fold, line
 from widgets.text_lines import Lines
 
 
@@ -25,10 +26,11 @@ class ClusterKind(StrEnum):
 
     PROFILE = "LIVE"
     SCENARIO = "simulator"
+    ADDRESS = "LIVE address"
 
 
 class ClusterChoice(NamedTuple):
-    """A profile or a scenario. ``problem`` is why it cannot be opened, "" where it can."""
+    """A profile, a scenario, or a typed address. ``problem`` is why it cannot be opened, "" where it can."""
 
     kind: ClusterKind
     name: str
@@ -39,7 +41,7 @@ class ClusterChoice(NamedTuple):
 
 
 _GROUPS = {"LIVE clusters (profiles)": 0, "SIMULATOR scenarios: nothing real": 1}
-_TONES = {ClusterKind.PROFILE: Tone.WARN, ClusterKind.SCENARIO: Tone.INFO}
+_TONES = {ClusterKind.PROFILE: Tone.WARN, ClusterKind.SCENARIO: Tone.INFO, ClusterKind.ADDRESS: Tone.WARN}
 
 COLUMNS: tuple[Field[ClusterChoice], ...] = (
     Field("kind", "KIND", lambda p: p.kind.value, tone=lambda p: _TONES[p.kind]),
@@ -57,22 +59,39 @@ COLUMNS: tuple[Field[ClusterChoice], ...] = (
 
 
 class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice | None]):
-    """Profiles and scenarios; ends with the one that was chosen, or None."""
+    """Profiles, scenarios, and a field for an address; ends with what was chosen, or None. ``profiles``: the file
+    that profiles are written into. ``address`` is in the field.
+    """
 
     DEFAULT_CSS = """
     ClusterPicker { align: center middle; background: $background; }
     ClusterPicker > Vertical { width: 100%; height: 100%; padding: 0 1; }
+    ClusterPicker > Vertical > Horizontal { height: 1; margin: 0 0 1 0; }
+    ClusterPicker .label { width: 20; }
+    ClusterPicker Input { width: 1fr; height: 1; padding: 0; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", "Leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave"),
+        Binding("q", "leave", "Leave"),
+        Binding("slash", "address", "An address", show=False),
+        Binding("tab,shift+tab", "other_field", show=False, priority=True),
+    ]
 
-    def __init__(self, places: Sequence[ClusterChoice], note: str = "") -> None:
+    def __init__(
+        self, places: Sequence[ClusterChoice], note: str = "", *, profiles: str = "", address: str = ""
+    ) -> None:
         super().__init__()
         self._places = tuple(places)
         self._note = note
+        self._profiles = profiles
+        self._typed = address
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Lines(self._head, focusable=False)
+            with Horizontal():
+                yield Lines(self._label, focusable=False, classes="label")
+                yield Input(self._typed, placeholder="kafka-1:9092", id="address", select_on_focus=False)
             yield RowTable(
                 COLUMNS,
                 lambda place: (place.kind, place.name),
@@ -88,7 +107,9 @@ class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice
         table = self.query_one(RowTable)
         table.update(self._places)
         table.group_by("kind")
-        table.focus()
+        (self.query_one(Input) if self._typed else table).focus()
+        # The cursor is on the first choice: its heading is above it.
+        self.call_after_refresh(table.scroll_home, animate=False, force=True)
 
     @when_ready
     def on_row_table_cursor_moved(self, message: RowTable.CursorMoved) -> None:
@@ -100,14 +121,45 @@ class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice
         if isinstance(message.row, ClusterChoice) and not message.row.problem:
             self.dismiss(message.row)
 
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        message.stop()
+        address = message.value.strip()
+        if address:
+            self.dismiss(ClusterChoice(ClusterKind.ADDRESS, address, ""))
+
+    def action_address(self) -> None:
+        self.query_one(Input).focus()
+
+    def action_other_field(self) -> None:
+        field = self.query_one(Input)
+        (self.query_one(RowTable) if field.has_focus else field).focus()
+
     def action_leave(self) -> None:
         self.dismiss(None)
 
     def _head(self, width: int) -> list[Line]:
         lines = fold(
-            line(Piece("ktriage: which cluster? ", Tone.STRONG), Piece("enter opens, q leaves")), width
+            line(
+                Piece("ktriage: which cluster? ", Tone.STRONG),
+                *(
+                    Piece("Enter", Tone.KEY),
+                    Piece(" opens  "),
+                    Piece("Tab", Tone.KEY),
+                    Piece(" types an address  "),
+                ),
+                *(Piece("Esc", Tone.KEY), Piece(" leaves")),
+            ),
+            width,
         )
+        if self._profiles and not any(place.kind is ClusterKind.PROFILE for place in self._places):
+            how = f"Type the host:port of a broker, or write names into {self._profiles}:"
+            text = f"No cluster has a name yet. {how}"
+            lines += fold(line(Piece(text, Tone.PLAIN)), width)
+            lines.append(line(Piece('  clusters: {production: {bootstrap: "kafka-1:9092"}}', Tone.INFO)))
         return lines + (fold(line(Piece(printable(self._note), Tone.WARN)), width) if self._note else [])
+
+    def _label(self, width: int) -> list[Line]:
+        return [line(Piece(cut("address of a broker:", width), Tone.STRONG))]
 
     def _about(self, width: int) -> list[Line]:
         place = self.query_one(RowTable).cursor_row

@@ -111,7 +111,8 @@ class ConfirmRequest:
     then the targets themselves. The ``parts`` stand above it. ``expected`` is what has
     to be typed (None: nothing), ``expected_what`` says what that is ("the number of partitions that may lose
     something"). ``opened_by`` is the key that opened it, "" for the mouse: it presses nothing before another key
-    was seen. ``options``: ways to go about it; the first holds unless Ctrl+R chooses the next one; ``option_label``
+    was seen. ``only_shown``: why nothing can be confirmed, "" where it can; then the question is looked at, and
+    closed. ``options``: ways to go about it; the first holds unless Ctrl+R chooses the next one; ``option_label``
     is the word before them.
     """
 
@@ -125,6 +126,7 @@ class ConfirmRequest:
     needs_reason: bool = False
     options: tuple[ConfirmOption, ...] = ()
     option_label: str = ""
+    only_shown: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -228,16 +230,25 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             yield _Question(self._question, self._room)
             if request.options:
                 yield Lines(self._chosen_option, focusable=False, id="option")
-            if request.expected is not None:
+            if self._asks_for_text:
                 yield Lines(self._asks, focusable=False)
                 yield _Field(id="expected", select_on_focus=False)
-            if request.needs_reason:
+            if self._asks_for_reason:
                 yield Lines(self._asks_reason, focusable=False)
                 yield _Field(id="reason", max_length=500, select_on_focus=False)
             yield Lines(self._missing, focusable=False, id="missing")
             with Horizontal():
                 yield GuardedButton(Content(f"[ {request.confirm_label} ]"), id="confirm", compact=True)
-                yield GuardedButton(Content("[ Cancel ]"), id="cancel", compact=True)
+                close = "Close" if request.only_shown else "Cancel"
+                yield GuardedButton(Content(f"[ {close} ]"), id="cancel", compact=True)
+
+    @property
+    def _asks_for_text(self) -> bool:
+        return self.request.expected is not None and not self.request.only_shown
+
+    @property
+    def _asks_for_reason(self) -> bool:
+        return self.request.needs_reason and not self.request.only_shown
 
     def on_mount(self) -> None:
         self._fit_height()
@@ -284,7 +295,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     @property
     def missing(self) -> str:
-        """What has still to be read or typed before it can be confirmed; "" when nothing has."""
+        """What has still to be read or typed before it can be confirmed, or why it cannot be; "" for nothing."""
+        if self.request.only_shown:
+            return self.request.only_shown
         if self._unread:
             return "read the warnings to their end (PgDn)"
         return {
@@ -301,6 +314,8 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     def _lacking(self) -> str:
         """The first field that misses something."""
         request = self.request
+        if request.only_shown:
+            return ""
         if request.expected is not None and _plain(self._typed("#expected")) != request.expected:
             return "#expected"
         return "#reason" if request.needs_reason and not self._typed("#reason") else ""
@@ -413,9 +428,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         request = self.request
         around = [self._title(width), self._missing(width) or [()]]
         around += [self._chosen_option(width)] if request.options else []
-        around += [self._asks(width)] if request.expected is not None else []
-        around += [self._asks_reason(width)] if request.needs_reason else []
-        fields = (request.expected is not None) + request.needs_reason
+        around += [self._asks(width)] if self._asks_for_text else []
+        around += [self._asks_reason(width)] if self._asks_for_reason else []
+        fields = self._asks_for_text + self._asks_for_reason
         buttons = 1 if self._low else 2
         return max(_LEAST_ROOM, self.app.size.height - 2 - sum(map(len, around)) - fields - buttons)
 
@@ -452,14 +467,15 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     def _label(self, text: str, width: int) -> list[Line]:
         """Nothing on a low terminal: there the empty field says it."""
-        return [] if self._low else fold(line(Piece(text, Tone.KEY)), width)
+        return [] if self._low else fold(line(Piece(text, Tone.STRONG)), width)
 
     def _missing(self, width: int) -> list[Line]:
         if not self.is_mounted:
             return []
         missing = self.missing
         if missing:
-            return fold(line(Piece(f"not yet: {missing}", Tone.WARN)), width)
+            shown = missing if self.request.only_shown else f"not yet: {missing}"
+            return fold(line(Piece(shown, Tone.WARN)), width)
         label = self.request.confirm_label
         how = f"Press Tab to reach [ {label} ], then Enter."
         if self.on_apply:

@@ -34,7 +34,7 @@ def glossary_lines(found: tuple[GlossaryEntry, ...], meaning_now: MeaningNow, wi
         lines += fold(line(Piece(f"  {entry.meaning}")), width, "  ")
         now = meaning_now(entry.term)
         if now:
-            lines += fold(line(Piece("  Now: ", Tone.KEY), Piece(printable(now), Tone.STRONG)), width, "  ")
+            lines += fold(line(Piece("  Now: ", Tone.HEAD), Piece(printable(now), Tone.STRONG)), width, "  ")
     return lines
 
 

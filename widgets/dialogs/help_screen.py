@@ -16,30 +16,31 @@ from widgets.text_lines import Lines
 
 
 class HelpRow(NamedTuple):
-    """A key and what it does; ``why_not`` is why it does nothing now, "" where it works."""
+    """A key and what it does."""
 
     key: str
     what: str
-    why_not: str = ""
 
 
 class HelpSection(NamedTuple):
-    """Keys that belong together."""
+    """Keys that belong together, or (``works`` False) that do nothing now for the reason in the title."""
 
     title: str
     rows: tuple[HelpRow, ...]
+    works: bool = True
 
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Line]:
-    """Every key with what it does, and why it does nothing where it does not."""
+    """Every key with what it does, under its heading."""
     lines: list[Line] = []
     for section in sections:
         room = max((len(row.key) for row in section.rows), default=0) + 2
-        lines += [*([BLANK] if lines else []), line(Piece(section.title, Tone.HEAD))]
+        title = line(Piece(section.title, Tone.HEAD if section.works else Tone.WARN))
+        lines += [*([BLANK] if lines else []), *fold(title, width, "  ")]
         for row in section.rows:
-            why = Piece(f"  (not now: {row.why_not})" if row.why_not else "", Tone.WARN)
-            what = Piece(row.what, Tone.DIM if row.why_not else Tone.PLAIN)
-            lines += fold(line(Piece(f"{row.key:<{room}}", Tone.KEY), what, why), width, " " * room)
+            key = Piece(f"{row.key:<{room}}", Tone.KEY if section.works else Tone.DIM)
+            what = Piece(row.what, Tone.PLAIN if section.works else Tone.DIM)
+            lines += fold(line(key, what), width, " " * room)
     return lines
 
 

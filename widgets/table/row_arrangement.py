@@ -19,11 +19,12 @@ RUN = 4_096
 
 
 class Group(NamedTuple):
-    """A heading: its label, the row numbers below it, and whether they are folded away."""
+    """A heading: its label, the row numbers below it, whether they are folded away, and what they come to."""
 
     label: str
     rows: Sequence[int]
     folded: bool
+    total: str = ""
 
 
 class GroupKey(NamedTuple):
@@ -70,6 +71,10 @@ class TableQuery(Generic[Row]):
     def grouped_by(self, grouping: Grouping[Row] | None) -> TableQuery[Row]:
         """Under these headings, all of them unfolded; None: without headings."""
         return self if grouping is self.grouping else replace(self, grouping=grouping, folded=frozenset())
+
+    def with_folded(self, labels: frozenset[str]) -> TableQuery[Row]:
+        """With exactly these groups folded."""
+        return replace(self, folded=labels)
 
     def toggled(self, label: str) -> TableQuery[Row]:
         """With the group of that label folded, or unfolded if it was folded."""
@@ -206,7 +211,13 @@ def _grouped(
                 members.setdefault(label, []).append(n)
         yield
     labels = sorted(members, key=grouping.order)
-    groups = [Group(label, members[label], label in wanted.folded) for label in labels]
+    groups: list[Group] = []
+    for label in labels:
+        numbers = members[label]
+        total = "" if grouping.total is None else grouping.total([rows[n] for n in numbers])
+        groups.append(Group(label, numbers, label in wanted.folded, total))
+        if len(groups) % 50 == 0 or len(numbers) > SLICE:
+            yield
     lines: list[int] = []
     for number, group in enumerate(groups):
         lines.append(-1 - number)

@@ -97,6 +97,7 @@ class TableSurface(ScrollView, Generic[Row]):
     def redraw(self) -> None:
         """Draws the lines that look different now, where cells depend on more than their row."""
         if self.is_attached:
+            self._painter.measure_again()
             self._repaint()
 
     @property
@@ -394,6 +395,11 @@ class RowTable(TableSurface[Row], can_focus=True):
         return self._query.filter is not None
 
     @property
+    def lines(self) -> int:
+        """How many lines there are below the heading; an empty table has a line that says so."""
+        return max(len(self._state.arrangement.lines), 1)
+
+    @property
     def counts(self) -> RowCounts:
         return self._counts
 
@@ -430,6 +436,13 @@ class RowTable(TableSurface[Row], can_focus=True):
         group = self._state.cursor_group
         if group is not None:
             self._request(self._query.toggled(group.label))
+
+    def fold_all(self) -> bool:
+        """Folds every group, or unfolds them where all are folded; returns whether they are folded now."""
+        labels = frozenset(group.label for group in self._state.arrangement.groups)
+        folded = not labels <= self._query.folded
+        self._request(self._query.with_folded(labels if folded else frozenset()))
+        return folded
 
     def export(self, kind: Export | str) -> Iterator[str]:
         """The rows shown as CSV or JSON, with all columns, in chunks. Later changes do not touch it."""

@@ -8,17 +8,20 @@ from typing import Any, Generic, NamedTuple
 
 from rich.cells import cell_len
 
-from widgets.fields import Field, Row
+from widgets.fields import Field, Row, natural
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping(Generic[Row]):
-    """Rows under headings: ``labels`` names every group a row stands in, ``order`` sorts the groups."""
+    """Rows under headings: ``labels`` names every group a row stands in, ``order`` sorts the groups. ``total`` says
+    what the rows of a group come to, behind their number.
+    """
 
     id: str
     title: str
     labels: Callable[[Row], tuple[str, ...]]
-    order: Callable[[str], Any] = str
+    order: Callable[[str], Any] = natural
+    total: Callable[[Sequence[Row]], str] | None = None
 
 
 GAP = 2

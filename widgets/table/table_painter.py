@@ -44,7 +44,7 @@ def header(layout: Layout, width: int, sort: str | None, *, reverse: bool) -> Li
         arrow = ("▼" if reverse else "▲") if column.id == sort else ""
         title = column.title + arrow
         shown = title.rjust(wide)[:wide] if column.right else fit(title, wide)
-        pieces += [Piece(" " * (start - used)), Piece(shown, Tone.KEY if arrow else Tone.HEAD)]
+        pieces += [Piece(" " * (start - used)), Piece(shown, Tone.CURSOR if arrow else Tone.HEAD)]
         used = start + wide
     return (*pieces, Piece(behind, Tone.DIM))
 
@@ -79,13 +79,14 @@ def group_line(group: Group, noun: str, marked: int, signs: LineMarkers) -> Line
     """A heading with its count."""
     sign = "▸" if group.folded else "▾"
     left = Piece(f"{sign} {printable(group.label)}", Tone.STRONG)
-    count = Piece(f"  {counted(len(group.rows), noun)}", Tone.DIM)
-    marks = Piece(f", {marked:,} marked", Tone.KEY) if marked else Piece("")
+    total = f": {printable(group.total)}" if group.total else ""
+    count = Piece(f"  {counted(len(group.rows), noun)}{total}", Tone.DIM)
+    marks = Piece(f", {marked:,} marked", Tone.CURSOR) if marked else Piece("")
     return (_gutter(signs), left, count, marks)
 
 
 def _gutter(signs: LineMarkers) -> Piece:
-    return Piece((CURSOR if signs.cursor else " ") + (MARK if signs.marked else " ") + " ", Tone.KEY)
+    return Piece((CURSOR if signs.cursor else " ") + (MARK if signs.marked else " ") + " ", Tone.CURSOR)
 
 
 def _highlighted(cell: str, tone: Tone, finder: re.Pattern[str] | None) -> list[Piece]:
@@ -120,6 +121,7 @@ class TablePainter:
         self._columns = columns
         self._noun = noun
         self._needs: dict[str, int] = {}
+        self._measured: tuple[Arrangement[Any], int, int] | None = None
         self._matches: re.Pattern[str] | None = None
         self._marked: dict[str, int] = {}
         self._marked_of: tuple[Arrangement[Any], frozenset[Hashable]] | None = None
@@ -127,7 +129,11 @@ class TablePainter:
 
     def forget_widths(self) -> None:
         """Other rows came: widths start anew."""
-        self._needs = {}
+        self._needs, self._measured = {}, None
+
+    def measure_again(self) -> None:
+        """Cells that depend on more than their row may be others."""
+        self._measured = None
 
     def highlight(self, query: TableQuery[Any]) -> None:
         """Highlights what the filter of ``query`` finds."""
@@ -137,6 +143,13 @@ class TablePainter:
 
     def lay_out(self, arrangement: Arrangement[Any], top: int, height: int, width: int) -> None:
         """Chooses the columns and their widths by the rows on ``height`` lines from ``top`` on."""
+        lines = (arrangement, top, height)
+        known = self._measured
+        if known is not None and known[0] is arrangement and known[1:] == lines[1:]:
+            # A cursor that moves measures nothing again: a cell may count thousands of replicas.
+            self.layout = lay_out(self._columns, self._needs, width, GUTTER)
+            return
+        self._measured = lines
         for column, need in needed(self._columns, visible_rows(arrangement, top, height)).items():
             self._needs[column] = max(self._needs.get(column, 0), need)
         self.layout = lay_out(self._columns, self._needs, width, GUTTER)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.screen import Screen
 from textual.worker import Worker
@@ -23,6 +23,11 @@ from recovery.model import TopicPartition
 from widgets.base_pane import Pane
 from widgets.table import RowTable
 from widgets.text import Tone
+
+if TYPE_CHECKING:
+    from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmRequest
+
+READ_ONLY = "READ-ONLY, this is only shown"
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -70,6 +75,20 @@ class KeyDesk:
             self.say(f"{'; '.join(report.ended(sent.result))}; {problems[0]}{rest}{goes_on}", Tone.BAD)
         else:
             self.say("; ".join(report.ended(sent.result)), Tone.GOOD if whole else Tone.WARN)
+
+    async def confirm(self, request: ConfirmRequest) -> ConfirmAnswer | None:
+        """Asks for a change, and None says so at the bottom: it was not confirmed, or the console is read-only, so
+        that the question was only shown.
+        """
+        from widgets.dialogs.confirmation import Confirmation  # noqa: PLC0415  # after the first frame
+
+        safety = self.session.safety
+        shown = "" if safety.armed else f"{READ_ONLY}: {safety.forbidden or 'Esc, then A arms the console'}"
+        answer = await self.ask(Confirmation(replace(request, only_shown=shown)))
+        if answer is None:
+            how = "not confirmed" if safety.armed else "only shown"
+            self.say(f"{how}: nothing was sent", Tone.WARN if safety.armed else Tone.INFO)
+        return answer
 
     async def send(
         self, change: Change[Backend, P, R], cluster_id: str, what: str, *, resume: str = ""

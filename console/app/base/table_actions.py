@@ -13,8 +13,6 @@ from widgets.bars.filter_bar import FilterBar
 from widgets.table import RowFilter, RowTable
 from widgets.text import Tone
 
-GROUPED_BY = ("topic", "broker")
-
 
 class OpenTable(NamedTuple):
     """The table of the open pane, and the key of that pane."""
@@ -55,6 +53,7 @@ class TableActions:
             "sort": self._sort,
             "reverse": self._reverse,
             "group": self._group,
+            "fold": self._fold,
         }
 
     def _open_row(self) -> None:
@@ -104,16 +103,25 @@ class TableActions:
         self._say(f"sorted by {title}, {way}; s: the next column, S: the other way", Tone.INFO)
 
     def _group(self) -> None:
-        """Groups by topic, then by broker, then not at all, and so on."""
+        """Groups in the next way that the pane has; after the last one not at all."""
         table = self._table
-        known = {g.id: g.title for g in table.groupings if g.id in GROUPED_BY}
+        known = {g.id: g.title for g in table.groupings}
         ways = (None, *known)
         now = ways[(ways.index(table.grouping) + 1) % len(ways)] if table.grouping in ways else None
         table.group_by(now)
-        message = (
-            "not grouped any more" if now is None else f"grouped {known[now]}: left folds, right unfolds"
-        )
+        message = "not grouped any more" if now is None else f"grouped {known[now]}: F folds all, left one"
         self._say(f"{message}; t: the next one", Tone.INFO)
+
+    def _fold(self) -> None:
+        """Folds all groups, or unfolds them; without groups it makes the first ones, folded."""
+        table = self._table
+        if table.grouping is None:
+            if not table.groupings:
+                self._say("the rows of this pane have no groups", Tone.WARN)
+                return
+            self._group()
+        folded = table.fold_all()
+        self._say("all groups are folded; F unfolds them" if folded else "all groups are unfolded", Tone.INFO)
 
     def _unmark(self) -> None:
         self._table.clear_marks()

@@ -13,7 +13,7 @@ from console.app.main_screen.key_footer import KeyFooter
 from console.app.session.poller import Schedule
 from console.app.session.session import Session
 from console.app.session.view import Link, View
-from console.change.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, Action
+from console.change.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, WORDS, Action
 from console.target import Target
 from recovery.wording.cluster_health_text import brokers_badge, quorum_badge, stale_reason
 from recovery.wording.quantity_text import age
@@ -133,7 +133,10 @@ def draw_bars(screen: Widget, session: Session, view: BarsView) -> None:
 
 def _tabs(session: Session) -> tuple[Tab, ...]:
     badges, planned = _badges(session.view), len(session.draft.partitions)
-    tabs = (Tab(pane, title, badges.get(pane, ""), alarm=pane in badges) for pane, title in PANES.items())
+    tabs = (
+        Tab(pane, title, badges.get(pane, ""), alarm=pane in badges, word=WORDS[pane])
+        for pane, title in PANES.items()
+    )
     return tuple(tab._replace(badge=f"{planned:,}") if tab.key == PLAN and planned else tab for tab in tabs)
 
 

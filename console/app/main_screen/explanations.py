@@ -52,39 +52,39 @@ GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "
 
 # Keys of the tables and the filter: they only change what is shown.
 TABLE_ROWS = (
-    HelpRow("↑ ↓  k j", "row up, row down", ""),
-    HelpRow("PgUp PgDn", "page up, page down", ""),
-    HelpRow("Home End  g G", "first row, last row", ""),
-    HelpRow("Space", "mark the row", ""),
-    HelpRow("← →", "fold, unfold a group", ""),
-    HelpRow("Tab", "from the table to the details, and back", ""),
+    HelpRow("↑ ↓  k j", "row up, row down"),
+    HelpRow("PgUp PgDn", "page up, page down"),
+    HelpRow("Home End  g G", "first row, last row"),
+    HelpRow("Space", "mark the row"),
+    HelpRow("← →", "fold, unfold a group"),
+    HelpRow("Tab", "from the table to the details, and back"),
 )
 SIGNS = HelpSection(
     "Signs",
     (
-        HelpRow("*", "the row is marked", ""),
-        HelpRow("▲ ▼", "the rows are sorted by that column, upwards or downwards", ""),
-        HelpRow("+4", "this many columns do not fit: the details below show them for the row", ""),
-        HelpRow("LOG END", "an offset, as LOG START and HIGH WM; sizes are in KiB, MiB, GiB", ""),
-        HelpRow("≥5 min", "at least this long: the problem already existed when it was first seen", ""),
+        HelpRow("*", "the row is marked"),
+        HelpRow("▲ ▼", "the rows are sorted by that column, upwards or downwards"),
+        HelpRow("+4", "this many columns do not fit: the details below show them for the row"),
+        HelpRow("LOG END", "an offset, as LOG START and HIGH WM; sizes are in KiB, MiB, GiB"),
+        HelpRow("≥5 min", "at least this long: the problem already existed when it was first seen"),
     ),
 )
 
 
 def sections(actions: Iterable[tuple[Action, str]]) -> tuple[HelpSection, ...]:
-    """All actions in their groups, with the keys that every table has, the signs beside its rows, and the words."""
-    known = tuple(actions)
+    """What works here in its groups, with the keys that every table has; then what does nothing now, each reason
+    once; then the signs beside the rows, and the words.
+    """
+    reasons: dict[str, list[HelpRow]] = {}
+    working: dict[str, list[HelpRow]] = {group: [] for group in GROUPS}
+    working["Table"] += TABLE_ROWS
+    for action, why in actions:
+        (reasons.setdefault(why, []) if why else working[action.group]).append(
+            HelpRow(action.shown, action.what)
+        )
     return (
-        *(
-            HelpSection(
-                group,
-                (
-                    *(TABLE_ROWS if group == "Table" else ()),
-                    *(HelpRow(a.shown, a.what, why) for a, why in known if a.group == group),
-                ),
-            )
-            for group in GROUPS
-        ),
+        *(HelpSection(group, tuple(rows)) for group, rows in working.items() if rows),
+        *(HelpSection(f"Not now: {why}", tuple(rows), works=False) for why, rows in reasons.items()),
         SIGNS,
         HelpSection("Words (W searches them)", tuple(HelpRow(e.term, e.meaning) for e in GLOSSARY)),
     )

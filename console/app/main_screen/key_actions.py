@@ -58,7 +58,6 @@ class Obstacle(Enum):
     NO_ELECTIONS = auto()
     CLUSTER_LOST = auto()
     NO_ALTER = auto()
-    NOT_ARMED = auto()
 
 
 class Disabled(NamedTuple):
@@ -73,6 +72,12 @@ def as_it_stands(action: Action, now: ActionContext) -> Action:
     if action.name == "arm" and now.safety.armed:
         return action._replace(label="disarm", what="make read-only again")
     return action
+
+
+def of_pane(name: str, pane: str) -> str:
+    """The action that the key of ``name`` has in the pane; where it has none there, that one, which says so."""
+    key = BY_NAME[name].key
+    return next((action.name for action in KEYS if action.key == key and pane in action.panes), name)
 
 
 def why_not(action: Action, now: ActionContext) -> str:
@@ -93,7 +98,7 @@ def disabled(action: Action, now: ActionContext) -> Disabled | None:
 
 
 def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
-    if need is Need.ARMED:
+    if need is Need.SENDS:
         return _changing(action, now)
     missing, why = {
         Need.FILES: (now.safety.forbidden == SERVED, Disabled(Obstacle.NO_FILES, NO_FILES)),
@@ -135,17 +140,12 @@ def _arming(now: ActionContext) -> Disabled | None:
 
 
 def _changing(action: Action, now: ActionContext) -> Disabled | None:
-    if now.safety.forbidden is not None:
-        return _for_good(now.safety.forbidden)
     if isinstance(now.elections, Unknown):
         return Disabled(Obstacle.NO_ELECTIONS, f"designated elections are {now.elections}")
     if now.link is Link.LOST:
         return Disabled(Obstacle.CLUSTER_LOST, "the cluster is lost: nothing can be sent")
     if now.cluster is not None and now.cluster.may_alter is False and _needs_alter(action):
         return Disabled(Obstacle.NO_ALTER, NO_ALTER)
-    if not now.safety.armed:
-        text = f"the console is read-only: press A to arm it before you {action.label}"
-        return Disabled(Obstacle.NOT_ARMED, text)
     return None
 
 

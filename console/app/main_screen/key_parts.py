@@ -17,12 +17,19 @@ from console.app.base.record_screen import RecordScreen
 from console.app.base.screen_calls import Handlers
 from console.app.main_screen.explanations import Explanations
 from console.app.main_screen.key_actions import ActionContext
-from console.app.main_screen.pane_views import PaneSources, how_to_plan, other_panes, update_pane
+from console.app.main_screen.pane_views import (
+    EligibleRows,
+    PaneSources,
+    how_to_plan,
+    other_panes,
+    update_pane,
+)
 from console.app.main_screen.partition_search import PartitionSearch
 from console.change.registry import QUORUM
 from console.jobs.disks.disk_evidence_key import DiskEvidenceKey
 from console.jobs.disks.log_dir_detail import LogDirDetails
 from console.jobs.disks.start_swap import StartSwap
+from console.jobs.elect.after_keys import AfterKeys
 from console.jobs.elect.applier import Applier
 from console.jobs.elect.planner import Planner
 from console.jobs.heal.broker_healer import BrokerHealer
@@ -43,14 +50,17 @@ class KeyParts:
 
     def __init__(self, desk: KeyDesk) -> None:
         self._desk = desk
-        self.planner = Planner(desk)
+        self._eligible = EligibleRows()
+        self.after = AfterKeys(desk)
+        self.planner = Planner(desk, self.after.took)
         self.search = PartitionSearch(desk)
         self.log_dir = LogDirDetails(desk.session, desk.say, desk.redraw)
         self.timeline = TimelineFeed(desk.session, desk.follow, desk.redraw)
         self._disks = StartSwap(desk, self.planner.choose_first)
         self._with_keys = (
             self.planner,
-            Applier(desk),
+            Applier(desk, self.after.took),
+            self.after,
             RecordRestorer(desk),
             BrokerHealer(desk),
             RecordKeys(desk),
@@ -90,6 +100,8 @@ class KeyParts:
             how_to_plan(context),
             self.log_dir.shown,
             self.timeline.view,
+            self.after.view,
+            self._eligible,
         )
         update_pane(pane, sources)
 

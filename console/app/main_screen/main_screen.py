@@ -1,4 +1,4 @@
-"""The main screen: eight panes on one view of the cluster, and the bars around them."""
+"""The main screen: nine panes on one view of the cluster, and the bars around them."""
 
 from __future__ import annotations
 
@@ -203,6 +203,7 @@ class MainScreen(PanesScreen):
         self.redraw()
         self.pane_of(self.pane).focus_first()
         self.parts.search.pane_shown()
+        self.parts.after.pane_shown()
 
     def redraw(self) -> None:
         """The open pane and the bars; widgets repaint what changed. Other panes are drawn once they are opened."""
@@ -268,6 +269,7 @@ class MainScreen(PanesScreen):
     def _on_other_cluster(self) -> None:
         self.navigation.cursor = None
         self.parts.search.forget()
+        self.parts.after.forget()
         self._other_cluster = True
 
     def _tick(self) -> None:
@@ -304,6 +306,7 @@ class MainScreen(PanesScreen):
             "others": lambda: self.tasks.begin("listing", self._others()),
             "clusters": self.owner.pick,
             "quit": self._quit.quit,
+            "theme": self.app.action_change_theme,
             "refresh": self.session.poller.ask,
             "pause": self.session.poller.toggle_pause,
         }
@@ -336,7 +339,7 @@ class MainScreen(PanesScreen):
             self._once_loaded(partial(self.navigation.go, REPLICAS, event.key, drill=True))
         elif self.pane == REPLICAS and isinstance(event.key, int):
             self.say("c chooses a leader, and shows what each would lose", Tone.INFO)
-        elif self.pane in (QUORUM, TIMELINE, BROKERS):
+        elif self.pane in (QUORUM, BROKERS):
             self.say("what is known of the row is below the table; Tab leads there", Tone.INFO)
 
     @on(RowTable.RowGone)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from console.app.main_screen.bars import doubt
 from console.app.session.session import Session
-from console.change.registry import QUORUM
+from console.app.session.view import View
+from console.change.registry import BROKERS, DIRS, QUORUM
 from console.reading.partition_report import PartitionsView
 from console.reading.partitions_pane import PartitionsPane
-from recovery.wording.cluster_health_text import stale_advice
+from recovery.membership.quorum_health import QuorumHealth
+from recovery.model import Survey, Unknown
+from recovery.wording.cluster_health_text import brokers_badge, not_listed_text, quorum_badge, stale_advice
+from recovery.wording.quantity_text import counted, printable
+from widgets.text import Line, Piece, Tone, line
 
 _NONE = "no partition is offline or under min ISR"
 UNKNOWN = "not known: the cluster has not answered yet"
@@ -33,4 +41,44 @@ def _partitions(session: Session) -> PartitionsView:
         first=view.first or 0.0,
         doubt=doubt(session),
         doubt_advice="" if view.health is None else stale_advice(view.health, f"pane {QUORUM}"),
+        ranking=session.choosing.ranking,
+        may_lead=partial(_who_may_lead, session),
+        overview=partial(_overview, view),
     )
+
+
+def _overview(view: View) -> Iterator[Line]:
+    """The rest of the cluster in a line for each pane that has more of it."""
+    reading, health = view.reading, view.health
+    if reading is None or health is None:
+        return
+    brokers = [(broker.id, broker.fenced) for broker in reading.cluster.brokers]
+    found = brokers_badge(health) or "all up"
+    yield _part(BROKERS, f"{counted(len(brokers), 'broker')}: {found}", bad=found != "all up")
+    quorum = reading.members_health
+    if isinstance(quorum, QuorumHealth):
+        leader = f"led by {quorum.quorum.leader.id}, {quorum.strength}"
+        yield _part(QUORUM, f"quorum: {leader}", bad=bool(quorum.dead_voters))
+    elif badge := quorum_badge(health.quorum):
+        yield _part(QUORUM, f"quorum: {badge}", bad=True)
+    dirs = sum(len(one) for one in reading.log_dirs.values() if not isinstance(one, Unknown))
+    failed = (
+        f"{counted(dirs, 'log dir')}: {health.failed_dirs:,} failed{not_listed_text(reading.dirs_not_listed)}"
+    )
+    yield _part(DIRS, failed, bad=bool(health.failed_dirs))
+    states = reading.partitions.states
+    topics = len({state.topic for state in states})
+    text = f"{counted(len(states), 'partition')} of {counted(topics, 'topic')}"
+    short = f", {health.under_replicated:,} under-replicated" if health.under_replicated else ""
+    yield _part("O", f"{text}{short}", bad=bool(short))
+
+
+def _part(key: str, text: str, *, bad: bool) -> Line:
+    return line(Piece(f" {key} ", Tone.KEY), Piece(printable(text), Tone.WARN if bad else Tone.PLAIN))
+
+
+def _who_may_lead(session: Session, survey: Survey, width: int) -> list[Line]:
+    from console.app.main_screen.pane_views import eligible_row  # noqa: PLC0415  # not for the first frame
+    from widgets.eligible_pane import who_may_lead  # noqa: PLC0415
+
+    return who_may_lead(eligible_row(session, survey), width)

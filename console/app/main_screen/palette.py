@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from textual.command import CommandPalette, Hit, Hits
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits
 from textual.system_commands import SystemCommandsProvider
+from textual.theme import ThemeProvider
 from textual.worker import Worker
 
 from widgets.dialogs.dismiss_once import DismissOnce
 
 NOT_NOW = "not now: "
-"""How the help of an action begins that does nothing now; the reason follows."""
+"""How the help of an action begins that does nothing now; the reason follows. Other actions have no help: their
+line says all.
+"""
 
 
 class Palette(DismissOnce[Any], CommandPalette):
@@ -24,10 +29,25 @@ class Palette(DismissOnce[Any], CommandPalette):
         return super().run_worker(*given, **{**more, "exit_on_error": False})
 
 
+class Themes(ThemeProvider):
+    """Textual's list of themes, whose choice is remembered."""
+
+    @property
+    def commands(self) -> list[tuple[str, Callable[[], None]]]:
+        use = getattr(self.app, "use_theme")  # noqa: B009  # the console's, which imports this module
+        return [(name, partial(use, name)) for name, _ in super().commands]
+
+
 class ActionCommands(SystemCommandsProvider):
-    """Textual's search with another order: what works now, then what has the text at its own or at a word's
-    beginning, then Textual's own score.
+    """Textual's list and search with another order: what works now, then what has the text at its own or at a
+    word's beginning, then Textual's own score. What an action does stands once; below it only why it does nothing.
     """
+
+    async def discover(self) -> Hits:
+        commands = list(self.app.get_system_commands(self.screen))
+        commands.sort(key=lambda command: command.help.startswith(NOT_NOW))
+        for name, why, callback, _ in commands:
+            yield DiscoveryHit(name, callback, help=why or None)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -38,4 +58,5 @@ class ActionCommands(SystemCommandsProvider):
                 # Each part outweighs every possible value of the next one; a single score is below 1.
                 begins = 2 if at_word.match(name) else int(at_word.search(name) is not None)
                 order = 3 * (not about.startswith(NOT_NOW)) + begins
-                yield Hit(order + match / (1 + match), matcher.highlight(name), callback, help=about)
+                shown = matcher.highlight(name)
+                yield Hit(order + match / (1 + match), shown, callback, help=about or None)

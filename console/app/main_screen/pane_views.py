@@ -13,6 +13,7 @@ from console.app.main_screen.offline_view import UNKNOWN
 from console.app.session.session import Session
 from console.app.session.view import View
 from console.change.registry import (
+    AFTER,
     BROKERS,
     BY_NAME,
     DIRS,
@@ -23,6 +24,7 @@ from console.change.registry import (
     REPLICAS,
     TIMELINE,
 )
+from console.jobs.consumers.after_pane import AfterPane, AfterView
 from console.jobs.disks.log_dirs_pane import LogDirDetail, LogDirsPane
 from console.jobs.elect.plan_pane import PlanPane
 from console.jobs.elect.plan_text import BatchProgress
@@ -32,6 +34,7 @@ from console.reading.brokers_pane import BrokersPane
 from console.reading.log_dirs_report import dir_rows
 from console.reading.replica_report import ReplicaRow, replica_rows
 from console.reading.replicas_pane import ReplicasPane
+from recovery.advice import Advice
 from recovery.controller.rules import ControllerRules, shipped
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
@@ -41,6 +44,7 @@ from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown,
 from recovery.wording.after_rebuild_text import now_line, wipe_line
 from widgets.base_pane import Pane
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
+from widgets.fields import natural
 from widgets.timeline_pane import TimelinePane, TimelineView
 
 
@@ -93,7 +97,8 @@ _NOT_YET = Unknown(Why.NOT_ANSWERED, "not asked yet")
 
 class PaneSources(NamedTuple):
     """What the panes are made from: the session, the partition under the cursor, the progress of the task under
-    way (None: there is none), the keys that lead to a plan, the log dir that was asked for, and the timeline.
+    way (None: there is none), the keys that lead to a plan, the log dir that was asked for, the timeline, and what
+    elections did to clients, and the rows of pane 3 as they are kept.
     """
 
     session: Session
@@ -102,6 +107,8 @@ class PaneSources(NamedTuple):
     how_to_plan: str
     log_dir: LogDirDetail | None
     timeline: TimelineView
+    after: AfterView
+    eligible: EligibleRows
 
 
 def other_panes() -> tuple[Pane, ...]:
@@ -114,6 +121,7 @@ def other_panes() -> tuple[Pane, ...]:
         PlanPane(id=f"pane-{PLAN}"),
         TimelinePane(id=f"pane-{TIMELINE}"),
         BrokersPane(id=f"pane-{BROKERS}"),
+        AfterPane(id=f"pane-{AFTER}"),
     )
 
 
@@ -124,7 +132,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case ReplicasPane():
             pane.update(_replicas(view, sources.cursor), session.choosing.ranking)
         case EligiblePane():
-            eligible = _eligible(session, view)
+            eligible = sources.eligible.of(session)
             nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
             pane.table.empty = nobody if eligible.known else UNKNOWN
             pane.update(eligible)
@@ -146,6 +154,8 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             pane.update(sources.timeline)
         case BrokersPane():
             pane.update(brokers_shown(session), doubt(session))
+        case AfterPane():
+            pane.update(sources.after)
 
 
 def _replicas(view: View, partition: TopicPartition | None) -> tuple[ReplicaRow, ...] | Unknown | None:
@@ -158,22 +168,66 @@ def _replicas(view: View, partition: TopicPartition | None) -> tuple[ReplicaRow,
     return _NOT_YET if view.reading is None else replica_rows(view.reading, survey, age)
 
 
-def _eligible(session: Session, view: View) -> EligibleView:
-    rules, made_of = rules_of(view), session.rows.made_of
-    surveys = sorted(view.surveys.values(), key=lambda s: (not s.state.offline, s.tp))
-    known = view.partitions is not None and (bool(surveys) or not view.troubled)
-    advised = ((survey, made_of.get(survey.tp)) for survey in surveys)
-    disks = FailedDisks(view.log_dirs or {}, view.failed_before)
-    rows = tuple(
-        EligibleRow(
-            survey,
-            rules,
-            _disks(survey, _failed(view, survey, disks)),
-            None if made is None else made[1].advice,
+class EligibleRows:
+    """The rows of pane 3. Thousands take their time: they are kept while all that they are made of is the same, and
+    a row is while its own survey and advice are.
+    """
+
+    def __init__(self) -> None:
+        self._of: tuple[object, ...] = ()
+        self._made: dict[TopicPartition, tuple[tuple[object, ...], EligibleRow]] = {}
+        self._rows: tuple[EligibleRow, ...] = ()
+
+    def of(self, session: Session) -> EligibleView:
+        """What the pane shows now."""
+        view = session.view
+        made_of = (view.surveys, session.rows.made_of, view.log_dirs, view.failed_before, view.verdicts)
+        of = (*made_of, view.cluster)
+        if len(of) != len(self._of) or any(now is not then for now, then in zip(of, self._of, strict=True)):
+            self._of, self._rows = of, self._build(session)
+        known = view.partitions is not None and (bool(self._rows) or not view.troubled)
+        return EligibleView(self._rows, known, doubt(session))
+
+    def _build(self, session: Session) -> tuple[EligibleRow, ...]:
+        view, before = session.view, self._made
+        rules, disks = rules_of(view), FailedDisks(view.log_dirs or {}, view.failed_before)
+        topics = {topic: natural(topic) for topic in {tp.topic for tp in view.surveys}}
+        self._made = {}
+        for tp, survey in view.surveys.items():
+            advice, failed = _advice(session, tp), _failed(view, survey, disks)
+            old = before.get(tp)
+            same = (
+                old is not None
+                and old[0][0] is survey
+                and old[0][1] is advice
+                and old[0][2:] == (failed, rules)
+            )
+            row = old[1] if old is not None and same else _eligible_row(survey, rules, advice, failed)
+            self._made[tp] = ((survey, advice, failed, rules), row)
+        ordered = sorted(
+            self._made.items(),
+            key=lambda one: (not one[1][1].survey.state.offline, topics[one[0].topic], one[0]),
         )
-        for survey, made in advised
-    )
-    return EligibleView(rows, known, doubt(session))
+        rows = tuple(row for _, (_, row) in ordered)
+        return self._rows if rows == self._rows else rows
+
+
+def eligible_row(session: Session, survey: Survey) -> EligibleRow:
+    """Who may lead one partition, as pane 3 has it."""
+    view = session.view
+    failed = _failed(view, survey, FailedDisks(view.log_dirs or {}, view.failed_before))
+    return _eligible_row(survey, rules_of(view), _advice(session, survey.tp), failed)
+
+
+def _advice(session: Session, tp: TopicPartition) -> Advice | None:
+    made = session.rows.made_of.get(tp)
+    return None if made is None else made[1].advice
+
+
+def _eligible_row(
+    survey: Survey, rules: ControllerRules, advice: Advice | None, failed: frozenset[int]
+) -> EligibleRow:
+    return EligibleRow(survey, rules, _disks(survey, failed), advice)
 
 
 def rules_of(view: View) -> ControllerRules:
@@ -200,9 +254,8 @@ def _disks(survey: Survey, failed: frozenset[int]) -> Mapping[int, DiskWord]:
 def _disk(survey: Survey, broker: int, failed: frozenset[int]) -> DiskWord:
     log = survey.log(broker)
     if isinstance(log, ReplicaLog):
-        others = any(
-            other.log_end_offset > 0 for r in survey.replicas if (other := survey.log(r.broker)) is not None
-        )
-        never = isinstance(log.lineage, Lineage) and not log.lineage.spans
-        return DiskWord.EMPTY if log.log_end_offset == 0 and never and others else DiskWord.HOLDS_LOG
+        if log.log_end_offset or not isinstance(log.lineage, Lineage) or log.lineage.spans:
+            return DiskWord.HOLDS_LOG
+        ends = (other.log_end_offset for r in survey.replicas if (other := survey.log(r.broker)) is not None)
+        return DiskWord.EMPTY if any(end > 0 for end in ends) else DiskWord.HOLDS_LOG
     return DiskWord.FAILED_DIR if broker in failed else DiskWord.NOT_KNOWN

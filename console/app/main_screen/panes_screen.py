@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
 
@@ -33,9 +34,10 @@ class PanesScreen(Screen[None]):
 
     _too_small = ""
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-low"), (30, "-tall")]  # noqa: RUF012  # as Textual declares it
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012  # as above
 
     def compose(self) -> ComposeResult:
-        self._fit_height(self.app.size.height)
+        self._fit(self.app.size)
         yield TitleBar(id="title")
         yield PaneTabs(id="tabs")
         yield Crumbs(id="crumbs")
@@ -47,10 +49,11 @@ class PanesScreen(Screen[None]):
             yield MessageBar(id="say")
             yield KeyFooter(id="footer")
 
-    def _fit_height(self, lines: int) -> None:
+    def _fit(self, size: Size) -> None:
         """Before there are widgets: with the first resize, Textual would style every one of them again."""
-        fitting = max(found for found in self.VERTICAL_BREAKPOINTS if found[0] <= lines)
-        self.add_class(fitting[1], update=False)
+        sizes = ((self.VERTICAL_BREAKPOINTS, size.height), (self.HORIZONTAL_BREAKPOINTS, size.width))
+        for breakpoints, wide in sizes:
+            self.add_class(max(found for found in breakpoints if found[0] <= wide)[1], update=False)
 
     async def mount_panes(self, panes: Iterable[Pane]) -> None:
         """Adds panes that are not shown yet; they are there when the call returns."""

@@ -19,6 +19,7 @@ from recovery.broker_load import BrokerLoad, broker_loads
 from recovery.controller.rules import min_isr_from_config
 from recovery.model import PartitionState, Survey, TopicPartition
 from recovery.plan.importance import log_size
+from widgets.fields import natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,23 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         reported = view.partitions.unreachable_leaders
         rows.extend(leader_unknown_row(tp, why) for tp, why in sorted(reported.items()))
     rank = choosing.importance.rank
+    topics = {topic: natural(topic) for topic in {row.state.topic for row in rows}}
     rows.sort(
         key=lambda row: (
             _WORST_FIRST[row.health],
             not _nobody_can_lead(row),
             rank(row.state.topic),
             -_size(row),
+            topics[row.state.topic],
+            row.state.partition,
         )
     )
     if others and view.partitions is not None:
         there = {state.tp for state in view.troubled}
-        rows.extend(_bare(state, view, None) for state in view.partitions.states if state.tp not in there)
+        topics |= {topic: natural(topic) for topic in {state.topic for state in view.partitions.states}}
+        well = [state for state in view.partitions.states if state.tp not in there]
+        well.sort(key=lambda state: (topics[state.topic], state.partition))
+        rows.extend(_bare(state, view, None) for state in well)
     partitions = tuple(rows)
     if partitions == known.partitions:
         partitions = known.partitions

@@ -89,7 +89,8 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
 
     ``uncertain``: also where it is not certain which branch the group has read. ``undo``: restores what the newest
     run of this command replaced, or the newest for each group that is named. ``title`` names the cluster in the
-    question. ``export``: nothing is sent, and the offsets are written to this file, if there are any.
+    question. ``export``: nothing is sent, and the offsets are written to this file, if there are any. ``shown``:
+    what was confirmed on a screen before; nothing else is sent.
     """
 
     selection: GroupSelection
@@ -100,6 +101,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
     undo: bool = False
     dry_run: bool = False
     export: Path | None = None
+    shown: PreparedGroupFix | None = None
 
     def without_lock(self, cluster_id: str) -> None:
         if self.selection.plan is not None:
@@ -112,12 +114,15 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedGroupFix]
     ) -> PreparedGroupFix:
         if self.undo:
-            return await _undone(cluster, cluster_id, self.selection.groups)
+            return self._as_shown(await _undone(cluster, cluster_id, self.selection.groups))
         offsets = await read_group_offsets(cluster, self.selection, self.seconds, operator.progress)
         prepared = prepared_fix(cluster_id, offsets, uncertain=self.uncertain)
         if self.export is not None and (prepared.fixes or prepared.after_stopping):
             write_new(self.export, reset_file(prepared))
-        return prepared
+        return self._as_shown(prepared)
+
+    def _as_shown(self, now: PreparedGroupFix) -> PreparedGroupFix:
+        return now if self.shown is None else _unchanged(self.shown, now)
 
     def nothing_to_send(self, prepared: PreparedGroupFix) -> FixedGroups | None:
         nothing_to_send = self.dry_run or self.export is not None or not prepared.fixes
@@ -139,10 +144,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         answer: str,
         operator: Operator[PreparedGroupFix],
     ) -> PreparedGroupFix:
-        now = await self.prepare(cluster, prepared.cluster_id, operator)
-        if [fix[1:4] for fix in now.fixes] != [fix[1:4] for fix in prepared.fixes]:
-            raise NotDone("groups or logs changed while the question stood open; nothing was sent")
-        return now
+        return _unchanged(prepared, await self.prepare(cluster, prepared.cluster_id, operator))
 
     async def execute(
         self, cluster: Backend, prepared: PreparedGroupFix, run: ChangeRun[PreparedGroupFix]
@@ -188,6 +190,12 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         whole = offsets is None or offsets.complete
         open_ones = result.failures or result.prepared.left or result.prepared.after_stopping or not whole
         return Conclusion(Status.PARTLY if open_ones else Status.DONE, counts)
+
+
+def _unchanged(shown: PreparedGroupFix, now: PreparedGroupFix) -> PreparedGroupFix:
+    if [fix[1:4] for fix in now.fixes] != [fix[1:4] for fix in shown.fixes]:
+        raise NotDone("groups or logs changed while the question stood open; nothing was sent")
+    return now
 
 
 def prepared_fix(cluster_id: str, offsets: GroupOffsets, *, uncertain: bool) -> PreparedGroupFix:

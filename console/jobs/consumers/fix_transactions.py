@@ -81,7 +81,8 @@ class NamedOutcome(NamedTuple):
 class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
     """Ends the hanging transactions on the plan's partitions, or on those of ``topics``.
 
-    ``title`` names the cluster in the question. ``rescue`` holds markers that were cut off.
+    ``title`` names the cluster in the question. ``rescue`` holds markers that were cut off. ``shown``: what was
+    confirmed on a screen before; nothing else is sent.
     """
 
     plan: Plan | BarePlan | None
@@ -91,6 +92,7 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
     outcome: NamedOutcome | None = None
     dry_run: bool = False
     rescue: RescueContents | None = None
+    shown: PreparedMarkers | None = None
 
     def without_lock(self, cluster_id: str) -> None:
         if self.plan is not None:
@@ -109,7 +111,8 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         )
         if self.outcome is not None:
             self._refuse_absent_producer(found, self.outcome.producer_id)
-        return prepared_markers(cluster_id, found, self.outcome)
+        prepared = prepared_markers(cluster_id, found, self.outcome)
+        return prepared if self.shown is None else _unchanged(self.shown, prepared)
 
     def _refuse_absent_producer(self, found: PartitionsTransactions, producer_id: int) -> None:
         if any(row.transaction.producer_id == producer_id for row in found.rows):
@@ -139,10 +142,7 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         answer: str,
         operator: Operator[PreparedMarkers],
     ) -> PreparedMarkers:
-        now = await self.prepare(cluster, prepared.cluster_id, operator)
-        if [one.marker for one in now.markers] != [one.marker for one in prepared.markers]:
-            raise NotDone("the open transactions changed while the question stood open; nothing was sent")
-        return now
+        return _unchanged(prepared, await self.prepare(cluster, prepared.cluster_id, operator))
 
     async def execute(
         self, cluster: Backend, prepared: PreparedMarkers, run: ChangeRun[PreparedMarkers]
@@ -173,6 +173,12 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         }
         whole = prepared.found.complete and not prepared.left and not result.failures
         return Conclusion(Status.DONE if whole else Status.PARTLY, counts)
+
+
+def _unchanged(shown: PreparedMarkers, now: PreparedMarkers) -> PreparedMarkers:
+    if [one.marker for one in now.markers] != [one.marker for one in shown.markers]:
+        raise NotDone("the open transactions changed while the question stood open; nothing was sent")
+    return now
 
 
 def plan_partitions(plan: Plan | BarePlan, topics: Sequence[str]) -> tuple[TopicPartition, ...]:

@@ -100,7 +100,7 @@ def group_lines(offsets: GroupOffsets, limit: int, *, every: bool) -> Iterator[s
     """Counts, what could not be read, then the offsets: those that are concerned first. ``every``: also the
     others.
     """
-    yield from _summary(offsets)
+    yield from group_summary(offsets)
     concerned = sorted(offsets.concerned, key=_order)
     rows = concerned if not every else [*concerned, *(row for row in offsets.rows if not row.concerned)]
     if not rows:
@@ -115,7 +115,8 @@ def _order(row: GroupOffset) -> tuple[bool, int]:
     return isinstance(judgement, Unknown), 0 if isinstance(judgement, Unknown) else -judgement.gone
 
 
-def _summary(offsets: GroupOffsets) -> Iterator[str]:
+def group_summary(offsets: GroupOffsets) -> Iterator[str]:
+    """Counts, and what could not be read."""
     kinds = Counter(group.kind for group in offsets.listing.groups)
     which = f" ({', '.join(f'{n:,} {kind}' for kind, n in kinds.items())})" if len(kinds) > 1 else ""
     with_offsets = len({row.group.name for row in offsets.rows})
@@ -152,7 +153,7 @@ def _members(offsets: GroupOffsets, shown: set[str]) -> Iterator[str]:
 def prepared_fix_lines(prepared: PreparedGroupFix, limit: int) -> Iterator[str]:
     """What is committed for whom, and what is left as it is."""
     if prepared.offsets is not None:
-        yield from _summary(prepared.offsets)
+        yield from group_summary(prepared.offsets)
         yield ""
     yield f"{counted(len(prepared.fixes), 'offset')} of {counted(prepared.groups, 'group')} to be committed"
     yield from text_rows(FIX, prepared.fixes, limit=limit, rest="")

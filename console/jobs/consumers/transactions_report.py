@@ -84,7 +84,7 @@ NOT_ENDED: tuple[Field[NotEnded], ...] = (
 
 def transaction_lines(found: PartitionsTransactions, limit: int) -> Iterator[str]:
     """Counts, what could not be read, then the transactions: the hanging ones first."""
-    yield from _summary(found)
+    yield from transaction_summary(found)
     rows = sorted(found.rows, key=lambda row: (not row.hanging, row.transaction.tp))
     if rows:
         yield ""
@@ -104,7 +104,8 @@ def endings_text(rows: Sequence[JudgedTransaction]) -> str:
     return ", ".join(f"{number:,} {ending}" for ending, number in endings.items())
 
 
-def _summary(found: PartitionsTransactions) -> Iterator[str]:
+def transaction_summary(found: PartitionsTransactions) -> Iterator[str]:
+    """Counts, and what could not be read."""
     none = "none is open"
     if found.hidden_topics or (found.unread and not found.partitions):
         none = "none is open in what may be seen" if found.partitions else "not known"
@@ -122,7 +123,7 @@ def _summary(found: PartitionsTransactions) -> Iterator[str]:
 
 def prepared_marker_lines(prepared: PreparedMarkers, limit: int) -> Iterator[str]:
     """Which markers are written, and which transactions are left."""
-    yield from _summary(prepared.found)
+    yield from transaction_summary(prepared.found)
     yield ""
     yield f"{counted(len(prepared.markers), 'marker')} to be written"
     yield from text_rows(MARKER, prepared.markers, limit=limit, rest="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,6 +45,7 @@ from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmPar
 from widgets.text import Tone
 
 if TYPE_CHECKING:
+    from console.jobs.consumers.election_aftermath import ElectionAftermath
     from console.jobs.elect.apply_plan import Applied, ApplyPlan
     from console.jobs.elect.election_batches import Result
     from console.jobs.elect.verify_plan import Verified
@@ -122,10 +123,11 @@ def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> Re
 
 
 class Applier:
-    """Arms the console, and applies the plan after a confirmation."""
+    """Arms the console, and applies the plan after a confirmation. ``aftermath`` is told what the clients need."""
 
-    def __init__(self, desk: KeyDesk) -> None:
+    def __init__(self, desk: KeyDesk, aftermath: Callable[[ElectionAftermath], None]) -> None:
         self._desk = desk
+        self._aftermath = aftermath
         self._unrecorded: list[str] = []
 
     def handlers(self) -> Handlers:
@@ -168,9 +170,8 @@ class Applier:
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
         rescue = rescue_options(outlook, prepared.unread)
         asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
-        confirmed = await self._desk.ask(Confirmation(asked))
+        confirmed = await self._desk.confirm(asked)
         if confirmed is None:
-            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
         refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
         self._refuse_changed(whole)
@@ -271,6 +272,7 @@ class Applier:
         finally:
             self._desk.progress.end()
         session.plan_is(draft_changes.verified(session.draft, verified))
+        self._aftermath(verified.aftermath)
         return verified
 
     def _tell(self, applied: Applied, conclusion: Conclusion, verified: Verified | None) -> None:
@@ -412,6 +414,12 @@ async def apply(
     )
 
 
+async def rescue_of_plan(backend: Backend, plan: Plan) -> RescueContents | None:
+    """What was rescued for the plan, None where nothing was. Raises InputError where it is damaged."""
+    cluster = await backend.cluster()
+    return await asyncio.to_thread(_rescue_of, cluster.cluster_id, plan)
+
+
 def _rescue_of(cluster_id: str, plan: Plan) -> RescueContents | None:
     from console.jobs.rescue.rescue_first import recorded_rescue  # noqa: PLC0415  # not for the first frame
     from console.rescue_files.rescued_branch import rescue_of  # noqa: PLC0415  # not for the first frame
@@ -427,7 +435,7 @@ async def verified_now(session: Session, plan: Plan, progress: Progress) -> Veri
 
     async def job(backend: Backend) -> Verified:
         cluster = await backend.cluster()
-        rescue = await asyncio.to_thread(_rescue_of, cluster.cluster_id, plan)
+        rescue = await rescue_of_plan(backend, plan)
         return await read_verified(
             backend, plan, cluster, seconds=VERIFY_SECONDS, progress=progress, rescue=rescue
         )

@@ -119,7 +119,7 @@ def choice_lines(choice: CandidateChoice, width: int, indent: str = "  ") -> lis
     candidate = choice.candidate
     head = [Piece(f"{choice.broker:>6}  ", Tone.STRONG)]
     if choice.role:
-        head.append(Piece(f"{choice.role}  ", Tone.KEY))
+        head.append(Piece(f"{choice.role}  ", Tone.STRONG))
     if choice.problem:
         head.append(Piece("CANNOT be elected: ", Tone.BAD))
         head.append(Piece(f"{choice.problem}  "))
@@ -191,7 +191,7 @@ COLUMNS: tuple[Field[CandidateChoice], ...] = (
         tone=lambda c: verdict_tone(_verdict(c)),
         priority=2,
     ),
-    Field("role", "ROLE", _role, tone=lambda c: Tone.BAD if c.problem else Tone.KEY, width=17),
+    Field("role", "ROLE", _role, tone=lambda c: Tone.BAD if c.problem else Tone.STRONG, width=17),
 )
 
 

@@ -18,7 +18,7 @@ from recovery.strategy import DecisionKind
 from widgets.base_pane import TablePane
 from widgets.fields import on_screen
 from widgets.table import Grouping, RowTable
-from widgets.text import Line
+from widgets.text import Line, Piece, Tone, fold, line
 
 
 def _led_by(row: PlannedRow) -> tuple[str]:
@@ -30,6 +30,20 @@ GROUPINGS: tuple[Grouping[PlannedRow], ...] = (
     Grouping("broker", "by leader", _led_by, order=lambda s: (len(s), s)),
     Grouping("now", "by state", lambda r: (status(r),)),
 )
+
+
+_WAY = tuple(
+    line(Piece(f" {key} ", Tone.KEY), Piece(f" {what}"))
+    for key, what in (
+        ("c", "in pane 1 or 2: who leads; the question shows what each choice loses"),
+        ("6", "here: what is planned; R shows the requests, w saves the plan"),
+        ("A", "arms the console: without it nothing can be sent"),
+        ("X", "applies the plan: asks once more, and saves first what is cut off"),
+        ("V", "verifies leaders, replicas, groups and transactions"),
+        ("B", "writes back what was saved"),
+    )
+)
+"""What an empty plan shows: the way of a recovery, key by key."""
 
 
 class PlanPane(TablePane):
@@ -91,7 +105,7 @@ class PlanPane(TablePane):
     def detail_lines(self, width: int) -> list[Line]:
         plan, row = self._draft.plan, self.table.cursor_row
         if plan is None:
-            return []
+            return [folded for step in _WAY for folded in fold(step, width, "    ")]
         if self._requests:
             return request_lines(plan, self._native, width)
         return details(row, plan, width) if isinstance(row, PlannedRow) else []

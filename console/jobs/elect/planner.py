@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from console.app.base.screen_calls import Handlers
 from console.app.session.view import Choosing
 from console.change.registry import PLAN, REPLICAS
 from console.errors import NotDone
+from console.jobs.consumers.election_aftermath import ElectionAftermath
 from console.jobs.elect import draft_changes
 from console.jobs.elect import leader_choice_screen as leader_choice
 from console.jobs.elect.applier import verified_now
@@ -44,8 +45,10 @@ from widgets.text import Tone
 class Planner:
     """What the plan's keys do."""
 
-    def __init__(self, desk: KeyDesk) -> None:
+    def __init__(self, desk: KeyDesk, aftermath: Callable[[ElectionAftermath], None]) -> None:
+        """``aftermath`` is told what the clients need, when a plan is verified."""
         self._desk = desk
+        self._aftermath = aftermath
         self._requests = False
 
     def handlers(self) -> Handlers:
@@ -286,6 +289,7 @@ class Planner:
         assert plan is not None
         verified = await verified_now(self._desk.session, plan, self._desk.progress.begin("verifying"))
         self._desk.tasks.plan_is(draft_changes.verified(self._desk.session.draft, verified))
+        self._aftermath(verified.aftermath)
         self._desk.say(verified.in_short, Tone.GOOD if verified.well else Tone.WARN)
 
     def _toggle_requests(self) -> None:

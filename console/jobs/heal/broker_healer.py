@@ -9,7 +9,7 @@ from console.app.base.confirmed_change import Confirmed, Sent, asked_number
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
 from recovery.wording.quantity_text import counted, human_bytes, ids
-from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmRequest
+from widgets.dialogs.confirmation import ConfirmOption, ConfirmRequest
 from widgets.fields import more
 from widgets.text import Tone
 
@@ -31,23 +31,28 @@ class BrokerHealer:
         self._desk = desk
 
     def handlers(self) -> Handlers:
-        return {"heal": self._begin}
+        undo = "taking back the last heal"
+        return {
+            "heal": self._begin,
+            "undo_heal": lambda: self._desk.tasks.begin(undo, self._heal(frozenset(), undo=True)),
+        }
 
     def _begin(self) -> None:
         broker = self._desk.table().cursor_key
         if not isinstance(broker, int):
             self._desk.say("put the cursor on the broker that does not come back", Tone.WARN)
             return
-        self._desk.tasks.begin(f"new replicas in place of broker {broker}", self._heal(broker))
+        what = f"new replicas in place of broker {broker}"
+        self._desk.tasks.begin(what, self._heal(frozenset((broker,)), undo=False))
 
-    async def _heal(self, broker: int) -> None:
+    async def _heal(self, brokers: frozenset[int], *, undo: bool) -> None:
         from console.jobs.heal.heal_replicas import HealLimits, HealReplicas  # noqa: PLC0415  # see above
         from console.jobs.heal.heal_survey import HealSelection  # noqa: PLC0415  # see above
 
         self._desk.say("")
         session, cluster_id = self._desk.session, self._desk.session.view.cluster_id
-        selection = HealSelection(frozenset((broker,)), confirmed=True)
-        change = HealReplicas(selection, session.target.title, "", HealLimits(None, BATCH))
+        selection = HealSelection() if undo else HealSelection(brokers, confirmed=True)
+        change = HealReplicas(selection, session.target.title, "", HealLimits(None, BATCH), undo=undo)
         progress = self._desk.progress.begin("reading who has room")
         operator = Confirmed(progress, lambda _line: None)
         try:
@@ -56,19 +61,24 @@ class BrokerHealer:
             self._desk.progress.end()
         if not prepared.moves and not prepared.cancelled:
             left = prepared.left
-            why = f"{left[0].tp}: {left[0].why}" if left else f"no partition has a replica on broker {broker}"
+            none = (
+                "the last heal is taken back"
+                if undo
+                else f"no partition has a replica on broker {ids(brokers)}"
+            )
+            why = f"{left[0].tp}: {left[0].why}" if left else none
             self._desk.say(f"there is nothing to move: {why}", Tone.WARN)
             return
-        answer = await self._desk.ask(
-            Confirmation(_request(change, prepared, broker, session.target.marked_title))
+        answer = await self._desk.confirm(
+            _request(change, prepared, ids(brokers), session.target.marked_title)
         )
         if answer is None:
-            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
         session.safety.refuse()
         limits = HealLimits(None if prepared.simulated else RATES[answer.option], BATCH)
         change = replace(change, reason=answer.reason, limits=limits, compared=prepared)
-        self._tell(await self._desk.send(change, cluster_id, "copying to new replicas"))
+        doing = "moving replicas back" if undo else "copying to new replicas"
+        self._tell(await self._desk.send(change, cluster_id, doing))
 
     def _tell(self, sent: Sent[HealedReplicas]) -> None:
         from console.jobs.heal.heal_report import HEALED  # noqa: PLC0415  # see above
@@ -78,7 +88,7 @@ class BrokerHealer:
         self._desk.tell(sent, HEALED, whole=not (healed.open or healed.prepared.left))
 
 
-def _request(change: HealReplicas, prepared: PreparedHeal, broker: int, title: str) -> ConfirmRequest:
+def _request(change: HealReplicas, prepared: PreparedHeal, broker: str, title: str) -> ConfirmRequest:
     """The number of partitions is typed, and a reason is given."""
     from console.jobs.heal.heal_report import heal_summary_lines  # noqa: PLC0415  # see above
 
@@ -92,12 +102,14 @@ def _request(change: HealReplicas, prepared: PreparedHeal, broker: int, title: s
         f"{move.tp}: its reassignment is cancelled, the replicas are {ids(move.before)} again"
         for move in prepared.cancelled[:SHOWN]
     ]
+    partitions = counted(number, "partition")
+    asked = f"New replicas for {partitions} in place of broker {broker}?"
     return asked_number(
         change.question(prepared),
-        f"New replicas for {counted(number, 'partition')} in place of broker {broker}?",
+        f"Take the last heal back, for {partitions}?" if change.undo else asked,
         (f"{title}, cluster {prepared.cluster_id}", *reported),
         label="Move",
-        opened_by="N",
+        opened_by="U" if change.undo else "N",
         options=() if prepared.simulated else tuple(map(_option, RATES)),
         option_label="Speed",
     )

@@ -222,7 +222,10 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedHeal]
     ) -> PreparedHeal:
         if self.undo:
-            return await _taken_back(cluster, cluster_id, self.limits)
+            back = await _taken_back(cluster, cluster_id, self.limits)
+            if self.compared is not None and self.compared.targets != back.targets:
+                raise NotDone("other replicas would go back now than those that were shown; nothing was sent")
+            return back
         if self.again:
             return await _assigned_again(cluster, cluster_id, self.limits, unread=self.unread)
         reading = await read_and_plan(cluster, self.selection)

@@ -44,7 +44,7 @@ class QuorumPane(TablePane):
     """Voters and observers; the table's keys are (node id, directory id)."""
 
     DEFAULT_CSS = """
-    QuorumPane > .details { max-height: 50%; }
+    QuorumPane .details { max-height: 50%; }
     """
 
     NAME = "quorum"

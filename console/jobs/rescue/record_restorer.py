@@ -14,7 +14,7 @@ from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, Text
 from console.app.base.screen_calls import Handlers
 from console.plan_files import newest_rescue
 from recovery.wording.quantity_text import counted
-from widgets.dialogs.confirmation import Confirmation, ConfirmRequest
+from widgets.dialogs.confirmation import ConfirmRequest
 from widgets.fields import more
 from widgets.text import Tone
 
@@ -61,9 +61,8 @@ class RecordRestorer:
             else:
                 self._desk.say(there, Tone.GOOD)
             return
-        answer = await self._desk.ask(Confirmation(_request(change, prepared, session.target.marked_title)))
+        answer = await self._desk.confirm(_request(change, prepared, session.target.marked_title))
         if answer is None:
-            self._desk.say("not confirmed: nothing was sent", Tone.WARN)
             return
         session.safety.refuse()
         change = replace(change, reason=answer.reason, compared=prepared, again=True)

@@ -134,8 +134,8 @@ def test_every_kind_of_change_is_sent_by_an_action_of_the_registry() -> None:
     assert sent == {kind.action for kind in KINDS.values() if kind.rights}
 
 
-def test_what_is_armed_for_changes_the_cluster() -> None:
-    assert all(action.changes for action in ACTIONS if Need.ARMED in action.needs)
+def test_what_asks_before_it_sends_changes_the_cluster() -> None:
+    assert all(action.changes for action in ACTIONS if Need.SENDS in action.needs)
 
 
 def a_run() -> Run:

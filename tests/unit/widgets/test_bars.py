@@ -89,6 +89,20 @@ def test_tabs_lose_what_is_told_before_they_lose_the_pane() -> None:
         assert all(str(n) in plain(row) for n in range(1, 7))
 
 
+def test_tabs_keep_a_word_each_before_they_are_numbers() -> None:
+    tabs = [
+        Tab("1", "Offline partitions", "2,000", alarm=True, word="Offline"),
+        Tab("2", "Replica log info", word="Replicas"),
+        Tab("3", "Quorum", "NO LEADER", alarm=True),
+    ]
+    shown = {width: plain(tab_line(tabs, "1", width)) for width in (80, 50, 46, 35, 20)}
+    assert shown[80] == "[1 Offline partitions 2,000] 2 Replica log info  3 Quorum NO LEADER"
+    assert shown[50] == "[1 Offline 2,000] 2 Replicas  3 Quorum NO LEADER"
+    assert shown[46] == "[1 Offline 2,000]2 Replicas 3 Quorum NO LEADER"
+    assert shown[35] == "[1 Offline!]2 Replicas 3 Quorum!"
+    assert shown[20] == "[1 Offline!]2 3!"
+
+
 @pytest.mark.parametrize("width", [40, 80])
 async def test_a_filter_stands_behind_the_path_and_a_wrong_one_is_red(width: int) -> None:
     crumbs = Crumbs()
@@ -212,12 +226,12 @@ def test_a_title_tells_the_cause_before_the_place() -> None:
 
 
 async def test_help_lists_the_keys_and_why_one_does_nothing_now() -> None:
-    sections = (HelpSection("Changes", (HelpRow("A", "arm", "this profile is read-only"),)),)
+    sections = (HelpSection("Not now: this profile is read-only", (HelpRow("A", "arm"),), works=False),)
     app = Harness(MessageBar())
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(HelpScreen(sections))
         await pilot.pause()
-        assert "A  arm  (not now: this profile is read-only)" in text_of(app)
+        assert "Not now: this profile is read-only" in text_of(app) and "A  arm" in text_of(app)
         await pilot.press("question_mark")
         await pilot.pause()
         assert "arm" not in text_of(app)

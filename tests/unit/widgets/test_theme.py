@@ -6,13 +6,35 @@ from itertools import combinations
 
 import pytest
 from rich.style import Style
+from rich.terminal_theme import TerminalTheme
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES
 
 from widgets import theme
 from widgets.text import Tone
 
-BACKGROUNDS = {one.name: one.background for one in theme.THEMES if one.name != theme.PLAIN}
-BADGES = {Tone.BADGE_SAFE, Tone.BADGE_ARMED, Tone.MATCH}
+OURS = {one.name: one.background for one in theme.THEMES if not one.ansi}
+TEXTUALS = {
+    name: Color.parse(one.to_color_system().generate()["background"]).hex
+    for name, one in BUILTIN_THEMES.items()
+    if not one.ansi
+}
+SIXTEEN = {theme.SIXTEEN: "#000000"}
+BACKGROUNDS = {**OURS, **SIXTEEN, **TEXTUALS}
+BADGES = {Tone.BADGE_SAFE, Tone.BADGE_ARMED, Tone.MATCH, Tone.TAB}
 Rgb = tuple[float, float, float]
+VGA = TerminalTheme(
+    (0, 0, 0),
+    (170, 170, 170),
+    [
+        *((0, 0, 0), (170, 0, 0), (0, 170, 0), (170, 85, 0)),
+        *((0, 0, 170), (170, 0, 170), (0, 170, 170), (170, 170, 170)),
+    ],
+    [
+        *((85, 85, 85), (255, 85, 85), (85, 255, 85), (255, 255, 85)),
+        *((85, 85, 255), (255, 85, 255), (85, 255, 255), (255, 255, 255)),
+    ],
+)
 # Machado, Oliveira and Fernandes 2009, severity 1.0, in linear RGB.
 BLINDNESS = {
     "protanopia": (
@@ -41,8 +63,9 @@ def linear(hexadecimal: str) -> Rgb:
 
 def of(style: Style, *, background: bool = False) -> Rgb:
     colour = style.bgcolor if background else style.color
-    assert colour is not None and colour.triplet is not None
-    return linear(colour.triplet.hex)
+    assert colour is not None
+    # The sixteen are those of VGA: terminals have others, but none that are darker.
+    return linear(colour.get_truecolor(VGA).hex)
 
 
 def luminance(rgb: Rgb) -> float:
@@ -88,7 +111,7 @@ def test_badges_can_be_read(name: str, tone: Tone) -> None:
     assert contrast(of(style), of(style, background=True)) >= 4.5
 
 
-@pytest.mark.parametrize("name", BACKGROUNDS)
+@pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_good_and_bad_are_told_apart_by_the_colour_blind(name: str, kind: str) -> None:
     looks = theme.styles(name)
@@ -98,6 +121,16 @@ def test_good_and_bad_are_told_apart_by_the_colour_blind(name: str, kind: str) -
 
 
 def test_every_tone_is_there_in_every_theme_and_plain_has_no_colour() -> None:
-    for name in (theme.DARK, theme.LIGHT, theme.PLAIN):
+    for name in (theme.DARK, theme.LIGHT, theme.SIXTEEN, theme.PLAIN, *BUILTIN_THEMES):
         assert set(theme.styles(name)) == set(Tone)
     assert all(style.color is None and style.bgcolor is None for style in theme.styles(theme.PLAIN).values())
+
+
+@pytest.mark.parametrize("name", [*OURS, *SIXTEEN])
+def test_a_key_has_a_colour_of_its_own(name: str) -> None:
+    looks = theme.styles(name)
+    others = {looks[tone].color for tone in Tone if tone is not Tone.KEY}
+    assert looks[Tone.KEY].color not in others
+    told_apart = [looks[tone].color for tone in (Tone.KEY, Tone.WARN, Tone.BAD, Tone.CURSOR, Tone.GOOD)]
+    assert len(set(told_apart)) == len(told_apart)
+    assert looks[Tone.TAB].bgcolor not in (looks[Tone.BADGE_SAFE].bgcolor, looks[Tone.BADGE_ARMED].bgcolor)

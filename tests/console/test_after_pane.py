@@ -1,0 +1,81 @@
+"""What an election did to consumer groups and transactions, on the screen: read, put right, and taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console.app.base.question_dialogs import ChoiceQuestion
+from tests.console.robot import Robot, console, records
+from widgets.dialogs.confirmation import Confirmation
+
+
+def sent(home: Path) -> list[str]:
+    return [line["action"] for run in records(home) for line in run if line.get("kind") == "before"]
+
+
+async def elected(robot: Robot, broker: int) -> None:
+    await robot.chooses(broker)
+    await robot.arms()
+    await robot.opens("6")
+    await robot.applies("payments", "incident 3")
+    await robot.hears("need you: V")
+
+
+async def test_a_group_that_the_election_hurt_is_put_right_and_taken_back(home: Path) -> None:
+    async with console("groups-on-the-stale-tail", size=(120, 40)) as robot:
+        await elected(robot, 2)
+        await robot.opens("9")
+        await robot.sees("need you (on the partitions of the plan)", "billing", "x shows what puts it right")
+        await robot.puts_the_cursor_on(_key_of(robot, "billing"))
+        await robot.press("x")
+        await robot.asked(Confirmation)
+        await robot.sees("Move 1 committed offset of 1 group?", "billing", "1,450", "1,000")
+        await robot.confirms("1", "incident 3")
+        await robot.idle()
+        await robot.hears("1 offset committed and read back")
+        await robot.press("U")
+        await robot.asked(Confirmation)
+        await robot.sees("Put back 1 committed offset of 1 group?", "as it was before the fix")
+        await robot.confirms("1", "too early")
+        await robot.idle()
+        await robot.hears("1 offset committed and read back")
+    assert sent(home).count("commit-offsets") == 2
+
+
+def _key_of(robot: Robot, group: str) -> object:
+    return next(row.key for row in robot.desk.table.shown_rows if row.key[1] == group)
+
+
+async def test_a_read_only_console_shows_the_fix_and_sends_nothing(home: Path) -> None:
+    async with console("groups-on-the-stale-tail", size=(120, 40)) as robot:
+        await robot.opens("9")
+        await robot.sees("on the whole cluster", "audit")
+        await robot.press("x")
+        await robot.idle()
+        await robot.hears("the partition has no leader")
+        await robot.press("U")
+        await robot.idle()
+        await robot.hears("has no fix of consumer groups")
+    assert not records(home)
+
+
+@pytest.mark.long
+async def test_a_transaction_that_hangs_is_ended_as_it_ended(home: Path) -> None:
+    async with console("hanging-transactions", size=(120, 40)) as robot:
+        await robot.chooses(2)
+        await robot.arms()
+        await robot.opens("6")
+        await robot.applies("payments", "incident 4")
+        await robot.opens("9")
+        await robot.sees("transaction")
+        row = next(
+            row for row in robot.desk.table.shown_rows if row.key[0] == "transaction" and row.needs_you
+        )
+        await robot.puts_the_cursor_on(row.key)
+        await robot.press("x")
+        await robot.until(
+            lambda: isinstance(robot.app.screen, Confirmation | ChoiceQuestion), "a question about the marker"
+        )
+        await robot.sees("marker")

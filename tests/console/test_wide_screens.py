@@ -1,0 +1,63 @@
+"""A wide terminal shows what a narrow one has behind a key; no terminal hides a sentence below empty lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.console.robot import Robot, console
+from widgets import theme
+
+
+def _column_of(robot: Robot, text: str) -> int:
+    """Where the first line with the text has it; -1: nowhere."""
+    return next((line.index(text) for line in robot.screen.splitlines() if text in line), -1)
+
+
+async def test_from_120_columns_the_logs_and_what_each_choice_cuts_off_stand_beside_the_list() -> None:
+    async with console("stale-long-tail", size=(119, 40)) as robot:
+        await robot.sees("payments-0")
+        assert "WHAT EACH CHOICE CUTS OFF" not in robot.screen
+        await robot.pilot.resize_terminal(120, 40)
+        await robot.sees("THE LOGS OF payments-0", "WHAT EACH CHOICE CUTS OFF", "1 and 2 part at 1,000")
+        await robot.sees("elect 2: loses 500 or more", "WHO MAY LEAD")
+        assert _column_of(robot, "THE LOGS OF") > _column_of(robot, "OFFSETS LOST") > 0
+        await robot.press("3")
+        await robot.sees("do not start it first")
+        assert _column_of(robot, "WHO MAY LEAD") > _column_of(robot, "ELECTED ON RETURN") > 0
+        await robot.pilot.resize_terminal(119, 40)
+        await robot.until(lambda: _column_of(robot, "WHO MAY LEAD") == 1, "the drawing below the list")
+
+
+async def test_few_rows_leave_their_room_to_the_reasons() -> None:
+    async with console("stale-long-tail", size=(80, 24)) as robot:
+        await robot.sees("choose by hand, and rescue the other branch before the election")
+        assert "\u2026 Tab" not in robot.screen
+    async with console("zone-power-loss", size=(80, 24)) as robot:
+        await robot.sees("payments-7", "\u2026 Tab")
+
+
+async def test_a_cluster_with_nothing_offline_is_told_in_the_first_pane() -> None:
+    async with console("broker-gone-for-good", size=(120, 30)) as robot:
+        await robot.sees("broker 3 down · 6 under-replicated · no partition offline")
+        await robot.sees(
+            "5 brokers: 1 down", "quorum: led by 100", "7 partitions of 2 topics, 6 under-replicated"
+        )
+        assert "│" not in robot.screen, "an empty drawing beside an empty list"
+
+
+async def test_a_theme_is_chosen_by_its_name_and_remembered(home: Path) -> None:
+    async with console("last-replica-standing", hints=False) as robot:
+        await robot.press("L")
+        await robot.sees("how the console looks")
+        await robot.types("nord")
+        await robot.sees("nord")
+        await robot.press("down", "enter")
+        await robot.until(lambda: robot.app.theme == "nord", "another theme")
+        await robot.hears("theme nord")
+    assert (home / "state" / "ktriage" / "theme").read_text() == "nord\n"
+    async with console("last-replica-standing") as robot:
+        assert robot.app.theme == "nord"
+        await robot.sees("payments-0")
+    (home / "state" / "ktriage" / "theme").write_text("no-such-theme")
+    async with console("last-replica-standing") as robot:
+        assert robot.app.theme == theme.DARK
