@@ -85,8 +85,8 @@ pipeline-setup: $(VENV)/.spark java
 # A new run each time, in a state file of its own.
 DEMO := --simulate stale-long-tail --state $(VENV)/demo.json
 demo: $(VENV)/.tool
-	@rm -f $(VENV)/demo.json*
-	@$(BIN)/ktriage $(DEMO) --guide
+	@rm -rf $(VENV)/demo.json* $(VENV)/demo-state
+	@XDG_STATE_HOME="$(CURDIR)/$(VENV)/demo-state" $(BIN)/ktriage $(DEMO) --guide
 
 demo-kafka: $(VENV)/.testbed java
 	@$(BIN)/python -m testbed.demo

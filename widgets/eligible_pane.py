@@ -179,12 +179,13 @@ def summary(found: Returns, width: int, doubt: str = "") -> list[Line]:
         )
         lines += fold(line(Piece(text, Tone.BAD)), width, "    ")
     for broker, count, disk, not_first in found.brokers[:SHOWN]:
+        if not_first:
+            text = f"  Do not start {broker} yet: it would lead, and may cut off records ({not_first:,}, see below)"
+            lines += fold(line(Piece(text, Tone.BAD)), width, "    ")
+            continue
         text = f"  Broker {broker} back: a leader for {count:,} of {found.offline:,}, no unclean election"
         tone = Tone.BAD if disk is DiskWord.EMPTY else Tone.PLAIN
-        warned = Piece(
-            f"; do not start it first (for {not_first:,}, see below)" if not_first else "", Tone.BAD
-        )
-        lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone), warned), width, "    ")
+        lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone)), width, "    ")
     if found.nobody:
         text = (
             f"  For {found.nobody:,} of {found.offline:,} nobody's return ends it without an unclean election"

@@ -71,6 +71,8 @@ class Wizard:
     steps: tuple[WizardStep, ...]
     stands: str = ""
     warning: str = ""
+    where: tuple[Piece, ...] = ()
+    """The cluster, and whether anything can be sent to it: the wizard hides the title bar."""
 
     @property
     def current(self) -> WizardStep | None:
@@ -87,7 +89,8 @@ _SIGNS = {
 
 def step_list(wizard: Wizard, width: int) -> list[Line]:
     """All steps with their states in words."""
-    lines = fold(line(Piece(printable(wizard.title), Tone.STRONG)), width)
+    lines = fold(line(*wizard.where), width) if wizard.where else []
+    lines += fold(line(Piece(printable(wizard.title), Tone.STRONG)), width)
     if wizard.warning:
         lines += fold(line(Piece(f"! {printable(wizard.warning)}", Tone.BAD)), width, "  ")
     if wizard.stands:

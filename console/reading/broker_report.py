@@ -44,6 +44,8 @@ class BrokerRow(NamedTuple):
     fenced_s: float | None = None
     exact: bool = False
     answered_s: float | None = None
+    not_first: bool = False
+    """It is not to be started before the first step is done."""
 
     @property
     def waiting(self) -> int:
@@ -66,6 +68,7 @@ def broker_rows(reading: ClusterReading, loads: Mapping[int, BrokerLoad]) -> tup
     listed = {broker.id: broker for broker in reading.cluster.brokers}
     contacts = {contact.broker: contact for contact in reading.contacts}
     failed = Counter(one.broker for one in reading.failed_dirs())
+    held_back = {broker for step in reading.steps for broker in step.advice.holds_back}
     rows = []
     for broker in {**listed, **loads}:
         known, contact, dirs = listed.get(broker), contacts.get(broker), reading.log_dirs.get(broker)
@@ -81,6 +84,7 @@ def broker_rows(reading: ClusterReading, loads: Mapping[int, BrokerLoad]) -> tup
                 contact is not None or dirs is not None,
                 None if unknown else failed[broker],
                 loads.get(broker, BrokerLoad()),
+                not_first=broker in held_back,
             )
         )
     return tuple(sorted(rows, key=lambda row: (_RANK[row.state], row.id)))
@@ -160,7 +164,7 @@ BROKER: tuple[Field[BrokerRow], ...] = (
         "waiting",
         "WAIT FOR IT",
         lambda r: r.waiting,
-        lambda r: f"{r.waiting:,}" if r.waiting else "",
+        lambda r: f"{r.waiting:,}{', but not first' if r.not_first else ''}" if r.waiting else "",
         Tone.BAD,
         right=True,
     ),

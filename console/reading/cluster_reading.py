@@ -33,6 +33,7 @@ from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unkno
 from recovery.plan.topic_marks import Mark, marks
 from recovery.survey_columns import SurveyTotals, totals, unknown_values
 from recovery.unread_disks import before_start, by_broker
+from recovery.wording.cluster_advice import ClusterAdvice, cluster_advice
 from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.unread_disk_text import not_judged_text
 
@@ -161,6 +162,14 @@ class ClusterReading:
             return quorum
         controllers = {replica.key.id for replica in quorum.progress} - set(self.brokers)
         return health(quorum, LivenessLimits(), controllers)
+
+    @cached_property
+    def cluster_advice(self) -> ClusterAdvice:
+        """What to do about controllers, brokers and disks."""
+        short = tuple(short_of_replicas(self.partitions.states))
+        unjudged = self.unread.not_judged > 0
+        quorum = self.members_health
+        return cluster_advice(self.health, quorum, self.lost, short, self.steps, unjudged=unjudged)
 
 
 def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> ClusterHealth:

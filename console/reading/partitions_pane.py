@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from console.reading.partition_report import PartitionsView, partition_fields, suggested, why
@@ -16,6 +16,7 @@ from console.reading.partition_row import (
 from recovery.advice import AdviceKind, FirstStep, in_order
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import WARNING, AdvisedStep, advice_text, advised_steps
+from recovery.wording.cluster_advice import AdviceTopic, ClusterAdvice
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
@@ -126,7 +127,7 @@ class PartitionsPane(TablePane):
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
-            *self._steps(width, advised_steps(self._all_steps, SHOWN_STEPS)),
+            *self._steps(width, self._advised(SHOWN_STEPS)),
         ]
 
     def _steps(self, width: int, steps: Iterable[AdvisedStep], *, reasons: bool = False) -> list[Line]:
@@ -158,9 +159,15 @@ class PartitionsPane(TablePane):
         reading = self._view.reading
         return in_order((*(() if reading is None else reading.steps), *self._counts.steps))
 
+    def _advised(self, shown: int) -> Iterator[AdvisedStep]:
+        reading = self._view.reading
+        advice = ClusterAdvice() if reading is None else reading.cluster_advice
+        steps = () if advice.stops else self._all_steps
+        return advised_steps(steps, shown, before=advice.first, then=advice.then)
+
     def rest_lines(self, width: int) -> list[Line]:
         steps = self._all_steps
-        return self._steps(width, advised_steps(steps, len(steps)), reasons=True)
+        return self._steps(width, self._advised(len(steps)), reasons=True)
 
     def details_key(self) -> str:
         return "Tab"
@@ -215,12 +222,13 @@ def _key(step: AdvisedStep) -> str:
     """The key of the election that the step speaks of."""
     advice = None if step.step is None else step.step.advice
     if advice is None:
-        return ""
+        return _PANES.get(step.about, "")
     if advice.reassigning and advice.kind is AdviceKind.CHOOSE:
         return "Enter"
     return "c" if advice.instead or advice.kind in _ELECTING else ""
 
 
+_PANES: dict[str, str] = {AdviceTopic.QUORUM: "4", AdviceTopic.BROKERS: "8", AdviceTopic.DISKS: "5"}
 _ELECTING = (AdviceKind.ELECT, AdviceKind.COMPARE, AdviceKind.CHOOSE)
 
 

@@ -56,12 +56,22 @@ class AdviceText(NamedTuple):
         return self._replace(warnings=warnings, reasons=reasons)
 
 
+class AdvicePart(NamedTuple):
+    """What is said of something else than partitions. ``about``: what that is, "" for nothing that has a pane."""
+
+    text: AdviceText
+    about: str = ""
+
+
 class AdvisedStep(NamedTuple):
-    """``first``: such as ``Do first (payments-0)``; ``step`` is None for the line that counts those left out."""
+    """``first``: such as ``Do first (payments-0)``; ``step`` is None where it is about no partitions, and for the
+    line that counts those left out; ``about`` as in :class:`AdvicePart`.
+    """
 
     first: str
     text: AdviceText
     step: FirstStep | None = None
+    about: str = ""
 
     @property
     def head(self) -> str:
@@ -76,26 +86,49 @@ def advice_text(advice: Advice, count: int = 1) -> AdviceText:
     )
 
 
-def advised_steps(steps: Sequence[FirstStep], shown: int, *, after: bool = False) -> Iterator[AdvisedStep]:
-    """What to do, in order; of more than ``shown`` steps the rest is counted. What two steps say stands once.
-    ``after``: something else was said to be done first.
+def advised_steps(
+    steps: Sequence[FirstStep],
+    shown: int,
+    *,
+    before: Sequence[AdvicePart] = (),
+    then: Sequence[AdvicePart] = (),
+    after: bool = False,
+) -> Iterator[AdvisedStep]:
+    """What to do, in order; of more than ``shown`` steps for partitions the rest is counted. What two steps say
+    stands once. ``before`` and ``then`` are about something else than partitions. ``after``: something else was
+    said to be done first.
     """
     said: set[str] = set()
-    for number, step in enumerate(steps[:shown], 1):
-        first = "Do first" if number == 1 and not after else "Only then" if step.only_then else "Then"
-        text = advice_text(step.advice, step.partitions).without(said)
+    parts = [
+        *((part.text, None, part.about) for part in before),
+        *((advice_text(step.advice, step.partitions), step, "") for step in steps[:shown]),
+    ]
+    left = sum(step.partitions for step in steps[shown:])
+    if left:
+        parts.append((AdviceText(f"{counted(left, 'partition')} in other ways."), None, ""))
+    parts += [(part.text, None, part.about) for part in then[: max(1, shown - len(steps))]]
+    first = not after
+    for told, step, about in parts:
+        text = told.without(said)
         if text is None:
             continue  # the same, for partitions in another state
         said.update(text.sentences)
-        yield AdvisedStep(f"{first}{_where(step) if len(steps) > 1 else ''}", text, step)
-    left = sum(step.partitions for step in steps[shown:])
-    if left:
-        yield AdvisedStep("Then", AdviceText(f"{counted(left, 'partition')} in other ways."))
+        word = "Do first" if first else "Only then" if step is not None and step.only_then else "Then"
+        first = False
+        where = _where(step) if step is not None and len(parts) > 1 else ""
+        yield AdvisedStep(f"{word}{where}", text, step, about)
 
 
-def steps_lines(steps: Sequence[FirstStep], shown: int = 3, *, after: bool = False) -> Iterator[str]:
+def steps_lines(
+    steps: Sequence[FirstStep],
+    shown: int = 3,
+    *,
+    before: Sequence[AdvicePart] = (),
+    then: Sequence[AdvicePart] = (),
+    after: bool = False,
+) -> Iterator[str]:
     """As :func:`advised_steps`, for commands: the action on a line, warnings and reasons indented below it."""
-    for advised in advised_steps(steps, shown, after=after):
+    for advised in advised_steps(steps, shown, before=before, then=then, after=after):
         yield advised.head
         yield from (f"  {WARNING}{warning}" for warning in advised.text.warnings)
         yield from (f"  {reason}" for reason in advised.text.reasons)
@@ -592,7 +625,8 @@ def _unclean_member(decision: Decision) -> str:
     cutting = [one for one in returning if one.cuts_off]
     holders = sorted({broker for one in cutting for broker in one.cuts_off})
     who = _few([one.broker for one in cutting])
-    return f"only the log of {who} could tell more, and its start cuts off what {_few(holders)} holds"
+    holds = "holds" if len(holders) == 1 else "hold"
+    return f"only the log of {who} could tell more, and its start cuts off what {_few(holders)} {holds}"
 
 
 _SHORT_REASONS: Mapping[WhyNot, Callable[[Decision], str]] = {
@@ -601,7 +635,7 @@ _SHORT_REASONS: Mapping[WhyNot, Callable[[Decision], str]] = {
     WhyNot.BETTER_FENCED: lambda one: f"{_awaited(one)} has a better log and cannot be elected yet",
     WhyNot.UNCLEAN_MEMBER: _unclean_member,
     WhyNot.REASSIGNING: lambda _: "a reassignment is in progress: start who is in the ISR or ELR",
-    WhyNot.OLD_LEADER: lambda one: f"{_awaited(one)} still takes writes: stop it, or mend its network",
+    WhyNot.OLD_LEADER: lambda one: f"writes still go to {_awaited(one)}: stop it, or mend its network",
     WhyNot.UNCHECKED: lambda one: (
         f"not fully checked{f': wait for {_awaited(one)}' if one.waits_for else ''}"
     ),

@@ -328,10 +328,11 @@ async def test_a_plan_that_was_left_to_arm_the_console_is_come_back_to(home: Pat
     async with console(SCENARIO, size=(120, 60)) as robot:
         first = await opens_the_wizard(robot)
         await robot.press("enter")
-        await robot.sees("then M comes back here")
+        await robot.sees("the console is read-only: A arms it")
+        await robot.press("A")
+        await robot.sees("ARMED")
         await robot.press("escape")
         await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
-        await robot.arms()
         await robot.press("M")
         await robot.asked(WizardScreen)
         again = robot.app.screen
@@ -346,7 +347,7 @@ async def test_a_plan_that_was_left_before_it_was_begun_is_offered_again(home: P
         first = await opens_the_wizard(robot)
         await robot.press("escape")
         await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
-        await robot.hears(f"nothing was begun; M on controller {NODE} offers this plan again")
+        await robot.hears(f"M on controller {NODE} offers this plan again")
         await robot.press("M")
         await robot.asked(ChoiceQuestion)
         await robot.sees(f"continue plan {first.planned.plan.header.plan_id[:8]} (disk)", "host: its host")

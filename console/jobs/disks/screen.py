@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion
+from console.app.session.arming import where_line
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.jobs.disks.disk_swap import disk_swap, is_back, read_log_dirs
@@ -58,6 +59,8 @@ class SwapPicture(NamedTuple):
     stuck: tuple[str, ...]
     cluster_id: str
     target: tuple[str, ...]
+    only_leader: tuple[TopicPartition, ...] = ()
+    """The partitions that go offline when the broker stops: nobody else is in their ISR."""
 
 
 async def read_swap(
@@ -87,7 +90,12 @@ async def read_swap(
     )
     led_empty = [danger.tp for danger in found.dangers]
     stuck = tuple(leaderless_lines(nobody_leads, place, led_empty)) if now.swapped else ()
-    return SwapPicture(found, now, stuck, disks.cluster.cluster_id, target)
+    alone = tuple(
+        state.tp
+        for state in disks.partitions.states
+        if state.leader == place.broker and not {*state.isr, *(state.elr or ())}.difference((place.broker,))
+    )
+    return SwapPicture(found, now, stuck, disks.cluster.cluster_id, target, alone)
 
 
 def _runs(disks: Disks, broker: int) -> bool:
@@ -248,7 +256,8 @@ class DiskSwapScreen(DismissOnce[tuple[TopicPartition, ...]], ModalScreen[tuple[
 
     def _draw(self) -> None:
         if is_ready(self):
-            self.query_one(WizardView).update(swap_wizard(self._place, self.last, self._rate))
+            steps = swap_wizard(self._place, self.last, self._rate)
+            self.query_one(WizardView).update(replace(steps, where=where_line(self._session)))
             self.query_one("#wizard-keys", Lines).show_again()
 
 
@@ -321,9 +330,14 @@ def _step(step: SwapStep, state: StepState, now: SwapPicture, rate: CatchUpRate)
         if len(dangers) > SHOWN_DANGERS:
             blockers += (f"and {len(dangers) - SHOWN_DANGERS:,} more partitions",)
         waits = "each of them has a leader; do not start the broker before"
+    wrong: tuple[str, ...] = ()
+    if step.kind is SwapStepKind.STOP and now.only_leader and not now.now.stopped:
+        offline = f"{counted(len(now.only_leader), 'partition goes', 'partitions go')} offline by this"
+        wrong = (f"{offline}: {some_of(now.only_leader)}. Nobody else is in the ISR",)
     return WizardStep(
         _title(step, now),
         state,
+        wrong=wrong,
         host=f"broker {place.broker}",
         commands=_commands(step, now),
         waits_for=waits,

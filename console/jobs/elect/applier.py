@@ -19,8 +19,9 @@ from console.app.base.confirmed_change import (
 )
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
+from console.app.session.arming import switch_arming
 from console.app.session.session import Session
-from console.change.access import NO_ALTER, Access
+from console.change.access import Access
 from console.change.change import Conclusion, run_change
 from console.change.loss_consent import LOST, NAMED, RISK, SAVED, election_outline
 from console.change.registry import BY_NAME
@@ -29,13 +30,11 @@ from console.change.unfinished_orders import HalfDone
 from console.errors import InputError, NotDone
 from console.jobs.elect import draft_changes
 from console.jobs.elect.plan_text import ACKS_REFUSED
-from console.journal.state_access import why_unusable
 from console.plan_files import save_plan
 from console.program import Program
 from console.provenance import now
 from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
 from console.signals import StopRequest
-from recovery.model import Unknown
 from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
@@ -134,27 +133,7 @@ class Applier:
         return {"arm": self._arm, "apply": lambda: self._desk.tasks.begin("applying the plan", self._apply())}
 
     def _arm(self) -> None:
-        session = self._desk.session
-        if session.safety.armed:
-            session.safety = session.safety.disarm()
-            self._desk.say("read-only again", Tone.GOOD)
-            return
-        # Without a journal nothing can be sent, and the lock beside it would keep nobody out.
-        if why := why_unusable():
-            self._desk.say(f"not armed: {why}", Tone.BAD)
-            return
-        session.safety = session.safety.arm(session.clock())
-        may_alter = None if session.view.cluster is None else session.view.cluster.may_alter
-        if may_alter is False:
-            self._desk.say(f"armed, to no avail: {NO_ALTER}", Tone.BAD)
-            return
-        where = "the simulator" if session.simulated else f"the LIVE cluster {session.view.cluster_id}"
-        may = (
-            f" if ALTER on the cluster is granted ({may_alter.detail})"
-            if isinstance(may_alter, Unknown)
-            else ""
-        )
-        self._desk.say(f"armed: {where} can be changed{may}. A disarms, ten idle minutes do too", Tone.WARN)
+        self._desk.say(*switch_arming(self._desk.session))
 
     async def _apply(self) -> None:
         session, plan = self._desk.session, self._desk.session.draft.plan

@@ -111,7 +111,7 @@ def _request(change: HealReplicas, prepared: PreparedHeal, broker: str, title: s
         label="Move",
         opened_by="U" if change.undo else "N",
         options=() if prepared.simulated else tuple(map(_option, RATES)),
-        option_label="Speed",
+        option_label="Throttle",
     )
 
 

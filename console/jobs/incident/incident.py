@@ -35,9 +35,11 @@ from console.rescue_files.restore_journal import restored_records
 from recovery.heal_plan import ReplicaMove
 from recovery.metadata_log.outages import Outage, fenced_since, outages
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.model import TopicPartition, Unknown
+from recovery.model import TopicPartition, Unknown, Why
 from recovery.plan.values import Plan, PlanRow
 from recovery.plan.write import digest
+from recovery.rescue_branches import UnreadReplica
+from recovery.wording.quantity_text import counted, some_of
 
 
 class PlanFile(NamedTuple):
@@ -99,6 +101,7 @@ class RescueState(NamedTuple):
     unread: tuple[str, ...] = ()
     restored: tuple[tuple[str, int], ...] = ()
     problem: str = ""
+    unread_by_broker: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,4 +324,18 @@ def _rescue(directory: Path) -> RescueState:
         for one in contents.branches
     )
     unread = tuple(f"{one.tp} of broker {one.broker}: {one.why}" for one in contents.index.unread)
-    return RescueState(directory, contents.index.header, branches, unread, back)
+    brief = tuple(_not_rescued(contents.index.unread))
+    return RescueState(directory, contents.index.header, branches, unread, back, unread_by_broker=brief)
+
+
+def _not_rescued(unread: Iterable[UnreadReplica]) -> Iterator[str]:
+    """One line for each broker, whatever the number of partitions; the reason where it is not that it is silent."""
+    by_broker: dict[int, list[UnreadReplica]] = {}
+    for one in unread:
+        by_broker.setdefault(one.broker, []).append(one)
+    for broker, replicas in by_broker.items():
+        silent = all(one.why.startswith(Why.NOT_ANSWERED.value) for one in replicas)
+        why = "" if silent else f" ({replicas[0].why})"
+        who = f"{'silent ' if silent else ''}broker {broker}"
+        names = some_of(list(dict.fromkeys(one.tp for one in replicas)), 3)
+        yield f"{counted(len(replicas), 'partition')} of {who}: {names}{why}"

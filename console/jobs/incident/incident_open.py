@@ -31,7 +31,7 @@ from recovery.unread_disks import (
 )
 from recovery.wording.advice_text import steps_lines, without_reasons
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
-from recovery.wording.lost_quorum_text import action, last_resort
+from recovery.wording.lost_quorum_text import last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
 from recovery.wording.unread_disk_text import not_judged_text, unread_disk_lines
 
@@ -56,11 +56,15 @@ def open_items(incident: Incident) -> Iterator[str]:
         if not health.well:
             yield from health_lines(health)
         if now.lost is not None:
-            yield " ".join(filter(None, (f"{now.lost.sentence}.", action(now.lost))))
-        if health.current:
+            yield f"{now.lost.sentence}."
+        if not health.current:
+            yield from without_reasons(steps_lines((), before=now.cluster_advice.first))
+        else:
             for_resume = incident.unfinished.without(Left.REQUEST, Left.RECORDS)
             after = incident.recorded and not for_resume.nothing
-            yield from without_reasons(steps_lines(now.steps, after=after))
+            advice = now.cluster_advice
+            then = () if after else advice.then
+            yield from without_reasons(steps_lines(now.steps, before=advice.first, then=then, after=after))
         yield from offline_lines(now, _offline_until(incident, now))
     yield from _without_leader(incident)
     yield from disks_to_read(incident)
@@ -282,7 +286,9 @@ def _rescues(incident: Incident) -> Iterator[str]:
             if not branch.whole:
                 yield f"Rescue {rescue.directory}: {branch.name} was not read as a whole"
         if rescue.header is None or rescue.header.plan_id not in followed:
-            yield from (f"Rescue {rescue.directory}: not read: {line}" for line in rescue.unread)
+            yield from (
+                f"Not rescued: {line}. The rescue is {rescue.directory}" for line in rescue.unread_by_broker
+            )
         if rescue.branches and not rescue.restored:
             yield f"The rescue in {rescue.directory} was not restored to a topic."
 

@@ -23,6 +23,8 @@ from recovery.membership.quorum_health import (
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
+from recovery.wording.advice_text import WARNING as ADVICE_WARNING
+from recovery.wording.cluster_advice import quorum_advice
 from recovery.wording.lost_quorum_text import WARNING, way_lines, ways_back
 from recovery.wording.quantity_text import counted, printable
 from widgets.fields import Field, json_row, text_rows
@@ -146,6 +148,9 @@ def finding_lines(reading: QuorumReading) -> Iterator[str]:
 
 def sentences(found: QuorumHealth, asked: ControllersAsked | None = None) -> Iterator[tuple[Tone, str]]:
     """How many failures the quorum tolerates, and one line for each kind of problem."""
+    for advice in quorum_advice(found):
+        yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
+        yield from ((Tone.WARN, f"{ADVICE_WARNING}{warning}") for warning in advice.warnings)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
     yield Tone.PLAIN, f"kraft.version {found.quorum.kraft_version} ({kind})"
     tolerates = str(found.strength) if asked is None else asked.strength(found)
@@ -170,8 +175,8 @@ def sentences(found: QuorumHealth, asked: ControllersAsked | None = None) -> Ite
         twice = [m for m in found.members if m.key.id == node]
         named = ", ".join(f"{m.key.directory_id or '?'} ({m.role}, {m.state})" for m in twice)
         votes = any(m.role is MemberRole.VOTER and m.state is MemberState.SILENT for m in twice)
-        which = "an old disk of it is still a voter" if votes else "the old one disappears after some minutes"
-        yield Tone.WARN, f"node {node} is listed with {len(twice)} directories: {named}; {which}"
+        which = "the old one still votes" if votes else "the old one disappears after some minutes"
+        yield Tone.WARN, f"{node} is listed with {len(twice)} disks: {named}; {which}"
 
 
 def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:

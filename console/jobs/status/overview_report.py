@@ -76,10 +76,13 @@ def overview_lines(
     ``now`` in seconds since 1970. ``resumes_first``: an earlier run is to be finished before everything else.
     """
     yield from health_lines(view.health)
-    if view.health.current:  # without a quorum nobody can be elected
-        if resumes_first:
-            yield "Do first: finish the run that was interrupted (ktriage resume). Start no broker before."
-        yield from steps_lines(view.steps, after=resumes_first)
+    advice = view.cluster_advice
+    if resumes_first and not advice.stops:
+        yield "Do first: finish the run that was interrupted (ktriage resume). Start no broker before."
+    # Without a quorum nobody can be elected.
+    steps = () if advice.stops or not view.health.current else view.steps
+    after = resumes_first and not advice.stops
+    yield from steps_lines(steps, before=advice.first, then=() if after else advice.then, after=after)
     yield from count_lines(view)
     yield from offline_lines(view, now)
     yield from _titled("BROKERS IN TROUBLE", BROKER, _brokers_in_trouble(view))

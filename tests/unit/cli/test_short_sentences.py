@@ -46,7 +46,14 @@ def read_whole(incident: str) -> ClusterReading:
 )
 def test_a_sentence_that_is_read_first_is_short(incident: str) -> None:
     reading = read_whole(incident)
+    advice = reading.cluster_advice
+    assert reading.health.well or reading.steps or advice.first or advice.then, "nothing to do first"
     troubles = [trouble for step in reading.steps for trouble in of_step(step)]
+    for text, _ in (*advice.first, *advice.then):
+        troubles += [
+            too_much(text.action, 90),
+            *(too_much(one, 120) for one in (text.instead, *text.warnings)),
+        ]
     offline = [one for one in reading.surveys if one.state.offline][:50]
     for strategy in (Strategy.BALANCED, Strategy.COMPLETE, Strategy.AGGRESSIVE):
         decided = [

@@ -62,7 +62,8 @@ def test_status_says_what_the_quorum_stands_who_is_dead_and_who_is_there_twice(c
     assert ended.status == 1
     assert "tolerates no more failures: 2 of 3 voters up, majority 2" in ended.out
     assert "voters that do not fetch: 102" in ended.out
-    assert "node 102 is listed with 2 directories" in ended.out
+    assert "102 is listed with 2 disks" in ended.out
+    assert "102 has a new disk and no vote: give it one.\n! The next failure" in ended.out
     found = told(call("ktriage", "quorum", "status", "--output", "json", *DISK))
     assert found["duplicates"] == [102]
     assert found["notFetching"][0]["directoryUuid"].count("-") == 4

@@ -33,11 +33,11 @@ def test_a_node_is_not_offered_beside_itself_and_another_is() -> None:
 
 def test_a_second_directory_is_an_old_voter_or_one_that_was_removed() -> None:
     old_votes = quorum(1, 2, 3, down=(3,), observers=(key(3, "new"),))
-    assert any("still a voter" in text for _, text in sentences(looked_at(old_votes)))
+    assert any("the old one still votes" in text for _, text in sentences(looked_at(old_votes)))
     healthy = quorum(1, 2, 3)
     ghost = progress(key(3, "old"), silent_ms=60_000)
     texts = [text for _, text in sentences(looked_at(replace(healthy, progress=(*healthy.progress, ghost))))]
-    assert not any("still a voter" in text for text in texts)
+    assert not any("the old one still votes" in text for text in texts)
     assert any("the old one disappears" in text for text in texts)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -13,11 +15,12 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.app.base.running_task import RunningTask
 from console.app.base.screen_calls import Say
+from console.app.session.arming import switch_arming, where_line
 from console.app.session.halt import Halt
 from console.app.session.session import Session
 from console.change.access import Access
 from console.change.loss_consent import RISK
-from console.errors import ConsoleError
+from console.errors import ConsoleError, NotDone
 from console.jobs.quorum.replacement_run import LoadedReplacement
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason
 from console.jobs.quorum.wizard_screens import wizard
@@ -53,6 +56,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         # The steps have it too, but only after one of them is the current one.
         Binding("enter", "go", "Go on", show=False, priority=True),
         Binding("d", "done", "Say that the step is done", show=False, priority=True),
+        Binding("A", "arm", "Arm, or make read-only again", show=False, priority=True),
     ]
 
     def __init__(
@@ -86,7 +90,9 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
     def _keys(self, _width: int) -> list[Line]:
         if self.done:
             return [line(Piece("Esc", Tone.KEY), Piece(" back to the panes"))]
-        copy = (Piece("c", Tone.KEY), Piece(" copy the command  "))
+        copy: tuple[Piece, ...] = (Piece("c", Tone.KEY), Piece(" copy the command  "))
+        if not self._session.safety.armed:
+            copy = (*copy, Piece("A", Tone.KEY), Piece(" arm  "))
         return [line(*self._going(), *copy, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
 
     def _going(self) -> tuple[Piece, ...]:
@@ -186,7 +192,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         safety = self._session.safety
         if safety.forbidden is not None:
             return f"this console stays read-only: {safety.forbidden}"
-        return "" if safety.armed else "the console is read-only: Esc, then A arms it, then M comes back here"
+        return "" if safety.armed else "the console is read-only: A arms it"
 
     async def _run(self) -> None:
         session, program = self._session, self._program
@@ -260,6 +266,14 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self.app.copy_to_clipboard(event.command)
         self._say("copied to the terminal's clipboard", Tone.GOOD)
 
+    def action_arm(self) -> None:
+        """As A on the screen below."""
+        try:
+            self._say(*switch_arming(self._session))
+        except NotDone as error:
+            self._say(str(error), Tone.WARN)
+        self._draw()
+
     def action_leave(self) -> None:
         """No further step is started; what was sent stays sent, and the journal records the current step."""
         if self._halt is not None:
@@ -269,11 +283,13 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         elif self._begun:
             self._say_below("the replacement stays at this step; M continues it", Tone.WARN)
         else:
+            step = self._progress.step
+            left = "nothing was begun"
+            if step is not None and step.number > 1:
+                left = f"step {step.number} is next, as the cluster shows it"
             leaving = " and ".join(str(key.id) for key in self.planned.plan.wanted.leaving)
             again = f"M on controller {leaving}" if leaving else "M"
-            self._say_below(
-                f"nothing was begun; {again} offers this plan again ({self.planned.file})", Tone.INFO
-            )
+            self._say_below(f"{left}; {again} offers this plan again ({self.planned.file})", Tone.INFO)
         self.dismiss(None)
 
     def _show(self, reported: ReplacementProgress) -> None:
@@ -292,8 +308,24 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
 
     def _draw(self) -> None:
         if is_ready(self):
-            self.query_one(WizardView).update(shown(self.planned, self._progress, done=self.done))
+            steps = shown(self.planned, self._progress, done=self.done)
+            self.query_one(WizardView).update(replace(steps, where=where_line(self._session)))
             self.query_one("#wizard-keys", Lines).show_again()
+
+
+def _host(step: PlannedStep) -> str:
+    if not step.kind.on_host:
+        return ""
+    return f"controller {step.node}" if step.node >= 0 else "every controller and broker"
+
+
+def _unknown_hosts(step: PlannedStep) -> tuple[str, ...]:
+    """What is to be put in by hand before the commands are run."""
+    found = dict.fromkeys(re.findall(r"HOST-OF-(\d+):PORT", " ".join(step.commands)))
+    return tuple(
+        f"HOST-OF-{node}:PORT is not known here: put in the host and port of controller {node}"
+        for node in found
+    )
 
 
 _BOTH = ("the addition follows without another question",)
@@ -332,12 +364,12 @@ def _step(step: PlannedStep, now: int, reported: ReplacementProgress, *, done: b
     return WizardStep(
         step.title,
         state,
-        host=f"controller {step.node}" if step.kind.on_host else "",
+        host=_host(step),
         commands=step.commands,
         sends=step.sends,
         waits_for=step.waits_for if situation is None or not situation.waits_for else situation.waits_for,
         blockers=() if situation is None else (*situation.blockers, *reported.refused),
-        wrong=step.risks,
+        wrong=(*_unknown_hosts(step), *step.risks),
         back=step.back,
         stands=step.stands,
         progress=progress,

@@ -1,0 +1,167 @@
+"""What to do about controllers, brokers and disks, in the same form as the advice for partitions.
+
+Every incident has something to do first: without a leading controller nothing else can be done, and where no
+partition is offline a broker, a controller or a disk may be the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from recovery.advice import FirstStep
+from recovery.cluster_health import ClusterHealth, QuorumState
+from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.model import PartitionState, Unknown
+from recovery.wording.advice_text import AdvicePart, AdviceText
+from recovery.wording.lost_quorum_text import WARNING, action, asked_text
+from recovery.wording.quantity_text import both, counted, either
+
+
+class AdviceTopic(StrEnum):
+    """What the advice is about: the console shows each in a pane of its own."""
+
+    QUORUM = "quorum"
+    BROKERS = "brokers"
+    DISKS = "disks"
+
+
+class ClusterAdvice(NamedTuple):
+    """``first`` stands before what is said of partitions, ``then`` after it. ``stops``: nothing can be done for
+    partitions before it.
+    """
+
+    first: tuple[AdvicePart, ...] = ()
+    then: tuple[AdvicePart, ...] = ()
+    stops: bool = False
+
+
+def cluster_advice(
+    health: ClusterHealth,
+    quorum: QuorumHealth | Unknown | None,
+    lost: QuorumWithoutLeader | None,
+    short: Sequence[PartitionState],
+    steps: Sequence[FirstStep],
+    *,
+    unjudged: bool = False,
+) -> ClusterAdvice:
+    """``short``: the partitions that lack a replica in their ISR; ``steps``: what is said of partitions.
+    ``unjudged``: of some it is not known whether brokers that are down hold records which the leader lacks.
+    """
+    leaderless = tuple(_without_leader(health, lost, quorum))
+    if leaderless:
+        return ClusterAdvice(tuple(AdvicePart(text, AdviceTopic.QUORUM) for text in leaderless), stops=True)
+    found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum)]
+    named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
+    named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
+    found += [
+        AdvicePart(text, AdviceTopic.BROKERS) for text in _brokers(health, short, named, unjudged=unjudged)
+    ]
+    if health.failed_dirs and not steps:
+        found.append(AdvicePart(_failed_disks(health), AdviceTopic.DISKS))
+    if health.offline and not steps:
+        text = f"See why no leader can be named: {counted(health.offline, 'partition')} offline."
+        return ClusterAdvice((AdvicePart(AdviceText(text, reasons=(_ASK_PLAN,))),), tuple(found))
+    return ClusterAdvice(then=tuple(found))
+
+
+_ASK_PLAN = "ktriage plan says of each partition what is missing: often a permission."
+_CHECK = AdviceText(
+    "Find out why no controller that leads answers: until then nobody can be elected.",
+    warnings=(WARNING,),
+    reasons=("ktriage quorum status asks each controller.",),
+)
+
+
+def _without_leader(
+    health: ClusterHealth, lost: QuorumWithoutLeader | None, quorum: QuorumHealth | Unknown | None
+) -> Iterator[AdviceText]:
+    if lost is not None and (do := action(lost)):
+        state = "NO LEADER" if lost.proved else "NO LEADER REACHED"
+        asked = f"{state}: {asked_text(lost)}; {lost.majority} needed."
+        yield AdviceText(
+            do, warnings=(WARNING,), reasons=(asked, "ktriage quorum status shows the ways back.")
+        )
+    elif health.quorum.state is QuorumState.CANNOT_COMMIT and isinstance(quorum, QuorumHealth):
+        down = [member.key.id for member in quorum.dead_voters]
+        need = -quorum.strength.spare
+        which = either(down) if need == 1 else f"{need} of {both(down)}"
+        disks = "its old disk" if need == 1 else "their old disks"
+        yield AdviceText(
+            f"Start {which} with {disks}: until then nobody can be elected.", warnings=(WARNING,)
+        )
+    elif health.quorum.state in (QuorumState.NO_LEADER, QuorumState.UNREACHABLE, QuorumState.CANNOT_COMMIT):
+        yield _CHECK
+
+
+NEXT_STOPS = "The next failure of a controller stops the quorum."
+
+
+def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]:
+    """What to do about controllers while one of them leads, the worst first."""
+    if not isinstance(quorum, QuorumHealth):
+        return
+    if quorum.quorum.led_by_non_voter:
+        yield AdviceText(f"Restart controller {quorum.quorum.leader.id}: it leads without a vote.")
+    dead = {member.key.id for member in quorum.dead_voters}
+    new = [
+        member.key.id
+        for member in quorum.members
+        if member.role is MemberRole.CONTROLLER
+        and member.state is not MemberState.GHOST
+        and member.key.id in dead
+    ]
+    warnings = (NEXT_STOPS,) if quorum.strength.spare <= 0 else ()
+    for node in new:
+        how = f"ktriage quorum replace {node} --why disk takes the old disk's vote, then adds the new one."
+        yield AdviceText(f"{node} has a new disk and no vote: give it one.", "", warnings, (how,))
+    for node in sorted(dead.difference(new)):
+        how = f"ktriage quorum replace {node} --why disk, or --why host, goes step by step."
+        reasons = (
+            (how,) if quorum.dynamic else ("Static voters: another one needs controller.quorum.voters.",)
+        )
+        yield AdviceText(f"Start controller {node} with its old disk.", "Or replace it.", warnings, reasons)
+
+
+def _brokers(
+    health: ClusterHealth, short: Sequence[PartitionState], named: Collection[int], *, unjudged: bool
+) -> Iterator[AdviceText]:
+    down = [broker for broker in health.brokers_down if broker not in named]
+    if down and not set(health.disks_to_read).intersection(down):
+        lacking = sum(any(broker in _missing(state) for broker in down) for state in short)
+        copies = f": {counted(lacking, 'partition lacks', 'partitions lack')} a copy" if lacking else ""
+        who = f"broker {both(down)}" if len(down) == 1 else f"brokers {both(down)}"
+        who = who if len(down) <= _MOST else f"{len(down)} brokers"
+        gone = " ".join(f"--broker-id {broker}" for broker in down[:_MOST])
+        reason = f"If it is gone for good: ktriage heal show {gone} --gone-for-good."
+        warnings = (
+            ("It is not known whether records on its disk are lost when it starts.",) if unjudged else ()
+        )
+        yield AdviceText(f"Start {who}{copies}.", "", warnings, (reason,))
+    fenced = [broker for broker in health.brokers_fenced if broker not in named]
+    if fenced:
+        yield AdviceText(f"Mend the network of broker {_some(fenced)} to the controllers: it runs, fenced.")
+    if health.brokers_unreached:
+        text = (
+            f"Mend the way from here to broker {_some(health.brokers_unreached)}: the controller has it up."
+        )
+        yield AdviceText(text)
+
+
+_MOST = 3
+
+
+def _some(brokers: Sequence[int]) -> str:
+    return both(brokers) if len(brokers) <= _MOST else f"{both(brokers[:_MOST])} and others"
+
+
+def _missing(state: PartitionState) -> set[int]:
+    return set(state.replicas).difference(state.isr)
+
+
+def _failed_disks(health: ClusterHealth) -> AdviceText:
+    disks = "the failed disk" if health.failed_dirs == 1 else f"the {health.failed_dirs} failed disks"
+    how = "ktriage log-dirs --swap BROKER:DIR shows the steps, and what to recover first."
+    return AdviceText(f"Replace {disks}, in the order that ktriage says.", reasons=(how,))
