@@ -68,7 +68,7 @@ def broker_rows(reading: ClusterReading, loads: Mapping[int, BrokerLoad]) -> tup
     listed = {broker.id: broker for broker in reading.cluster.brokers}
     contacts = {contact.broker: contact for contact in reading.contacts}
     failed = Counter(one.broker for one in reading.failed_dirs())
-    held_back = {broker for step in reading.steps for broker in step.advice.holds_back}
+    later = {broker for step in reading.steps for broker in step.advice.holds_back}
     rows = []
     for broker in {**listed, **loads}:
         known, contact, dirs = listed.get(broker), contacts.get(broker), reading.log_dirs.get(broker)
@@ -84,7 +84,7 @@ def broker_rows(reading: ClusterReading, loads: Mapping[int, BrokerLoad]) -> tup
                 contact is not None or dirs is not None,
                 None if unknown else failed[broker],
                 loads.get(broker, BrokerLoad()),
-                not_first=broker in held_back,
+                not_first=broker in later,
             )
         )
     return tuple(sorted(rows, key=lambda row: (_RANK[row.state], row.id)))

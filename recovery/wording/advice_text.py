@@ -108,8 +108,8 @@ def advised_steps(
         parts.append((AdviceText(f"{counted(left, 'partition')} in other ways."), None, ""))
     parts += [(part.text, None, part.about) for part in then[: max(1, shown - len(steps))]]
     first = not after
-    for told, step, about in parts:
-        text = told.without(said)
+    for whole, step, about in parts:
+        text = whole.without(said)
         if text is None:
             continue  # the same, for partitions in another state
         said.update(text.sentences)

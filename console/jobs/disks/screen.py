@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion
-from console.app.session.arming import where_line
+from console.app.session.arm_switch import where_line
 from console.app.session.session import Session
 from console.errors import ConsoleError
 from console.jobs.disks.disk_swap import disk_swap, is_back, read_log_dirs

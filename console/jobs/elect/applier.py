@@ -19,7 +19,7 @@ from console.app.base.confirmed_change import (
 )
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
-from console.app.session.arming import switch_arming
+from console.app.session.arm_switch import switch_arming
 from console.app.session.session import Session
 from console.change.access import Access
 from console.change.change import Conclusion, run_change

@@ -15,7 +15,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from console.app.base.running_task import RunningTask
 from console.app.base.screen_calls import Say
-from console.app.session.arming import switch_arming, where_line
+from console.app.session.arm_switch import switch_arming, where_line
 from console.app.session.halt import Halt
 from console.app.session.session import Session
 from console.change.access import Access
