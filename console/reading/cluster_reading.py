@@ -166,10 +166,13 @@ class ClusterReading:
     @cached_property
     def cluster_advice(self) -> ClusterAdvice:
         """What to do about controllers, brokers and disks."""
+        return self.advice_beside(self.steps)
+
+    def advice_beside(self, steps: Sequence[FirstStep]) -> ClusterAdvice:
+        """The same beside these steps for partitions: nobody is to be started whom one of them holds back."""
         short = tuple(short_of_replicas(self.partitions.states))
         unjudged = self.unread.not_judged > 0
-        quorum = self.members_health
-        return cluster_advice(self.health, quorum, self.lost, short, self.steps, unjudged=unjudged)
+        return cluster_advice(self.health, self.members_health, self.lost, short, steps, unjudged=unjudged)
 
 
 def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> ClusterHealth:
