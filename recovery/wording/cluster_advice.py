@@ -129,9 +129,10 @@ def _brokers(
     health: ClusterHealth, short: Sequence[PartitionState], named: Collection[int], *, unjudged: bool
 ) -> Iterator[AdviceText]:
     down = [broker for broker in health.brokers_down if broker not in named]
-    if down and not set(health.disks_to_read).intersection(down):
-        lacking = sum(any(broker in _missing(state) for broker in down) for state in short)
-        copies = f": {counted(lacking, 'partition lacks', 'partitions lack')} a copy" if lacking else ""
+    lacking = sum(any(broker in _missing(state) for broker in down) for state in short)
+    # Who has no replica any more brings nothing back.
+    if lacking and not set(health.disks_to_read).intersection(down):
+        copies = f": {counted(lacking, 'partition lacks', 'partitions lack')} a copy"
         who = f"broker {both(down)}" if len(down) == 1 else f"brokers {both(down)}"
         who = who if len(down) <= _MOST else f"{len(down)} brokers"
         gone = " ".join(f"--broker-id {broker}" for broker in down[:_MOST])
