@@ -24,6 +24,7 @@ from recovery.cluster_health import (
     short_of_replicas,
     troubled_brokers,
 )
+from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import EvidenceUse
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
@@ -84,13 +85,27 @@ class ClusterReading:
         return totals(self.surveys)
 
     @cached_property
+    def by_partition(self) -> Mapping[TopicPartition, Survey]:
+        """The survey of each partition that was asked."""
+        return {survey.tp: survey for survey in self.surveys}
+
+    @cached_property
     def health(self) -> ClusterHealth:
         """What is wrong with the cluster as a whole."""
-        return cluster_health(self, self.totals.led_under_min_isr if self._surveyed_all else None)
+        return _health(self)
 
     @property
-    def _surveyed_all(self) -> bool:
-        return len(self.surveys) == len(self.partitions.states)
+    def led_under_min_isr(self) -> int | None:
+        """How many partitions with a leader are under min ISR; None: neither every partition was surveyed, nor the
+        configuration of every topic asked that has one with a replica out of sync.
+        """
+        if len(self.surveys) == len(self.partitions.states):
+            return self.totals.led_under_min_isr
+        led = [state for state in short_of_replicas(self.partitions.states) if not state.offline]
+        if any(state.topic not in self.configs for state in led):
+            return None
+        needed = ((state, min_isr_from_config(state, self.configs[state.topic])) for state in led)
+        return sum(isinstance(number, int) and len(state.isr) < number for state, number in needed)
 
     @property
     def stale(self) -> bool:
@@ -175,14 +190,11 @@ class ClusterReading:
         return cluster_advice(self.health, self.members_health, self.lost, short, steps, unjudged=unjudged)
 
 
-def cluster_health(reading: ClusterReading, under_min_isr: int | None) -> ClusterHealth:
-    """What is wrong with the cluster as a whole.
-
-    ``under_min_isr`` counts partitions with a leader; None: not known.
-    """
+def _health(reading: ClusterReading) -> ClusterHealth:
     found, quorum = reading.partitions, reading.lost or reading.quorum
     offline, short = offline_of(found), tuple(short_of_replicas(found.states))
     brokers = troubled_brokers(reading.cluster.brokers, reading.problems, reading.log_dirs, short)
+    under_min_isr = reading.led_under_min_isr
     return ClusterHealth(
         quorum=quorum_finding(quorum),
         brokers_down=brokers.down,

@@ -76,7 +76,8 @@ async def test_what_did_not_change_is_the_very_same_object_and_is_not_asked_agai
     first = await refresh.read_all(backend, View(), ViewRequest(), 1)
     clock.now += 10
     second = await refresh.read_all(backend, first, ViewRequest(), 2)
-    assert second.surveys is first.surveys
+    assert second.reading is not None and first.reading is not None
+    assert second.reading.surveys is first.reading.surveys
     assert second.troubled is first.troubled
     assert second.since is first.since
     assert second.at == first.at + 10 if first.at is not None else False
@@ -85,7 +86,8 @@ async def test_what_did_not_change_is_the_very_same_object_and_is_not_asked_agai
     assert backend.dirs == 1
     clock.now += SELDOM_SECONDS
     third = await refresh.read_all(backend, second, ViewRequest(), 3)
-    assert third.configs is first.configs
+    assert third.reading is not None and first.reading is not None
+    assert third.reading.configs is first.reading.configs
     assert len([topics for topics in backend.configured if len(topics) == 20]) > len(by_us)
     assert backend.dirs == 2
     await backend.close()
@@ -124,5 +126,6 @@ async def test_a_metadata_log_that_nobody_served_is_asked_for_again_after_a_whil
     monkeypatch.undo()
     clock.now += AGAIN_SECONDS
     view = await refresh.read_all(backend, view, ViewRequest(), 3)
-    assert len(view.offline_since) == 1
+    assert view.reading is not None
+    assert len(view.reading.offline_times.since) == 1
     await backend.close()

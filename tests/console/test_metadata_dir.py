@@ -54,7 +54,7 @@ def copy_of(directory: Path) -> CopiedMetadataLog:
 
 
 def verdict(robot: Robot) -> Verdict:
-    return robot.session.view.verdicts[PARTITION].verdicts.candidates[1]
+    return robot.session.view.verdicts[PARTITION].candidates[1]
 
 
 def conditions(robot: Robot) -> set[ConditionKind]:

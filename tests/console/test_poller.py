@@ -16,6 +16,7 @@ from console.app.session.poller import INTERVAL, SHARE, Poller, Schedule
 from console.app.session.view import Link, View, ViewRequest
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import TopicPartition
+from tests.unit.widgets.examples import READING
 
 
 def looked(took: float, schedule: Schedule | None = None, *, untypical: bool = False) -> Schedule:
@@ -88,7 +89,7 @@ class Cluster:
             if self.problem is not None:
                 raise self.problem
             view = replace(before, generation=generation, at=1.0)
-            return view if self.lost is None else replace(view, quorum=self.lost)
+            return view if self.lost is None else replace(view, reading=replace(READING, lost=self.lost))
         finally:
             self.now_asking -= 1
 

@@ -25,12 +25,11 @@ def glossary_screen(session: Session, cursor: TopicPartition | None) -> Glossary
     if survey is None:
         return GlossaryScreen("", lambda _term: "")
     _, row = session.rows.made_of.get(survey.tp, (None, None))
-    judged = view.verdicts.get(survey.tp)
     now = PartitionNow(
         survey,
         session.choosing.ranking,
         None if row is None else row.decision,
-        None if judged is None else judged.verdicts,
+        view.verdicts.get(survey.tp),
     )
     return GlossaryScreen(str(survey.tp), lambda term: meaning_now(term, now))
 
@@ -45,7 +44,7 @@ def proof_screen(session: Session, cursor: TopicPartition | None) -> Screen[Any]
     survey, judged = session.view.surveys.get(cursor), session.view.verdicts.get(cursor)
     if survey is None or (judged is None and survey.state.offline):
         return RecordScreen("Proof", (f"{cursor}: no verdict: it is not judged yet (r refreshes)",))
-    return RecordScreen("Proof", tuple(explained_lines(survey, judged and judged.verdicts)))
+    return RecordScreen("Proof", tuple(explained_lines(survey, judged)))
 
 
 GROUPS = ("Move", "Plan", "Quorum", "Safety", "Table", "Cluster", "Take away", "Help")

@@ -178,8 +178,7 @@ def _choosing(now: GuideState) -> str:
 
 def _least_careful(now: GuideState, survey: Survey) -> Decision:
     """What the key that chooses has to offer, however little is known."""
-    judged = now.view.verdicts.get(survey.tp)
-    return decide(survey, now.ranking, Strategy.AGGRESSIVE, None if judged is None else judged.verdicts)
+    return decide(survey, now.ranking, Strategy.AGGRESSIVE, now.view.verdicts.get(survey.tp))
 
 
 def _nobody(view: View, survey: Survey, decision: Decision) -> str:

@@ -124,7 +124,7 @@ class MainScreen(PanesScreen):
             other_cluster=self._on_other_cluster,
             warnings=self._warnings,
             report=self.owner.report,
-            disks=lambda: self.session.view.unread_disks,
+            disks=lambda: {} if (reading := self.session.view.reading) is None else reading.disks,
             ring=self.app.bell,
         )
 

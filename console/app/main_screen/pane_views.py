@@ -36,9 +36,7 @@ from console.reading.replica_report import ReplicaRow, replica_rows
 from console.reading.replicas_pane import ReplicasPane
 from recovery.advice import Advice
 from recovery.controller.rules import ControllerRules, shipped
-from recovery.membership.preflight import LivenessLimits
-from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import QuorumHealth, health
+from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from recovery.wording.after_rebuild_text import now_line, wipe_line
@@ -77,10 +75,7 @@ def _timed(row: BrokerRow, view: View, now: float) -> BrokerRow:
 
 def quorum_shown(view: View) -> QuorumHealth | QuorumWithoutLeader | Unknown | None:
     """As observers, the cluster's brokers can never be voters."""
-    if not isinstance(view.quorum, Quorum):
-        return view.quorum
-    controllers = {replica.key.id for replica in view.quorum.progress} - set(view.brokers)
-    return health(view.quorum, LivenessLimits(), controllers)
+    return None if view.reading is None else view.reading.lost or view.reading.members_health
 
 
 def after_rebuild_lines(session: Session) -> tuple[str, ...]:
@@ -181,8 +176,7 @@ class EligibleRows:
     def of(self, session: Session) -> EligibleView:
         """What the pane shows now."""
         view = session.view
-        made_of = (view.surveys, session.rows.made_of, view.log_dirs, view.failed_before, view.verdicts)
-        of = (*made_of, view.cluster)
+        of = (view.reading, session.rows.made_of)
         if len(of) != len(self._of) or any(now is not then for now, then in zip(of, self._of, strict=True)):
             self._of, self._rows = of, self._build(session)
         known = view.partitions is not None and (bool(self._rows) or not view.troubled)
@@ -242,7 +236,7 @@ def rules_of(view: View) -> ControllerRules:
 
 def _failed(view: View, survey: Survey, disks: FailedDisks) -> frozenset[int]:
     """As the verdict had it, which knows the metadata log too."""
-    judged = view.verdicts.get(survey.tp)
+    judged = view.judged.get(survey.tp)
     return disks.under(survey) if judged is None else judged.failed | disks.under(survey)
 
 

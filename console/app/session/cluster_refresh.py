@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from backends.base.answers import PICTURE_WAIT, Contact, Depth, LogDir, SurveyRequest
 from backends.base.disks_to_read import disks_to_read
@@ -21,7 +21,7 @@ from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
 from console.last_healthy import recall
-from console.reading.cluster_reading import Configs, cluster_health, topics_of, worst_contacts
+from console.reading.cluster_reading import ClusterReading, Configs, topics_of, worst_contacts
 from console.reading.copied_log import refuse_other_cluster
 from console.reading.disk_evidence import registration_facts
 from console.reading.log_dir_survey import failed_before
@@ -30,9 +30,9 @@ from console.reading.quorum_state import lost
 from console.reading.read_cluster import may_be_under_min_isr
 from console.reading.remembered_voters import MEMORY, ask_every_controller
 from console.reading.unread_disks import open_disks, states_of
-from recovery.acknowledged.disks_to_read import away
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
-from recovery.cluster_health import ClusterHealth, short_of_replicas
+from recovery.cluster_health import short_of_replicas
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading, with_disks
 from recovery.membership.after_rebuild import AfterRebuild, away_brokers, partitions_written
@@ -43,7 +43,6 @@ from recovery.membership.quorum_health import health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
-from recovery.plan.topic_marks import marks
 from recovery.unread_disks import (
     UnreadDisk,
     UnreadDiskState,
@@ -84,7 +83,7 @@ class ClusterRefresh:
         cluster = await (backend.open() if before.cluster is None else backend.cluster())
         if before.cluster is not None and before.cluster.cluster_id != cluster.cluster_id:
             before = View()
-        view = replace(before, generation=generation, cluster=_old_if_equal(before.cluster, cluster))
+        view = replace(before, generation=generation, opened=_old_if_equal(before.cluster, cluster))
         steps = (
             self._partitions,
             self._logs,
@@ -102,21 +101,25 @@ class ClusterRefresh:
             self._fill(before, view)
             view = await step(backend, view, request)
         moving = await _value(backend.reassignments())
-        view = replace(view, reassignments=_old_if_equal(before.reassignments, moving), at=self.clock())
-        return replace(view, health=_health(view))
+        return replace(_with(view, reassignments=moving), at=self.clock())
 
     async def read_logs(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
         """Reads only the logs that the screen shows, after the cursor has moved."""
         states = _states_of(before, request.shown)
         surveys, contacts = await self._ask_logs(backend, states, request.deep)
         now = self.clock()
+        if before.reading is None:
+            return before
         found = {survey.tp: _old_if_equal(before.surveys.get(survey.tp), survey) for survey in surveys}
+        others = (one for one in before.reading.contacts if one.broker not in contacts)
         view = replace(
-            before,
+            _with(
+                before,
+                surveys=tuple({**before.surveys, **found}.values()),
+                contacts=(*others, *contacts.values()),
+            ),
             generation=generation,
-            surveys={**before.surveys, **found},
             surveyed={**before.surveyed, **dict.fromkeys(found, now)},
-            contacts={**before.contacts, **contacts},
             answered={**before.answered, **_answered(contacts, now)},
         )
         # The verdicts at once: without them a row would suggest to wait until the next refresh. The log is read
@@ -131,22 +134,24 @@ class ClusterRefresh:
         complete.
         """
         if before.at is None:
-            self.tell(replace(view, health=_health(view)))
+            self.tell(view)
 
     async def _partitions(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         found = await backend.partitions()
         short = list(short_of_replicas(found.states))
+        assert view.opened is not None
+        if view.reading is None:
+            view = replace(view, reading=ClusterReading(view.opened, found))
+        else:
+            view = _with(view, cluster=view.opened, partitions=found)
         # The other partitions cannot be under min ISR, so their topics' configurations are not needed.
-        view = await self._configs(backend, view, topics_of(short))
-        troubled = tuple(s for s in short if s.offline or may_be_under_min_isr(s, view.configs))
+        view, configs = await self._configs(backend, view, topics_of(short))
+        troubled = tuple(s for s in short if s.offline or may_be_under_min_isr(s, configs))
         now = self.clock()
         since = {state.tp: view.since.get(state.tp, now) for state in troubled}
-        marked = {topic: marks(topic, view.configs.get(topic)) for topic in topics_of(troubled)}
         return replace(
             view,
-            partitions=_old_if_equal(view.partitions, found),
             troubled=_old_if_equal(view.troubled, troubled),
-            marks=_old_if_equal(view.marks, marked),
             first=now if view.first is None else view.first,
             since=_old_if_equal(view.since, since),
         )
@@ -156,12 +161,13 @@ class ClusterRefresh:
             refuse_other_cluster(self.copy, view.cluster_id, _some_topics(view))
         now = self.clock()
         short = () if view.partitions is None else short_of_replicas(view.partitions.states)
-        since = dict((await self.offline_times.read(backend, short, now)).since)
+        times = await self.offline_times.read(backend, short, now)
         history, copied = self._metadata_log()
         if copied:
             offline = (state for state in view.troubled if state.offline)
-            since = {**self.offline_times.from_history(backend, history, offline, now), **since}
-        return replace(view, offline_since=_old_if_equal(view.offline_since, since))
+            copy = self.offline_times.from_history(backend, history, offline, now)
+            times = times._replace(since={**copy, **times.since})
+        return _with(view, offline_times=times)
 
     def _metadata_log(self) -> tuple[MetadataHistory | Unknown, bool]:
         """The metadata log to judge by, and whether it may have gone on since: the active controller's, or if its
@@ -223,51 +229,51 @@ class ClusterRefresh:
         history, copied = self._metadata_log()
         files = backend.file_answers()
         log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
-        disks = FailedDisks(view.log_dirs or {}, view.failed_before, history)
-        found: dict[TopicPartition, JudgedSurvey] = {}
+        assert view.reading is not None
+        configs, known = view.reading.configs, view.verdicts
+        disks = FailedDisks(view.reading.log_dirs, view.reading.failed_before, history)
+        judged: dict[TopicPartition, JudgedSurvey] = {}
+        verdicts: dict[TopicPartition, PartitionVerdicts] = {}
         for number, state in enumerate(state for state in view.troubled if state.offline):
-            survey, old = view.surveys.get(state.tp), view.verdicts.get(state.tp)
+            survey, old = view.surveys.get(state.tp), view.judged.get(state.tp)
             if number % 200 == 0:
                 await asyncio.sleep(0)
             if survey is None:
                 continue
             failed = disks.under(survey)
             if old is not None and old.survey is survey and (old.log, old.failed) == (log, failed):
-                found[state.tp] = old
+                judged[state.tp], verdicts[state.tp] = old, known[state.tp]
                 continue
-            config = view.configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
+            config = configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
             reported = judged_partition(
                 survey, elr, config, history, failed, file_answers=files, copied=copied
             )
-            if old is not None and old.verdicts == reported:
-                reported = old.verdicts  # the same object keeps the same row
-            found[state.tp] = JudgedSurvey(survey, log, failed, reported)
+            # The same object keeps the same row.
+            verdicts[state.tp] = _old_if_equal(known.get(state.tp), reported)
+            judged[state.tp] = JudgedSurvey(survey, log, failed)
         # By identity: a row takes only the verdicts of its very survey (:func:`console.app.session.rows.shaped`).
-        known = view.verdicts
-        same = len(found) == len(known) and all(known.get(tp) is judged for tp, judged in found.items())
-        return view if same else replace(view, verdicts=found)
+        before = view.judged
+        same = len(judged) == len(before) and all(before.get(tp) is one for tp, one in judged.items())
+        return view if same else replace(_with(view, verdicts=verdicts), judged=judged)
 
     async def _disks_to_read(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """Judged again only where something changed that they follow from."""
-        if view.partitions is None:
-            return view
+        reading = view.reading
+        assert reading is not None
         history, copied = self._metadata_log()
         log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
-        old = view.disks
-        if old is not None and old[:4] == (view.partitions, view.configs, log, view.journal):
+        follows_from = JudgedDisks(reading.partitions, reading.configs, log, view.journal)
+        if view.disks_judged == follows_from:
             return view
-        states = [state for state in view.partitions.states if away(state)]
         no_config = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
 
         def min_isr(state: PartitionState) -> int | Unknown:
-            return min_isr_from_config(state, view.configs.get(state.topic, no_config))
+            return min_isr_from_config(state, reading.configs.get(state.topic, no_config))
 
-        reported = await disks_to_read(states, min_isr, history, copied=copied)
+        reported = await disks_to_read(reading.led_without, min_isr, history, copied=copied)
         unread = without_read(reported, () if view.journal is None else view.journal.read)
-        steps = first_steps(read_first(unread, before_start(view.unread_disks)))
-        return replace(
-            view, disks=JudgedDisks(view.partitions, view.configs, log, view.journal, unread, steps)
-        )
+        steps = first_steps(read_first(unread, before_start(reading.disks)))
+        return replace(_with(view, unread=unread, steps=steps), disks_judged=follows_from)
 
     async def _unread_disks(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """What became of the disks that an election left unread, by the journal and by what was read here."""
@@ -277,18 +283,20 @@ class ClusterRefresh:
             history = self.offline_times.source.history
             known = None if isinstance(history, Unknown) else history
             found = states_of(journal.disks, view.cluster, view.partitions.states, known)
-        return replace(view, journal=journal, unread_disks=_old_if_equal(view.unread_disks, found))
+        return replace(_with(view, disks=found), journal=journal)
 
-    async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> View:
-        known, now = view.configs, self.clock()
+    async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> tuple[View, Configs]:
+        assert view.reading is not None
+        known, now = view.reading.configs, self.clock()
         if not _recent(view.configs_at, now):
             known, view = {}, replace(view, configs_at=now)
         missing = tuple(topic for topic in topics if isinstance(known.get(topic), Unknown | None))
-        if not missing:
-            return view
-        asked = await _value(backend.topic_configs(missing))
-        configs: Configs = dict.fromkeys(missing, asked) if isinstance(asked, Unknown) else asked
-        return replace(view, configs=_old_if_equal(view.configs, {**known, **configs}))
+        if missing:
+            asked = await _value(backend.topic_configs(missing))
+            configs: Configs = dict.fromkeys(missing, asked) if isinstance(asked, Unknown) else asked
+            view = _with(view, configs={**known, **configs})
+        assert view.reading is not None
+        return view, view.reading.configs
 
     async def _logs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         troubled = {state.tp for state in view.troubled}
@@ -297,10 +305,8 @@ class ClusterRefresh:
         found = {survey.tp: _old_if_equal(view.surveys.get(survey.tp), survey) for survey in surveys}
         now = self.clock()
         return replace(
-            view,
-            surveys=_old_if_equal(view.surveys, found),
+            _with(view, surveys=tuple(found.values()), contacts=tuple(contacts.values())),
             surveyed=dict.fromkeys(found, now),
-            contacts=_old_if_equal(view.contacts, contacts),
             answered={**view.answered, **_answered(contacts, now)},
         )
 
@@ -337,9 +343,11 @@ class ClusterRefresh:
     async def _quorum(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         membership: Membership | None = getattr(backend, "membership", None)
         if membership is None:
-            return replace(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"))
+            return _with(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"), lost=None)
         found = await _value(_quorum_or_lost(membership, view.cluster_id))
-        return replace(view, quorum=_old_if_equal(view.quorum, found))
+        if isinstance(found, QuorumWithoutLeader):
+            return _with(view, quorum=None, lost=found)
+        return _with(view, quorum=found, lost=None)
 
     async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         if not request.log_dirs and _recent(view.dirs_at, self.clock()):
@@ -352,9 +360,7 @@ class ClusterRefresh:
         if view.cluster is not None and view.partitions is not None:
             before = await asyncio.to_thread(failed_before, view.cluster, view.partitions, found)
         return replace(
-            view,
-            log_dirs=_old_if_equal(view.log_dirs, found),
-            failed_before=_old_if_equal(view.failed_before, before),
+            _with(view, log_dirs=found, failed_before=before),
             dirs_at=now,
             answered={**view.answered, **reported},
         )
@@ -388,18 +394,14 @@ def _old_if_equal(old: T | None, new: T) -> T:
     return old if old is not None and old == new else new
 
 
-def _health(view: View) -> ClusterHealth | None:
-    """The health of the whole cluster, as far as it was read."""
+def _with(view: View, **parts: Any) -> View:
+    """The view with those parts of its reading; a part that is as it was stays the very same object."""
     reading = view.reading
-    if reading is None:
-        return None
-    led = (state for state in view.troubled if not state.offline)
-    return cluster_health(reading, sum(_under_min_isr(state, view.configs) for state in led))
-
-
-def _under_min_isr(state: PartitionState, configs: Configs) -> bool:
-    needed = min_isr_from_config(state, configs.get(state.topic, {}))
-    return isinstance(needed, int) and len(state.isr) < needed
+    assert reading is not None, "the partitions are read first"
+    unchanged = {name: _old_if_equal(getattr(reading, name), part) for name, part in parts.items()}
+    if all(getattr(reading, name) is part for name, part in unchanged.items()):
+        return view
+    return replace(view, reading=replace(reading, **unchanged))
 
 
 def _some_topics(view: View) -> Iterator[tuple[str, str]]:

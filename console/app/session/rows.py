@@ -47,16 +47,18 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
     before = known.made_of if known.choosing == choosing else {}
     made: dict[TopicPartition, tuple[Survey, PartitionRow]] = {}
     rows: list[PartitionRow] = []
+    lost = {} if view.reading is None else view.reading.offline_times.since
+    surveys, verdicts = view.surveys, view.verdicts
     for state in view.troubled:
         tp = state.tp
-        survey, lost_at = view.surveys.get(tp), view.offline_since.get(tp)
+        survey, lost_at = surveys.get(tp), lost.get(tp)
         since = view.since.get(tp) if lost_at is None else lost_at
         exact = lost_at is not None
         if survey is None:
             rows.append(_bare(state, view, since)._replace(exact=exact))
             continue
-        found = view.verdicts.get(tp)
-        judged = None if found is None or found.survey is not survey else found.verdicts
+        by = view.judged.get(tp)
+        judged = None if by is None or by.survey is not survey else verdicts.get(tp)
         old = before.get(tp)
         same = old is not None and old[0] is survey and old[1].judged is judged
         if old is not None and same:
@@ -114,7 +116,7 @@ def _size(row: PartitionRow) -> int:
 
 def _bare(state: PartitionState, view: View, since: float | None) -> PartitionRow:
     """The row of a partition whose logs were not asked, with its min ISR where its topic's configuration was."""
-    config = view.configs.get(state.topic)
+    config = None if view.reading is None else view.reading.configs.get(state.topic)
     return (
         bare_row(state, since)
         if config is None

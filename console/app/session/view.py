@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from backends.base.answers import (
     Capabilities,
     ClusterInfo,
-    Contact,
-    LogDir,
     Partitions,
-    Reassignment,
 )
-from recovery.acknowledged.disks_to_read import DisksToRead
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -26,9 +21,10 @@ from recovery.plan.importance import NO_TIERS, Importance
 from recovery.plan.topic_marks import Mark
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
-from recovery.unread_disks import UnreadDisk, UnreadDiskState
 
 if TYPE_CHECKING:
+    from backends.base.answers import LogDir
+    from backends.base.failed_disks import LogDirs
     from console.journal.run_records import ClusterMarks
     from console.reading.cluster_reading import ClusterReading
     from console.reading.unread_disks import OpenDisks
@@ -51,27 +47,22 @@ class LogRead(NamedTuple):
 
 
 class JudgedSurvey(NamedTuple):
-    """The verdicts of one survey, by the metadata log that ``log`` identifies, where the disks of the brokers
-    ``failed`` had failed under it.
+    """What the verdicts of a partition follow from: one survey, the metadata log that ``log`` identifies, and the
+    brokers whose disks had ``failed`` under it. The verdicts are in the reading.
     """
 
     survey: Survey
     log: LogRead
     failed: frozenset[int]
-    verdicts: PartitionVerdicts
 
 
 class JudgedDisks(NamedTuple):
-    """Whose disks are to be read before they start, by these partitions, configurations, metadata log and journal,
-    and what that means for what is done first.
-    """
+    """What the reading follows from in whose disks are to be read before they start, and what to do first."""
 
     partitions: Partitions
     configs: Mapping[str, Mapping[str, str] | Unknown]
     log: LogRead
     journal: OpenDisks | None
-    unread: DisksToRead
-    steps: tuple[FirstStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,51 +80,37 @@ class ViewRequest:
 class View:
     """The cluster as it was seen by one look, or by as much of one as has come.
 
-    ``at`` is when the look ended (seconds of the console's clock), None while the first is under way. A part that
-    was not asked yet is None or empty, one that could not be had is Unknown; a quorum that has no leader is a
-    QuorumWithoutLeader.
-    ``first`` is when the partitions were first told, ``since`` when each was first seen in trouble,
-    ``offline_since`` when it lost its leader, where the metadata log tells. ``surveyed`` is
-    when the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were,
-    ``controllers_at`` when each controller was. ``health`` is
-    that of the whole cluster, None before the partitions were told. ``answered`` is when each broker answered last,
-    ``fenced_since`` when each fenced one was fenced, and whether that is exact or the first time it was seen so. A
-    look that found a part as it was keeps the very same object. ``failed_before`` are log dirs that had failed, of
-    brokers that list none now. ``disks`` are those of brokers that are down, of
-    partitions with a leader. ``after_rebuild`` is where the cluster stands after its quorum was rebuilt; None: it
-    was not, as far as the metadata log tells. ``unread_disks`` are those that the ``journal`` has as not read
-    before an election, and what became of them.
+    ``reading`` is what is known of it, None before the partitions were told; until then ``opened`` is the
+    cluster. A part that was not asked yet is None or empty in it, one that could not be had is Unknown. The
+    rest is what only a screen needs. ``at`` is when the look ended (seconds of the console's clock), None while
+    the first is under way. ``troubled`` are the partitions that are offline or may be under min ISR. ``first``
+    is when the partitions were first told, ``since`` when each was first seen in trouble. ``surveyed`` is when
+    the logs of a partition were asked; ``configs_at`` and ``dirs_at`` when those parts were, ``controllers_at``
+    when each controller was. ``answered`` is when each broker answered last, ``fenced_since`` when each fenced
+    one was fenced, and whether that is exact or the first time it was seen so. ``judged`` and ``disks_judged``
+    tell what has to be judged again. ``after_rebuild`` is where the cluster stands after its quorum was
+    rebuilt; None: it was not, as far as the metadata log tells. A look that found a part as it was keeps the
+    very same object.
     """
 
     generation: int = 0
     at: float | None = None
-    cluster: ClusterInfo | None = None
+    opened: ClusterInfo | None = None
+    reading: ClusterReading | None = None
     capabilities: Capabilities | Unknown | None = None
-    partitions: Partitions | None = None
     troubled: tuple[PartitionState, ...] = ()
-    configs: Mapping[str, Mapping[str, str] | Unknown] = field(default_factory=dict)
-    surveys: Mapping[TopicPartition, Survey] = field(default_factory=dict)
     surveyed: Mapping[TopicPartition, float] = field(default_factory=dict)
-    contacts: Mapping[int, Contact] = field(default_factory=dict)
-    marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
-    quorum: Quorum | QuorumWithoutLeader | Unknown | None = None
     after_rebuild: AfterRebuild | None = None
     controllers_at: float | None = None
-    log_dirs: Mapping[int, tuple[LogDir, ...] | Unknown] | None = None
-    failed_before: tuple[LogDir, ...] = ()
-    reassignments: tuple[Reassignment, ...] | Unknown | None = None
     first: float | None = None
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
-    offline_since: Mapping[TopicPartition, float] = field(default_factory=dict)
-    verdicts: Mapping[TopicPartition, JudgedSurvey] = field(default_factory=dict)
+    judged: Mapping[TopicPartition, JudgedSurvey] = field(default_factory=dict)
+    disks_judged: JudgedDisks | None = None
+    journal: OpenDisks | None = None
     answered: Mapping[int, float] = field(default_factory=dict)
     fenced_since: Mapping[int, tuple[float, bool]] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None
-    health: ClusterHealth | None = None
-    disks: JudgedDisks | None = None
-    journal: OpenDisks | None = None
-    unread_disks: Mapping[UnreadDisk, UnreadDiskState] = field(default_factory=dict)
 
     def aged(self) -> View:
         """As it is, and nothing of it recent: the next look asks for what seldom changes too."""
@@ -148,41 +125,54 @@ class View:
         return isinstance(elections, str) and "native" in elections
 
     @property
+    def cluster(self) -> ClusterInfo | None:
+        return self.opened if self.reading is None else self.reading.cluster
+
+    @property
     def cluster_id(self) -> str:
         return "" if self.cluster is None else self.cluster.cluster_id
 
     @property
-    def reading(self) -> ClusterReading | None:
-        """As one reading, as far as it was read; None before the partitions were."""
-        # Not before the first frame.
-        from console.reading.cluster_reading import ClusterReading  # noqa: PLC0415
+    def partitions(self) -> Partitions | None:
+        return None if self.reading is None else self.reading.partitions
 
-        if self.cluster is None or self.partitions is None:
-            return None
-        lost = self.quorum if isinstance(self.quorum, QuorumWithoutLeader) else None
-        return ClusterReading(
-            self.cluster,
-            self.partitions,
-            tuple(self.surveys.values()),
-            tuple(self.contacts.values()),
-            configs=self.configs,
-            log_dirs=self.log_dirs or {},
-            failed_before=self.failed_before,
-            quorum=None if isinstance(self.quorum, QuorumWithoutLeader) else self.quorum,
-            lost=lost,
-            reassignments=self.reassignments,
-            verdicts={tp: judged.verdicts for tp, judged in self.verdicts.items()},
-            steps=() if self.disks is None else self.disks.steps,
-            unread=DisksToRead() if self.disks is None else self.disks.unread,
-            disks=self.unread_disks,
-        )
+    @property
+    def surveys(self) -> Mapping[TopicPartition, Survey]:
+        return {} if self.reading is None else self.reading.by_partition
+
+    @property
+    def verdicts(self) -> Mapping[TopicPartition, PartitionVerdicts]:
+        return {} if self.reading is None else self.reading.verdicts
+
+    @property
+    def topic_marks(self) -> Mapping[str, tuple[Mark, ...]]:
+        return {} if self.reading is None else self.reading.topic_marks
+
+    @property
+    def quorum(self) -> Quorum | QuorumWithoutLeader | Unknown | None:
+        return None if self.reading is None else self.reading.lost or self.reading.quorum
+
+    @property
+    def log_dirs(self) -> LogDirs | None:
+        """None: not asked yet."""
+        return None if self.reading is None else self.reading.log_dirs or None
+
+    @property
+    def failed_before(self) -> tuple[LogDir, ...]:
+        """Log dirs that had failed, of brokers that list none now."""
+        return () if self.reading is None else self.reading.failed_before
+
+    @property
+    def health(self) -> ClusterHealth | None:
+        """That of the whole cluster; None before the partitions were told."""
+        return None if self.reading is None else self.reading.health
 
     @property
     def cluster_marks(self) -> ClusterMarks:
         """What tells the cluster from another one with the same id, as far as it was read."""
-        from console.journal.run_records import ClusterMarks  # noqa: PLC0415  # after the first frame
+        from console.journal.run_records import NO_MARKS  # noqa: PLC0415  # after the first frame
 
-        return ClusterMarks.of(self.partitions, self.quorum)
+        return NO_MARKS if self.reading is None else self.reading.cluster_marks
 
     @property
     def brokers(self) -> Mapping[int, Broker]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend, Progress
 from backends.metadata_log.copied_log import CopiedMetadataLog
-from console.app.session.view import JudgedSurvey, View
+from console.app.session.view import View
 from console.jobs.elect.leader_choice import choose
 from console.reading.compacted_log_batches import with_batches_read
 from console.reading.partition_selection import Selection
@@ -50,11 +50,10 @@ CHOOSABLE = (Strategy.BALANCED, Strategy.COMPLETE, Strategy.AGGRESSIVE)
 
 
 def strategy_outcomes(
-    surveys: Sequence[Survey], ranking: Ranking, verdicts: Mapping[TopicPartition, JudgedSurvey]
+    surveys: Sequence[Survey], ranking: Ranking, verdicts: Mapping[TopicPartition, PartitionVerdicts]
 ) -> tuple[StrategyOutcome, ...]:
     """Every strategy beside the others, the most careful first; by the verdicts of the picture."""
-    judged = {tp: judged_partition.verdicts for tp, judged_partition in verdicts.items()}
-    return tuple(_outcome(surveys, ranking, strategy, judged) for strategy in CHOOSABLE)
+    return tuple(_outcome(surveys, ranking, strategy, verdicts) for strategy in CHOOSABLE)
 
 
 def _outcome(
@@ -117,9 +116,10 @@ async def judged_one(
     """The verdicts of one partition, by the disks as they were seen last, and by ``copy`` as in
     :func:`choose_for`; None where it has a leader.
     """
-    assert view.cluster is not None
-    elr_enabled, log_dirs = view.cluster.elr_enabled, view.log_dirs or {}
-    reported = await judged(backend, elr_enabled, (survey,), log_dirs, view.failed_before, copy=copy)
+    reading = view.reading
+    assert reading is not None
+    elr, dirs = reading.cluster.elr_enabled, reading.log_dirs
+    reported = await judged(backend, elr, (survey,), dirs, reading.failed_before, copy=copy)
     return reported.verdicts.get(survey.tp)
 
 
@@ -135,7 +135,7 @@ async def choose_by_hand(
     """Designates ``broker`` for that partition by hand; the decision has the reason if that is not possible."""
     (survey,) = await with_batches_read(backend, [survey])
     decision = designate(survey, broker, header.ranking, await judged_one(backend, view, survey, copy))
-    plan = await with_times(backend, make_plan(header, [(survey, decision)], view.marks), (survey,))
+    plan = await with_times(backend, make_plan(header, [(survey, decision)], view.topic_marks), (survey,))
     return await _with_groups(backend, plan), decision
 
 

@@ -113,7 +113,7 @@ class Planner:
                 "" if anyone.reason == decision.reason else f"; nobody can be elected now: {anyone.reason}"
             )
             raise NotDone(f"{survey.tp}: {decision.verdict}: {decision.reason}{nobody}")
-        made = make_plan(session.header(), [(survey, anyone)], session.view.marks)
+        made = make_plan(session.header(), [(survey, anyone)], session.view.topic_marks)
         balanced = decide(survey, how.ranking, Strategy.BALANCED, reported)
         question = f"Keep which log of {survey.tp}? {_sentence(short_reason(decision))}"
         answers = log_options(made.rows[0], how.ranking, balanced.instead)
@@ -170,11 +170,9 @@ class Planner:
     def _unchecked(self, surveys: Sequence[Survey], how: Choosing) -> int:
         """Of how many partitions balanced elects somebody only by what was not checked."""
         verdicts = self._desk.session.view.verdicts
-        judged = ((survey, verdicts.get(survey.tp)) for survey in surveys)
         return sum(
-            decide(survey, how.ranking, Strategy.BALANCED, None if one is None else one.verdicts).instead
-            != NO_LEADER
-            for survey, one in judged
+            decide(survey, how.ranking, Strategy.BALANCED, verdicts.get(survey.tp)).instead != NO_LEADER
+            for survey in surveys
         )
 
     async def _accept_unchecked(self, surveys: Sequence[Survey], how: Choosing) -> None:
