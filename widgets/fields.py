@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from recovery.model import TopicPartition
+from recovery.wording.quantity_text import more
 from widgets.text import Tone, fold_text, terminal_width
 
 Row = TypeVar("Row")
@@ -150,12 +151,6 @@ def first_lines(
     """``limit`` lines (0: all), and how many more there are, as under a table."""
     yield from (indent + line for line in lines[: limit or None])
     yield from more(len(lines) - limit if limit else 0, rest, indent)
-
-
-def more(left: int, rest: str = ALL_SHOWN, indent: str = "") -> Iterator[str]:
-    """How many rows are left out; nothing where none is."""
-    if left > 0:
-        yield f"{indent}… and {left:,} more{rest}"
 
 
 def json_of(fields: Iterable[Field[Row]]) -> Callable[[Row], dict[str, object]]:

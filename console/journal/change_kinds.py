@@ -22,7 +22,7 @@ from recovery.log_preservation import taken_out
 from recovery.membership.voters import ReplicaKey
 from recovery.model import TopicPartition
 from recovery.requests_in_doubt import ELECT, FOUND_ORDER, REORDER, REVERT, SentRequest
-from recovery.wording.quantity_text import both, counted, either, ids, printable, some_of
+from recovery.wording.quantity_text import both, counted, either, ids, more, printable, some_of
 
 RESCUE, NO_RESCUE = "rescue", "no-rescue"
 RESTORE_RECORDS = "restore-records"
@@ -248,8 +248,7 @@ def _records_left(run: RunName, changes: Sequence[OpenChange], _now: datetime) -
             f"a restore of {run(change.run_id, change.at)} was not finished: {records} of {directory}"
             f" ({' '.join(words)}); {change.waits or 'this command writes what is missing'}"
         )
-    if len(changes) > SHOWN:
-        yield f"… and {len(changes) - SHOWN:,} more restores that were not finished"
+    yield from more(len(changes) - SHOWN, " restores that were not finished")
 
 
 def _disk(what: str) -> Callable[[EntryBegun], str]:

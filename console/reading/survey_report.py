@@ -32,10 +32,10 @@ from recovery.survey_columns import SurveyTotals, missing_in_sync
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts, leader_unknown_text
 from recovery.wording.loss_text import short_loss
 from recovery.wording.proof_text import explained_lines, partition_proofs, proofs_json
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, more, printable
 from recovery.wording.replica_text import STANDING_WORDS, disk_text, still_writes_text
 from recovery.wording.verdict_text import short_verdict, verdict_text
-from widgets.fields import ALL_SHOWN, Field, more, text_field, text_rows
+from widgets.fields import ALL_SHOWN, Field, text_field, text_rows
 from widgets.loss_tone import last_epoch
 
 

@@ -9,7 +9,7 @@ from recovery.groups.group_values import CommittedOffset
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import NO_EPOCH, Unknown
 from recovery.plan.values import AffectedGroup, PlanRow
-from recovery.wording.quantity_text import counted, offset, printable, some_of
+from recovery.wording.quantity_text import counted, more, offset, printable, some_of
 
 NAMED_OFFSETS = 5
 """So many committed offsets are shown with a plan; all are in ktriage groups show."""
@@ -89,8 +89,7 @@ def affected_offset_lines(groups: Sequence[AffectedGroup], most: int) -> Iterato
         committed = committed_text(CommittedOffset(row.offset, row.epoch))
         back = "where to go back to is not known" if row.go_back_to is None else f"back to {row.go_back_to:,}"
         yield f"{printable(row.group)} on {row.tp}: committed {committed}, last read {row.place}: {back}"
-    if len(groups) > most:
-        yield f"… and {counted(len(groups) - most, 'more committed offset')} (ktriage groups show PLAN)"
+    yield from more(len(groups) - most, " (ktriage groups show PLAN)", noun="committed offset")
 
 
 def affected_group_lines(groups: Sequence[AffectedGroup], unread: Sequence[str]) -> Iterator[str]:

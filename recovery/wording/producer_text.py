@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from recovery.transactions.producer_sequences import CutOffProducer, RefusedProducer
-from recovery.wording.quantity_text import counted, some_of
+from recovery.wording.quantity_text import counted, more, some_of
 
 SHOWN = 20
 
@@ -34,8 +34,7 @@ def refused_producer_lines(producers: Sequence[RefusedProducer], shown: int = SH
             f" {cut.last_sequence:,}, the leader has it up to {leader.last_sequence:,}{same};"
             f" {counted(cut.records, 'record')} cut off"
         )
-    if len(rows) < len(producers):
-        yield f"  … and {len(producers) - len(rows):,} more"
+    yield from more(len(producers) - len(rows), indent="  ")
 
 
 def tail_producer_lines(branches: Iterable[Sequence[CutOffProducer]]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 _KIB = 1024
@@ -52,6 +52,14 @@ def some_of(names: Sequence[object], shown: int = 5) -> str:
     """``a, b, c, d, e and 7 more``."""
     more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
     return ", ".join(str(name) for name in names[:shown]) + more
+
+
+def more(left: int, rest: str = "", indent: str = "", *, noun: str = "") -> Iterator[str]:
+    """The line that says how many rows, of that ``noun``, are left out, and where the ``rest`` is; nothing where
+    none is.
+    """
+    if left > 0:
+        yield f"{indent}… and {counted(left, f'more {noun}') if noun else f'{left:,} more'}{rest}"
 
 
 def offset(value: int) -> str:

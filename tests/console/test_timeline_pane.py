@@ -11,11 +11,12 @@ from backends.base.protocol import Backend
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.membership import SimulatedMembership
 from console.jobs.timeline import timeline_feed
+from console.jobs.timeline.timeline_pane import TimelinePane
+from console.jobs.timeline.timeline_report import TimelineRow
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.metadata_log.partition_states import EventKind
 from tests.console.robot import Robot, console
-from widgets.timeline_pane import TimelinePane, TimelineRow
 
 STORY = "last-replica-standing"
 

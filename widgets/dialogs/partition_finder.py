@@ -16,9 +16,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from recovery.model import TopicPartition
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, more, printable
 from widgets.dialogs.dismiss_once import DismissOnce
-from widgets.fields import more, natural
+from widgets.fields import natural
 from widgets.lifecycle import when_ready
 from widgets.text import Line, Piece, Tone, cut, fold, line
 from widgets.text_lines import Lines

@@ -29,6 +29,7 @@ from console.jobs.disks.log_dirs_pane import LogDirDetail, LogDirsPane
 from console.jobs.elect.plan_pane import PlanPane
 from console.jobs.elect.plan_text import BatchProgress
 from console.jobs.quorum.quorum_pane import QuorumPane
+from console.jobs.timeline.timeline_pane import TimelinePane, TimelineView
 from console.reading.broker_report import BrokerRow, broker_rows
 from console.reading.brokers_pane import BrokersPane
 from console.reading.log_dirs_report import dir_rows
@@ -43,7 +44,6 @@ from recovery.wording.after_rebuild_text import now_line, wipe_line
 from widgets.base_pane import Pane
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.fields import natural
-from widgets.timeline_pane import TimelinePane, TimelineView
 
 
 def how_to_plan(standing: ActionContext) -> str:

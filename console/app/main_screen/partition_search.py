@@ -10,11 +10,11 @@ from textual.worker import Worker
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
 from console.change.registry import DIRS, PANES, REPLICAS, TIMELINE
+from console.jobs.timeline.timeline_report import TimelineRow
 from recovery.model import TopicPartition, Unknown
 from widgets.dialogs.partition_finder import PartitionFinder
 from widgets.table import RowTable
 from widgets.text import Tone
-from widgets.timeline_pane import TimelineRow
 
 BOOKMARKS = 9
 

@@ -31,8 +31,8 @@ from console.paths import unused
 from console.program import Program
 from console.signals import Stopped
 from recovery.membership.lost_quorum import CopyRelation, relation_by_batches
-from recovery.wording.quantity_text import counted, human_bytes, offset, printable
-from widgets.fields import Field, id_field, more, text_field, text_rows
+from recovery.wording.quantity_text import counted, human_bytes, more, offset, printable
+from widgets.fields import ALL_SHOWN, Field, id_field, text_field, text_rows
 
 # A scan of log dirs as text. The JSON is the scan's own (backends/disk_scan/scan_values.py).
 
@@ -61,7 +61,7 @@ def start_lines(scan: DiskScan, limit: int) -> Iterator[str]:
     for one in effects[: limit or len(effects)]:
         yield printable(f"  {one.effect.upper()}: {one.where}: {one.why}")
         yield printable(f"    repair: {one.repair}")
-    yield from more(len(effects) - (limit or len(effects)), indent="  ")
+    yield from more(len(effects) - (limit or len(effects)), ALL_SHOWN, "  ")
     yield ""
 
 

@@ -13,9 +13,9 @@ from backends.base.answers import LogDir
 from console.reading.log_dirs_report import LOG_DIR, DirRow, dir_problem, dir_state
 from recovery.disks.values import DiskOutcome
 from recovery.model import TopicPartition, Unknown
-from recovery.wording.quantity_text import counted, human_bytes, printable
+from recovery.wording.quantity_text import counted, human_bytes, more, printable
 from widgets.base_pane import TablePane
-from widgets.fields import more, on_screen
+from widgets.fields import on_screen
 from widgets.lifecycle import when_ready
 from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fit, fold, line

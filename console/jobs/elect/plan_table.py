@@ -25,15 +25,15 @@ from recovery.wording.group_text import (
     internal_loss_lines,
 )
 from recovery.wording.loss_text import harm_text, lost_ranges, short_loss
-from recovery.wording.quantity_text import counted, ids, offset, printable
+from recovery.wording.quantity_text import counted, ids, more, offset, printable
 from recovery.wording.verdict_text import short_verdict
 from widgets.fields import (
+    ALL_SHOWN,
     Field,
     Row,
     data_field,
     id_field,
     json_of,
-    more,
     natural_partition,
     partition_fields,
     text_field,
@@ -336,7 +336,7 @@ def plan_lines(plan: Plan, limit: int, *, native: bool | None = None) -> Iterato
     if rows:
         yield ""
         yield from text_rows(PLANNED, [PlannedRow(row, native=bool(native)) for row in rows])
-        yield from more(len(plan.rows) - len(rows))
+        yield from more(len(plan.rows) - len(rows), ALL_SHOWN)
     waiting = [row for row in plan.not_elected if row.verdict is not DecisionKind.ALREADY_ONLINE]
     if waiting:
         yield ""

@@ -64,7 +64,7 @@ from recovery.plan.write import to_json
 from recovery.strategy import Strategy
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import stale_reason
-from recovery.wording.quantity_text import counted, printable, some_of
+from recovery.wording.quantity_text import more, printable, some_of
 from recovery.wording.unread_disk_text import unread_broker_lines
 from widgets.fields import Field, data_field, json_of, partition_fields, text_field, text_rows
 
@@ -284,8 +284,7 @@ def _not_chosen(failures: Sequence[RowFailure], rows: int) -> Iterator[str]:
     shown = list(by_reason.items())[: rows or None]
     for reason, partitions in shown:
         yield f"no leader is chosen: {some_of(partitions)}: {reason}"
-    if len(shown) < len(by_reason):
-        yield f"… and {counted(len(by_reason) - len(shown), 'more reason')} (--rows 0 shows all)"
+    yield from more(len(by_reason) - len(shown), " (--rows 0 shows all)", noun="reason")
 
 
 def _write(choices: Choices, file: Path | None, *, dry_run: bool) -> Path | None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from console.app.base.confirmed_change import Confirmed, Sent, asked_number
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
-from recovery.wording.quantity_text import counted, human_bytes, ids
+from recovery.wording.quantity_text import counted, human_bytes, ids, more
 from widgets.dialogs.confirmation import ConfirmOption, ConfirmRequest
-from widgets.fields import more
 from widgets.text import Tone
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ records written back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from console.jobs.incident.affected_groups import IncidentGroup, affected_groups, groups_unread
@@ -12,16 +13,16 @@ from console.jobs.incident.incident import Incident
 from console.jobs.incident.journal_report import journal_time
 from console.journal.change_kinds import KINDS, ChangeKind, Row
 from console.journal.planned_elections import PlannedElection
-from console.journal.recorded_restores import RestorePlace, shared
+from console.journal.recorded_restores import RecordedRestore, RestorePlace, shared
 from console.journal.run_records import RunRecord
-from console.output.report_blocks import ReportBlock, ReportHeading, ReportTable, ReportText, report_table
+from console.output.report_blocks import ReportBlock, ReportHeading, ReportText, report_table
 from recovery.groups.group_values import CommittedOffset
 from recovery.loss import count, union, union_by
 from recovery.model import NO_EPOCH, EpochSpan, TopicPartition
 from recovery.rescue_branches import RescueBranch
 from recovery.wording.group_text import committed_text
 from recovery.wording.quantity_text import counted, offset
-from widgets.fields import Field, data_field, partition_fields
+from widgets.fields import Field, data_field, partition_fields, text_field
 
 MOST_ROWS = 200
 
@@ -41,7 +42,8 @@ def fix_blocks(incident: Incident) -> Iterator[ReportBlock]:
             " is affected now, and ktriage heal which replicas are missing."
         )
     for columns, rows in found:
-        yield from _table(columns, rows)
+        fields = [text_field(title.upper(), itemgetter(n)) for n, title in enumerate(columns)]
+        yield from report_table(fields, rows, MOST_ROWS, f"more rows by {columns[0]} are left out.")
 
 
 AFFECTED_GROUP: tuple[Field[IncidentGroup], ...] = (
@@ -81,13 +83,6 @@ def _affected(incident: Incident) -> Iterator[ReportBlock]:
     yield from report_table(AFFECTED_GROUP, groups, MOST_ROWS, "more rows by group are left out.")
     if unread:
         yield ReportText(f"There may be other groups: {'; '.join(unread)}.")
-
-
-def _table(columns: tuple[str, ...], rows: list[Row]) -> Iterator[ReportBlock]:
-    if rows:
-        yield ReportTable(columns, tuple(rows[:MOST_ROWS]))
-    if len(rows) > MOST_ROWS:
-        yield ReportText(f"{len(rows) - MOST_ROWS:,} more rows by {columns[0]} are left out.")
 
 
 def _rows(run: RunRecord, kind: ChangeKind) -> Iterator[Row]:
@@ -152,13 +147,15 @@ def repeated_text(repeated: RepeatedOffsets) -> str:
     )
 
 
-def restore_rows(incident: Incident) -> Iterator[tuple[str, ...]]:
-    """Every restore of the journal: when, from where, to where, how many records."""
-    for restore in incident.restores:
-        known = restore.records is not None
-        how_many = f"{restore.records:,}" if known else "not known: its end is not recorded"
-        target = "their source" if restore.target == "source" else f"topic {restore.target}"
-        yield restore.at, restore.directory, target, how_many
+RESTORE: tuple[Field[RecordedRestore], ...] = (
+    text_field("LAST BEGUN", lambda r: r.at),
+    text_field("FROM", lambda r: r.directory),
+    text_field("TO", lambda r: "their source" if r.target == "source" else f"topic {r.target}"),
+    text_field(
+        "RECORDS THERE AFTER IT",
+        lambda r: "not known: its end is not recorded" if r.records is None else f"{r.records:,}",
+    ),
+)
 
 
 def saved_text(incident: Incident, elected: Sequence[PlannedElection]) -> str:

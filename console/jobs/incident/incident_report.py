@@ -7,15 +7,16 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from backends.base.answers import Outcome
 from console.jobs.incident.affected_groups import affected_groups
-from console.jobs.incident.incident import ElectionRound, Incident
+from console.jobs.incident.incident import ElectionRound, Incident, RescuedBranchState, RescueState
 from console.jobs.incident.incident_fixes import (
+    RESTORE,
     fix_blocks,
     repeated_offsets,
     repeated_text,
-    restore_rows,
     restored_records_in_all,
     saved_offsets,
     saved_text,
@@ -35,7 +36,8 @@ from console.jobs.incident.journal_report import (
     journal_time,
     shown_events,
 )
-from console.jobs.timeline.timeline import VIRTUAL
+from console.jobs.timeline.timeline import VIRTUAL, TimelineSource
+from console.jobs.timeline.timeline_report import timeline_row
 from console.journal.planned_elections import PlannedElection, planned_entries
 from console.journal.run_records import RunRecord
 from console.journal.unread_disks import DISK_READ, DISK_WAIVED
@@ -45,14 +47,12 @@ from console.output.report_blocks import (
     ReportDrawing,
     ReportHeading,
     ReportList,
-    ReportTable,
     ReportText,
     report_table,
 )
 from recovery.metadata_log.outages import Outage
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import ClusterEvent
-from recovery.metadata_log.timeline_text import event_text as metadata_event_text
 from recovery.model import NO_LEADER
 from recovery.plan.plan_review import row_note
 from recovery.wording.loss_text import lost_ranges, range_text
@@ -201,13 +201,28 @@ def _happened(incident: Incident) -> Iterator[ReportBlock]:
         yield ReportText(f"The cluster is simulated: {VIRTUAL}. The runs have real times and stand last.")
     events, left_out = _shown_events(incident.events)
     source = incident.sources.timeline
-    rows = [] if source is None else [_event_row(event, incident) for event in events]
+    rows = [] if source is None else [_event_row(event, source) for event in events]
     rows += [row for run in incident.runs for row in _run_rows(run)]
     if not incident.sources.virtual:
         rows.sort(key=lambda row: row[0])
-    yield ReportTable(("time", "by", "what"), tuple(rows))
+    yield from report_table(COURSE, rows)
     if left_out:
         yield ReportText(f"{left_out:,} less important events are left out; ktriage timeline shows them.")
+
+
+class CourseLine(NamedTuple):
+    """Something that happened, or was done: when, by whom or what."""
+
+    time: str
+    by: str
+    what: str
+
+
+COURSE: tuple[Field[CourseLine], ...] = (
+    text_field("TIME", lambda c: c.time),
+    text_field("BY", lambda c: c.by),
+    text_field("WHAT", lambda c: c.what),
+)
 
 
 def _ended(outage: Outage) -> str:
@@ -244,23 +259,22 @@ def _shown_events(events: Sequence[ClusterEvent]) -> tuple[Sequence[ClusterEvent
     return major, len(events) - len(major)
 
 
-def _event_row(event: ClusterEvent, incident: Incident) -> tuple[str, str, str]:
-    source = incident.sources.timeline
-    assert source is not None
-    ours = "ktriage" if source.own.count(event) else "cluster"
-    return time_text(event.time_ms), ours, metadata_event_text(event, source.timeline.history)
+def _event_row(event: ClusterEvent, source: TimelineSource) -> CourseLine:
+    row = timeline_row(event, source.timeline.history, source.own, new=False)
+    return CourseLine(time_text(row.time_ms), "ktriage" if row.own else "cluster", row.text)
 
 
-def _run_rows(run: RunRecord) -> Iterator[tuple[str, str, str]]:
+def _run_rows(run: RunRecord) -> Iterator[CourseLine]:
     who = run.operator
-    yield journal_time(run.header.get("at")), who, f"runs {shlex.join(run.header.get('command', ()))}"
+    command = shlex.join(run.header.get("command", ()))
+    yield CourseLine(journal_time(run.header.get("at")), who, f"runs {command}")
     planned = planned_entries(run)
     for event in shown_events(run):
         if getattr(event, "entry", None) not in planned:
-            yield journal_time(event.at), who, event_text(event).strip()
+            yield CourseLine(journal_time(event.at), who, event_text(event).strip())
     if run.ended:
         last = run.events[-1].at if run.events else run.header.get("at")
-        yield journal_time(last), who, f"the run {end_text(run, going_on=False)}"
+        yield CourseLine(journal_time(last), who, f"the run {end_text(run, going_on=False)}")
 
 
 # What was decided
@@ -343,28 +357,40 @@ def _rescued(incident: Incident) -> Iterator[ReportBlock]:
     if not incident.rescues:
         yield ReportText("No rescue is known (a directory that no run of apply names: --rescue DIR).")
         return
-    rows = []
-    for rescue in incident.rescues:
-        if rescue.problem:
-            rows.append((str(rescue.directory), "", "", "", f"cannot be read: {rescue.problem}"))
-            continue
-        whole = [branch for branch in rescue.branches if branch.whole]
-        size = sum(branch.manifest.size for branch in whole if branch.manifest is not None)
-        back = ", ".join(f"{counted(records, 'record')} to {target}" for target, records in rescue.restored)
-        rows.append(
-            (
-                str(rescue.directory),
-                f"{len(whole):,} of {len(rescue.branches):,} branches whole",
-                counted(sum(branch.offsets for branch in whole), "offset"),
-                human_bytes(size),
-                back or "not restored",
-            )
-        )
-    yield ReportTable(("directory", "branches", "offsets", "size", "restored"), tuple(rows))
+    yield from report_table(RESCUE, incident.rescues)
     if incident.restores:
         yield ReportText("Restores of this journal:")
-        header = ("last begun", "from", "to", "records there after it")
-        yield ReportTable(header, tuple(restore_rows(incident)))
+        yield from report_table(RESTORE, incident.restores)
+
+
+def _whole(rescue: RescueState) -> list[RescuedBranchState]:
+    return [branch for branch in rescue.branches if branch.whole]
+
+
+def _rescue_size(rescue: RescueState) -> str:
+    sizes = (branch.manifest.size for branch in _whole(rescue) if branch.manifest is not None)
+    return "" if rescue.problem else human_bytes(sum(sizes))
+
+
+def _restored(rescue: RescueState) -> str:
+    if rescue.problem:
+        return f"cannot be read: {rescue.problem}"
+    back = ", ".join(f"{counted(records, 'record')} to {target}" for target, records in rescue.restored)
+    return back or "not restored"
+
+
+RESCUE: tuple[Field[RescueState], ...] = (
+    text_field("DIRECTORY", lambda r: str(r.directory)),
+    text_field(
+        "BRANCHES",
+        lambda r: "" if r.problem else f"{len(_whole(r)):,} of {len(r.branches):,} branches whole",
+    ),
+    text_field(
+        "OFFSETS", lambda r: "" if r.problem else counted(sum(b.offsets for b in _whole(r)), "offset")
+    ),
+    text_field("SIZE", _rescue_size),
+    text_field("RESTORED", _restored),
+)
 
 
 def _disk_lines(incident: Incident) -> Iterator[str]:

@@ -9,8 +9,7 @@ from console.journal.planned_elections import PlannedElection, planned_elections
 from console.journal.run_records import EntryBegun, EntryEnded
 from recovery.model import NO_LEADER
 from recovery.wording.loss_text import range_text
-from recovery.wording.quantity_text import counted, printable
-from widgets.fields import more
+from recovery.wording.quantity_text import counted, more, printable
 
 SHOWN = 10
 """So many partitions of a run are named; the others are counted."""

@@ -13,7 +13,7 @@ from pipeline.exposure.exposure_changes import ExposureChange, ExposureChanges, 
 from pipeline.exposure.fleet import ClusterTrend, ExposureTrend, exposure_trend
 from pipeline.results import read_result, read_results
 from pipeline.storage import storage_path
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, more
 
 
 class ExposureLimits(NamedTuple):
@@ -178,8 +178,7 @@ def _lines(trend: ExposureTrend, rows: int) -> Iterator[str]:
     shown = [_row(one) for one in first_rows(trend.clusters, rows)]
     yield ""
     yield from by_id("clusters of the newest run, and what is more than in the run before", columns, shown)
-    if len(trend.clusters) > len(shown):
-        yield f"… and {len(trend.clusters) - len(shown):,} more clusters (--rows 0 shows all)"
+    yield from more(len(trend.clusters) - len(shown), " clusters (--rows 0 shows all)")
 
 
 def _row(one: ClusterTrend) -> tuple[str, ...]:

@@ -13,9 +13,8 @@ from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.base.screen_calls import Handlers
 from console.plan_files import newest_rescue
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, more
 from widgets.dialogs.confirmation import ConfirmRequest
-from widgets.fields import more
 from widgets.text import Tone
 
 if TYPE_CHECKING:

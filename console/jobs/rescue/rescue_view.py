@@ -52,8 +52,8 @@ from recovery.plan.values import Plan
 from recovery.rescue_branches import BranchPart
 from recovery.transactions.producer_sequences import CutOffProducer
 from recovery.wording.producer_text import tail_producer_lines
-from recovery.wording.quantity_text import counted, human_bytes, printable, simulated_time, some_of
-from widgets.fields import Field, data_field, json_of, json_row, more, text_field, text_rows
+from recovery.wording.quantity_text import counted, human_bytes, more, printable, simulated_time, some_of
+from widgets.fields import Field, data_field, json_of, json_row, text_field, text_rows
 
 # What a rescue directory holds, as text and as JSON (docs/output.md).
 

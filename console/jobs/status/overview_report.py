@@ -36,8 +36,8 @@ from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines, not_listed_text
 from recovery.wording.lost_quorum_text import action
 from recovery.wording.offline_text import offline_text
-from recovery.wording.quantity_text import brokers_are, counted, printable
-from widgets.fields import Field, Row, json_row, text_rows
+from recovery.wording.quantity_text import brokers_are, counted, more, printable
+from widgets.fields import ALL_SHOWN, Field, Row, json_row, text_rows
 
 AT_MOST = 8
 """Rows of each kind other than partitions: few, so that the overview fits on one screen."""
@@ -94,9 +94,7 @@ def overview_lines(
         yield ""
         shown = worst(in_trouble, limit or len(in_trouble), importance)
         yield from partition_lines(view, shown)
-        left = len(in_trouble) - len(shown)
-        if left:
-            yield f"… and {counted(left, 'more partition')} in trouble (--rows 0, or --output json, shows all)"
+        yield from more(len(in_trouble) - len(shown), f" in trouble{ALL_SHOWN}", noun="partition")
 
 
 def offline_lines(view: ClusterReading, now: float) -> Iterator[str]:

@@ -18,10 +18,11 @@ from console.app.session.session import Session
 from console.change.own_changes import OwnChanges, own_changes
 from console.errors import ConsoleError
 from console.jobs.timeline.timeline import VIRTUAL, gaps
+from console.jobs.timeline.timeline_pane import TimelineView
+from console.jobs.timeline.timeline_report import TimelineRow, timeline_row
 from console.reading.copied_log_report import copy_damage, copy_end
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
-from widgets.timeline_pane import TimelineRow, TimelineView, timeline_row
 
 Start = Callable[[Coroutine[Any, Any, None]], Worker[None]]
 
@@ -190,7 +191,7 @@ class _ShownEvents:
             self._events = events
             for event in events:
                 own = own or own_changes()
-                row = timeline_row(event, self.history, own=own.count(event), new=not first_time)
+                row = timeline_row(event, self.history, own, new=not first_time)
                 self._rows.append(row)
                 self.count += 1
                 if self.count % SLICE == 0:

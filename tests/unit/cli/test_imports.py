@@ -115,7 +115,7 @@ def test_the_first_frame_of_the_console_needs_nothing_that_only_a_key_or_a_refre
             "recovery.metadata_log.history",
             "widgets.dialogs.confirmation",
             "console.jobs.elect.plan_pane",
-            "widgets.timeline_pane",
+            "console.jobs.timeline.timeline_pane",
             "widgets.eligible_pane",
             *(
                 f"console.app.main_screen.{pane}_pane"

@@ -2,68 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.partition_states import EventKind
-from recovery.metadata_log.timeline import ClusterEvent
-from recovery.metadata_log.timeline_text import event_text, moves_text
+from console.jobs.timeline.timeline_report import EVENT, TimelineRow
 from recovery.wording.quantity_text import counted, printable, simulated_time, time_text
 from widgets.base_pane import TablePane
-from widgets.fields import Field
+from widgets.fields import on_screen
 from widgets.table import Grouping, RowTable
 from widgets.text import Line, Piece, Tone, fold, line
-
-NAMED = 50
-"""How many partitions of an event are named in the details and found by the filter."""
-
-
-class TimelineRow(NamedTuple):
-    """One event. ``offset`` in the metadata log and ``kind`` name it. ``partitions`` are the first of ``moved``,
-    and ``moves`` says what became of each.
-
-    ``new``: it came after the timeline was last shown. ``own``: so many of the moved partitions were changed by
-    a request in the journal of this host.
-    """
-
-    offset: int
-    time_ms: int
-    kind: EventKind
-    text: str
-    topics: tuple[str, ...]
-    brokers: tuple[int, ...]
-    partitions: tuple[str, ...]
-    moved: int
-    own: int
-    new: bool
-    moves: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[int, str]:
-        return self.offset, self.kind.value
-
-
-def timeline_row(event: ClusterEvent, history: MetadataHistory, *, own: int, new: bool) -> TimelineRow:
-    moves = event.moves
-    return TimelineRow(
-        event.offset,
-        event.time_ms,
-        event.kind,
-        printable(event_text(event, history)),
-        _first(event.topics),
-        tuple(sorted(event.brokers)),
-        tuple(str(move.tp) for move in moves[:NAMED]),
-        len(moves),
-        own,
-        new,
-        tuple(map(printable, moves_text(event, NAMED))),
-    )
-
-
-def _first(topics: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(topics)[:NAMED])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,55 +32,6 @@ class TimelineView:
     notes: tuple[str, ...] = ()
 
 
-_TONES = {
-    EventKind.OFFLINE: Tone.BAD,
-    EventKind.UNCLEAN_ELECTION: Tone.BAD,
-    EventKind.ISR_SHRANK: Tone.WARN,
-    EventKind.BROKER_FENCED: Tone.WARN,
-    EventKind.BROKER_UNREGISTERED: Tone.WARN,
-    EventKind.CONTROLLED_SHUTDOWN: Tone.WARN,
-    EventKind.LOG_DIRS_CHANGED: Tone.WARN,
-    EventKind.ONLINE: Tone.GOOD,
-    EventKind.ISR_GREW: Tone.GOOD,
-    EventKind.BROKER_UNFENCED: Tone.GOOD,
-    EventKind.RECOVERY_ENDED: Tone.GOOD,
-}
-_YEAR = len("2026-")
-
-
-def _note(row: TimelineRow) -> str:
-    return " ".join(word for word, shown in (("new", row.new), ("ours", row.own)) if shown)
-
-
-COLUMNS: tuple[Field[TimelineRow], ...] = (
-    Field(
-        "time",
-        "TIME",
-        lambda r: time_text(r.time_ms),
-        lambda r: simulated_time(r.time_ms) or time_text(r.time_ms)[_YEAR:],
-        sort=lambda r: (r.time_ms, r.offset),
-    ),
-    Field("note", "NOTE", _note, tone=Tone.INFO, priority=2),
-    Field("kind", "KIND", lambda r: r.kind.value, tone=lambda r: _TONES.get(r.kind, Tone.PLAIN), priority=3),
-    Field(
-        "moved",
-        "PARTITIONS",
-        lambda r: r.moved,
-        lambda r: f"{r.moved:,}" if r.moved else "",
-        sort=lambda r: r.moved,
-        right=True,
-        priority=4,
-    ),
-    Field(
-        "text",
-        "WHAT HAPPENED",
-        lambda r: r.text,
-        tone=lambda r: _TONES.get(r.kind, Tone.PLAIN),
-        flex=True,
-        width=50,
-        shown_below=True,
-    ),
-)
 GROUPINGS: tuple[Grouping[TimelineRow], ...] = (
     Grouping("topic", "by topic", lambda r: r.topics or ("no topic",)),
     Grouping(
@@ -156,7 +55,7 @@ class TimelinePane(TablePane):
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
-            COLUMNS,
+            on_screen(EVENT),
             lambda row: row.key,
             groupings=GROUPINGS,
             search=_search,
@@ -222,7 +121,7 @@ class TimelinePane(TablePane):
         row = self.table.cursor_row
         if not isinstance(row, TimelineRow):
             return []
-        text = line(Piece(f"{time_text(row.time_ms)} ", Tone.STRONG), Piece(row.text))
+        text = line(Piece(f"{time_text(row.time_ms)} ", Tone.STRONG), Piece(printable(row.text)))
         lines = [*fold(text, width, "  ")]
         if row.moved > 1:
             left = row.moved - len(row.partitions)
@@ -252,4 +151,4 @@ def _own(row: TimelineRow) -> str:
 def _search(row: TimelineRow) -> str:
     brokers = "\n".join(f"broker {broker}" for broker in row.brokers)
     where = "\n".join((*row.topics, *row.partitions))
-    return f"{time_text(row.time_ms)}\n{_note(row)}\n{row.kind}\n{row.text}\n{brokers}\n{where}"
+    return f"{time_text(row.time_ms)}\n{row.note}\n{row.kind}\n{printable(row.text)}\n{brokers}\n{where}"
