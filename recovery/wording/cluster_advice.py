@@ -16,7 +16,7 @@ from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHea
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
-from recovery.wording.lost_quorum_text import WARNING, action, asked_text
+from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state
 from recovery.wording.quantity_text import both, counted, either
 
 
@@ -79,8 +79,7 @@ def _without_leader(
     health: ClusterHealth, lost: QuorumWithoutLeader | None, quorum: QuorumHealth | Unknown | None
 ) -> Iterator[AdviceText]:
     if lost is not None and (do := action(lost)):
-        state = "NO LEADER" if lost.proved else "NO LEADER REACHED"
-        asked = f"{state}: {asked_text(lost)}; {lost.majority} needed."
+        asked = f"{leader_state(lost)}: {asked_text(lost)}; {lost.majority} needed."
         yield AdviceText(
             do, warnings=(WARNING,), reasons=(asked, "ktriage quorum status shows the ways back.")
         )

@@ -27,6 +27,11 @@ class WayBack(NamedTuple):
     commands: tuple[str, ...] = ()
 
 
+def leader_state(lost: QuorumWithoutLeader) -> str:
+    """That no controller leads, where that is proved; else no more than that none which leads was reached."""
+    return "NO LEADER" if lost.proved else "LEADER NOT REACHED"
+
+
 def asked_text(lost: QuorumWithoutLeader) -> str:
     """How many controllers were asked, and who was not reached, with the reasons."""
     stopped = [host for host in lost.hosts if not host.answers and host.stopped]

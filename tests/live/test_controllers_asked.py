@@ -142,5 +142,5 @@ def test_brokers_that_name_only_controllers_that_are_gone_are_told_before_and_af
     strange.home.mkdir()
     strange.connection = console.connection
     unknown = strange("quorum", "status").out
-    assert "NO LEADER REACHED" in unknown
+    assert "LEADER NOT REACHED" in unknown
     assert "name them with --bootstrap-controller before anything else" in unknown

@@ -25,7 +25,7 @@ from recovery.membership.quorum_health import (
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown
-from recovery.wording.lost_quorum_text import WARNING, action, asked_text
+from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state
 from recovery.wording.quantity_text import offset, printable
 from widgets.base_pane import TablePane
 from widgets.table import RowTable
@@ -82,7 +82,7 @@ class QuorumPane(TablePane):
             case Unknown() as why:
                 yield (Piece(f"quorum: {printable(str(why))}", Tone.WARN),)
             case QuorumWithoutLeader() as lost:
-                state = "NO LEADER" if lost.proved else "NO LEADER REACHED"
+                state = leader_state(lost)
                 if not action(lost):
                     yield (Piece(state, Tone.BAD),)
                     yield (Piece(printable(lost.sentence), Tone.BAD),)

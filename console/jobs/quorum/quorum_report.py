@@ -25,7 +25,7 @@ from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown
 from recovery.wording.advice_text import WARNING as ADVICE_WARNING
 from recovery.wording.cluster_advice import quorum_advice
-from recovery.wording.lost_quorum_text import WARNING, way_lines, ways_back
+from recovery.wording.lost_quorum_text import WARNING, leader_state, way_lines, ways_back
 from recovery.wording.quantity_text import counted, printable
 from widgets.fields import Field, json_row, text_rows
 from widgets.text import Tone
@@ -195,7 +195,7 @@ def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
 
 def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     """A quorum without a leader."""
-    yield f"cluster {lost.cluster_id}: {'NO LEADER' if lost.proved else 'NO LEADER REACHED'}"
+    yield f"cluster {lost.cluster_id}: {leader_state(lost)}"
     yield from (f"{one[0].upper()}{one[1:]}." for one in lost.sentences)
     if lost.hosts:
         yield ""
