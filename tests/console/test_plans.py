@@ -8,6 +8,7 @@ import pytest
 from textual.events import AppBlur, AppFocus
 from textual.widgets import Input
 
+from console.app.base.question_dialogs import ChoiceQuestion
 from console.jobs.elect.candidate_picker import CandidatePicker
 from console.plan_files import read
 from recovery.model import TopicPartition
@@ -42,6 +43,27 @@ async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None
         assert robot.session.draft.plan.header.strategy is Strategy.AGGRESSIVE
     (lines,) = records(home)
     assert {line["kind"] for line in lines} == {"run", "before", "after", "end"}
+
+
+async def test_waiting_takes_the_partition_out_of_the_plan_and_says_so() -> None:
+    async with console("stale-long-tail") as robot:
+        await robot.chooses(2)
+        await robot.sees("1 in the plan")
+        await robot.press("c")
+        await robot.asked(ChoiceQuestion)
+        await robot.sees("take it out of the plan")
+        await robot.press("escape")
+        await robot.idle()
+        assert PAYMENTS in robot.session.draft.partitions
+        await robot.press("c")
+        await robot.asked(ChoiceQuestion)
+        await robot.press("enter")
+        await robot.hears("payments-0 is left as it is, and was taken out of the plan: ")
+        await robot.idle()
+        await robot.settled()
+        assert robot.session.draft.plan is None
+        assert "in the plan" not in robot.screen
+        assert "in plan" not in robot.screen
 
 
 async def test_the_designated_leader_is_edited_and_a_fenced_one_is_refused_with_the_reason() -> None:

@@ -116,7 +116,9 @@ class Planner:
         made = make_plan(session.header(), [(survey, anyone)], session.view.topic_marks)
         balanced = decide(survey, how.ranking, Strategy.BALANCED, reported)
         question = f"Keep which log of {survey.tp}? {_sentence(short_reason(decision))}"
-        answers = log_options(made.rows[0], how.ranking, balanced.instead)
+        answers = log_options(
+            made.rows[0], how.ranking, balanced.instead, planned=survey.tp in session.draft.partitions
+        )
         answer = await self._desk.ask(ChoiceQuestion(question, answers))
         if answer == ACCEPT:
             await self._accept_unchecked([survey], how)
@@ -124,11 +126,22 @@ class Planner:
             picker = CandidatePicker(made.rows[0], how.ranking, native=session.view.native_elections)
             if (broker := await self._desk.ask(picker)) is not None:
                 await self._by_hand(survey, broker)
-        elif answer in (None, WAIT):
-            left = f"{survey.tp} is left as it is, and is not in the plan: {short_reason(decision)}"
-            self._desk.say(left if answer == WAIT else "", Tone.INFO)
+        elif answer == WAIT:
+            self._desk.say(f"{survey.tp} {self._left(survey.tp)}: {short_reason(decision)}", Tone.INFO)
+        elif answer is None:
+            self._desk.say("", Tone.INFO)
         else:
             await self._by_hand(survey, int(answer))
+
+    def _left(self, tp: TopicPartition) -> str:
+        """Takes its row out of the plan, if it is elected there, and returns what was done with it."""
+        draft = self._desk.session.draft
+        if tp in draft.partitions:
+            self._desk.tasks.plan_is(draft_changes.without(draft, [tp], self._header_of_plan()))
+            return "is left as it is, and was taken out of the plan"
+        if draft.plan is not None and any(row.tp == tp for row in draft.plan.not_elected):
+            return "is left as it is, and the plan elects nobody for it"
+        return "is left as it is, and is not in the plan"
 
     async def _by_hand(self, survey: Survey, broker: int) -> None:
         session, view = self._desk.session, self._desk.session.view
@@ -341,13 +354,14 @@ _STRATEGIES = {
 }
 
 
-def log_options(row: PlanRow, ranking: Ranking, instead: int) -> list[AnswerOption]:
+def log_options(row: PlanRow, ranking: Ranking, instead: int, *, planned: bool) -> list[AnswerOption]:
     """Waiting, which is what Enter does; then each log that can be kept, the best first, with what it loses.
-    ``instead``: whom --accept-unchecked elects; -1: nobody.
+    ``instead``: whom --accept-unchecked elects; -1: nobody. ``planned``: the plan elects a leader for it, and
+    waiting takes that row out.
     """
     electable = [one for one in ranked(row, ranking) if one.electable]
     return [
-        AnswerOption(WAIT, "wait: leave it as it is"),
+        AnswerOption(WAIT, "wait: leave it as it is" + (", and take it out of the plan" if planned else "")),
         *(AnswerOption(str(one.broker), f"{one.broker} loses {_loses(one)}") for one in electable),
         AnswerOption(COMPARE, "compare the logs in full, then choose"),
         *([_accept_option(f"elect {instead}")] if instead != NO_LEADER else []),
