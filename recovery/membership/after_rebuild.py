@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from recovery.membership.controllers_asked import ControllersAsked, QuorumProblem
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
-from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Broker, PartitionState, TopicPartition
+
+if TYPE_CHECKING:
+    # Only a cluster whose quorum was rebuilt needs it; the words are loaded for each first frame.
+    from recovery.metadata_log.history import MetadataHistory
 
 WANTED_VOTERS = 3
 

@@ -67,11 +67,11 @@ def cluster_advice(
     return ClusterAdvice(then=tuple(found))
 
 
-_ASK_PLAN = "ktriage plan says of each partition what is missing: often a permission."
+_ASK_PLAN = "Of each partition ktriage plan says what is missing, often a permission."
 _CHECK = AdviceText(
     "Find out why no controller that leads answers: until then nobody can be elected.",
     warnings=(WARNING,),
-    reasons=("ktriage quorum status asks each controller.",),
+    reasons=("Each controller is asked by ktriage quorum status.",),
 )
 
 
@@ -81,7 +81,7 @@ def _without_leader(
     if lost is not None and (do := action(lost)):
         asked = f"{leader_state(lost)}: {asked_text(lost)}; {lost.majority} needed."
         yield AdviceText(
-            do, warnings=(WARNING,), reasons=(asked, "ktriage quorum status shows the ways back.")
+            do, warnings=(WARNING,), reasons=(asked, "The ways back are shown by ktriage quorum status.")
         )
     elif health.quorum.state is QuorumState.CANNOT_COMMIT and isinstance(quorum, QuorumHealth):
         down = [member.key.id for member in quorum.dead_voters]
@@ -114,10 +114,10 @@ def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]
     ]
     warnings = (NEXT_STOPS,) if quorum.strength.spare <= 0 else ()
     for node in new:
-        how = f"ktriage quorum replace {node} --why disk takes the old disk's vote, then adds the new one."
+        how = f"With ktriage quorum replace {node} --why disk the new disk gets the vote of the old one."
         yield AdviceText(f"{node} has a new disk and no vote: give it one.", "", warnings, (how,))
     for node in sorted(dead.difference(new)):
-        how = f"ktriage quorum replace {node} --why disk, or --why host, goes step by step."
+        how = f"Guided by ktriage quorum replace {node}, with --why disk or --why host."
         reasons = (
             (how,) if quorum.dynamic else ("Static voters: another one needs controller.quorum.voters.",)
         )
@@ -135,7 +135,7 @@ def _brokers(
         who = f"broker {both(down)}" if len(down) == 1 else f"brokers {both(down)}"
         who = who if len(down) <= _MOST else f"{len(down)} brokers"
         gone = " ".join(f"--broker-id {broker}" for broker in down[:_MOST])
-        reason = f"If it is gone for good: ktriage heal show {gone} --gone-for-good."
+        reason = f"If it is gone for good, ktriage heal show {gone} --gone-for-good plans its replacement."
         warnings = (
             ("It is not known whether records on its disk are lost when it starts.",) if unjudged else ()
         )
@@ -163,5 +163,5 @@ def _missing(state: PartitionState) -> set[int]:
 
 def _failed_disks(health: ClusterHealth) -> AdviceText:
     disks = "the failed disk" if health.failed_dirs == 1 else f"the {health.failed_dirs} failed disks"
-    how = "ktriage log-dirs --swap BROKER:DIR shows the steps, and what to recover first."
+    how = "The steps, and what to recover first, come from ktriage log-dirs --swap BROKER:DIR."
     return AdviceText(f"Replace {disks}, in the order that ktriage says.", reasons=(how,))

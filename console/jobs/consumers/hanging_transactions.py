@@ -181,6 +181,11 @@ class PartitionsTransactions:
         return not self.unread and not self.not_asked and not self.hidden_topics
 
     @property
+    def leaderless(self) -> int:
+        """How many partitions were not read because nobody leads them."""
+        return sum(why == LEADERLESS for why in self.unread.values())
+
+    @property
     def unread_reasons(self) -> tuple[str, ...]:
         """Why there may be other hanging transactions, in partitions that somebody leads; one line each."""
         unread = Counter(str(why) for why in self.unread.values() if why != LEADERLESS)
