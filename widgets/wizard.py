@@ -89,8 +89,7 @@ _SIGNS = {
 
 def step_list(wizard: Wizard, width: int) -> list[Line]:
     """All steps with their states in words."""
-    lines = fold(line(*wizard.where), width) if wizard.where else []
-    lines += fold(line(Piece(printable(wizard.title), Tone.STRONG)), width)
+    lines = fold(line(Piece(printable(wizard.title), Tone.STRONG)), width)
     if wizard.warning:
         lines += fold(line(Piece(f"! {printable(wizard.warning)}", Tone.BAD)), width, "  ")
     if wizard.stands:
@@ -139,7 +138,9 @@ def _progress(progress: StepProgress | None, width: int) -> list[Line]:
 
 
 class WizardView(Vertical):
-    """The steps above, the current one in full below. Enter asks to go on, c to copy the command."""
+    """The cluster, which never scrolls; the steps; below them the current one in full. Enter asks to go on,
+    c to copy the command.
+    """
 
     DEFAULT_CSS = """
     WizardView { height: 1fr; padding: 0 1; }
@@ -169,6 +170,7 @@ class WizardView(Vertical):
         self._wizard = Wizard("", ())
 
     def compose(self) -> ComposeResult:
+        yield Lines(self._where, focusable=False, id="wizard-where")
         yield Lines(focusable=False, id="wizard-steps", classes="steps")
         yield Lines(id="wizard-step", classes="step")
 
@@ -178,6 +180,7 @@ class WizardView(Vertical):
     def update(self, wizard: Wizard) -> None:
         """Shows how far it is."""
         self._wizard = wizard
+        self.query_one("#wizard-where", Lines).show_again()
         steps = self.query_one("#wizard-steps", Lines)
         steps.show(lambda width: step_list(wizard, width))
         number = next((n for n, step in enumerate(wizard.steps) if step is wizard.current), 0)
@@ -191,9 +194,11 @@ class WizardView(Vertical):
     def _divide(self) -> None:
         """The steps get what the current one leaves free, and never less than their share."""
         size = self.content_region.size
-        wanted = len(self._step(max(size.width, 1))) + BORDER
+        width = max(size.width, 1)
+        height = size.height - len(self._where(width))
+        wanted = len(self._step(width)) + BORDER
         self.query_one("#wizard-steps", Lines).styles.max_height = max(
-            int(size.height * STEPS_SHARE), size.height - wanted, 1
+            int(height * STEPS_SHARE), height - wanted, 1
         )
 
     def action_go(self) -> None:
@@ -204,6 +209,9 @@ class WizardView(Vertical):
         current = self._wizard.current
         if current is not None and current.commands:
             self.post_message(self.CopyCommand("\n".join(current.commands)))
+
+    def _where(self, width: int) -> list[Line]:
+        return fold(line(*self._wizard.where), width) if self._wizard.where else []
 
     def _step(self, width: int) -> Sequence[Line]:
         current = self._wizard.current

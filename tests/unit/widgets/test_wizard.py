@@ -18,7 +18,7 @@ from recovery.membership.replacement_state import QuorumPicture, current, situat
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 from tests.unit.widgets.harness import Harness, text_of
 from widgets import theme
-from widgets.text import fold, line, plain
+from widgets.text import Piece, fold, line, plain
 from widgets.wizard import StepProgress, StepState, Wizard, WizardStep, WizardView, step_text
 
 COMMAND = "kafka-storage.sh format --cluster-id MkU3OEVBNTcwNTJENDM2Qk --config /etc/kafka/c.properties"
@@ -64,6 +64,27 @@ async def test_steps_are_seen_where_the_current_one_leaves_room_for_them() -> No
         screen = text_of(pilot.app)
         assert "Later 5" in screen
         assert screen.count("Read the old disk") == 2  # in the list, and in full below it
+
+
+async def test_the_cluster_and_whether_it_is_armed_stay_seen_at_every_step() -> None:
+    """The wizard hides the title bar, which says it elsewhere."""
+    where = (Piece(" READ-ONLY "), Piece("production"))
+    view = WizardView()
+    async with Harness(view, theme_name=theme.PLAIN).run_test(size=(80, 24)) as pilot:
+        for now in range(14):
+            states = [
+                StepState.DONE if n < now else StepState.CURRENT if n == now else StepState.WAITING
+                for n in range(14)
+            ]
+            steps = tuple(
+                WizardStep(f"Step {n} of the host", state, wrong=("a long text " * 60,))
+                for n, state in enumerate(states)
+            )
+            view.update(Wizard("Replace the host", steps, where=where))
+            await pilot.pause()
+            screen = text_of(pilot.app)
+            assert "READ-ONLY" in screen, f"at step {now}"
+            assert screen.count(f"Step {now} of the host") == 2, f"in the list and in full, at step {now}"
 
 
 def test_catching_up_shows_how_far_and_how_long() -> None:
