@@ -136,9 +136,9 @@ def _brokers(
         who = who if len(down) <= _MOST else f"{len(down)} brokers"
         gone = " ".join(f"--broker-id {broker}" for broker in down[:_MOST])
         reason = f"If it is gone for good, ktriage heal show {gone} --gone-for-good plans its replacement."
-        warnings = (
-            ("It is not known whether records on its disk are lost when it starts.",) if unjudged else ()
-        )
+        disks, start = ("its disk", "it starts") if len(down) == 1 else ("their disks", "they start")
+        unknown = f"It is not known whether records on {disks} are lost when {start}: copy {disks} first."
+        warnings = (unknown,) if unjudged else ()
         yield AdviceText(f"Start {who}{copies}.", "", warnings, (reason,))
     fenced = [broker for broker in health.brokers_fenced if broker not in named]
     if fenced:

@@ -164,9 +164,11 @@ def _within(parts: list[_Part], width: int) -> str:
     shown = list(parts)
     while len(shown) > 1:
         shown.remove(max(shown, key=lambda part: part.rank))
-        line = _SEPARATOR.join([*(part.brief for part in shown), _MORE])
-        if len(line) <= width:
-            return line
+        # What matters least does not take the names from what stays.
+        for texts in ([part.text for part in shown], [part.brief for part in shown]):
+            line = _SEPARATOR.join([*texts, _MORE])
+            if len(line) <= width:
+                return line
     return line[: max(width - 1, 0)] + _MORE
 
 

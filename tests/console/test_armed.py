@@ -20,12 +20,16 @@ class Clock:
         return self.now
 
 
-async def test_it_starts_read_only_and_applying_says_how_to_arm_it() -> None:
+async def test_it_starts_read_only_and_what_applying_says_of_arming_arms_it() -> None:
     async with console("last-replica-standing") as robot:
         await robot.sees("READ-ONLY")
         await robot.plans(1)
-        await robot.press("X")
-        await robot.hears("press A to arm")
+        await robot.asks_to_apply()
+        await robot.sees("READ-ONLY, this is only shown: Esc, then A arms the console")
+        await robot.press("escape")
+        await robot.hears("only shown: nothing was sent")
+        await robot.arms()
+        assert not (await robot.asks_to_apply()).request.only_shown
 
 
 async def test_the_key_that_arms_says_disarm_while_it_is_armed() -> None:

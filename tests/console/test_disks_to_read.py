@@ -23,7 +23,7 @@ async def test_the_header_and_the_first_pane_say_whose_disks_to_read() -> None:
         await robot.until(lambda: reason in " ".join(robot.screen.split()), "the reason")
 
 
-async def test_without_the_metadata_log_the_first_pane_says_that_it_is_not_known(
+async def test_without_the_metadata_log_whoever_is_to_start_brokers_is_told_what_is_not_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def refused(_: SimulatedMembership) -> None:
@@ -34,4 +34,7 @@ async def test_without_the_metadata_log_the_first_pane_says_that_it_is_not_known
         await robot.sees("Not known: whether brokers that are down hold acknowledged records")
         shown = " ".join(robot.screen.split())
         assert "1 partition not judged" in shown and "CLUSTER_ACTION" in shown
-        assert "Do first" not in shown
+        assert (
+            "Do first: Start brokers 1 and 3: 1 partition lacks a copy. [8] "
+            "! It is not known whether records on their disks are lost when they start: copy their disks first."
+        ) in shown

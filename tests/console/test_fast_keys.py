@@ -137,8 +137,7 @@ async def test_what_is_chosen_of_a_cluster_that_was_lost_meanwhile_is_not_planne
         await answers_again(robot, 1, 2, 3)
         robot.session.poller.ask()
         await robot.link_is(Link.UP)
-        await robot.press("down", "enter")
-        await robot.picks(1)
+        await robot.takes("1")
         await robot.hears("the plan is not changed")
         assert robot.session.draft.plan is None
 

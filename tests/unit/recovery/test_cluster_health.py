@@ -102,7 +102,7 @@ def test_what_matters_most_is_left_at_every_width(width: int) -> None:
 
 def test_disks_and_brokers_are_named_before_counts_that_matter_less() -> None:
     line = health_line(WORST, width=79)
-    assert line == "quorum NO LEADER · 3 brokers down · 1 disk failed · 1,999 offline · …"
+    assert line == "quorum NO LEADER · brokers 1, 2, 3 down · 1 disk failed · 1,999 offline · …"
 
 
 def test_silence_is_not_taken_for_a_quorum_that_nobody_leads() -> None:
