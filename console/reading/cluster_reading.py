@@ -181,9 +181,9 @@ class ClusterReading:
     @cached_property
     def cluster_advice(self) -> ClusterAdvice:
         """What to do about controllers, brokers and disks."""
-        return self.advice_beside(self.steps)
+        return self.advice_with_steps(self.steps)
 
-    def advice_beside(self, steps: Sequence[FirstStep]) -> ClusterAdvice:
+    def advice_with_steps(self, steps: Sequence[FirstStep]) -> ClusterAdvice:
         """The same beside these steps for partitions: nobody is to be started whom one of them holds back."""
         short = tuple(short_of_replicas(self.partitions.states))
         unjudged = self.unread.not_judged > 0

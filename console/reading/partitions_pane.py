@@ -161,7 +161,7 @@ class PartitionsPane(TablePane):
 
     def _advised(self, shown: int) -> Iterator[AdvisedStep]:
         reading = self._view.reading
-        advice = ClusterAdvice() if reading is None else reading.advice_beside(self._all_steps)
+        advice = ClusterAdvice() if reading is None else reading.advice_with_steps(self._all_steps)
         steps = () if advice.stops else self._all_steps
         return advised_steps(steps, shown, before=advice.first, then=advice.then)
 
