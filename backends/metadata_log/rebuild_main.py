@@ -8,14 +8,13 @@ import platform
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import NamedTuple
 
 from backends.metadata_log.directory import MetadataDirError
 from backends.metadata_log.rebuild_steps import (
+    WAY_BACK,
     RebuildOrder,
     answers,
-    is_written,
     journal_line,
     undo_order,
     write_order,
@@ -48,7 +47,9 @@ def run_rebuild(rebuild: ScriptedRebuild, arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--reason", default="", help="why; it is written to the journal")
-    parser.add_argument("--undo", action="store_true", help="put back what was there before")
+    parser.add_argument(
+        "--undo", action="store_true", help="put back what was there before; not once the quorum led"
+    )
     given = parser.parse_args(arguments)
     order = rebuild.order
     for line in rebuild.summary:
@@ -100,7 +101,7 @@ def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
         if before.get(file.name) != file.sha256:
             was = before.get(file.name, "not there")
             sys.stdout.write(f"{order.target}/{file.name}: sha256 {was} before, {file.sha256} after\n")
-    sys.stdout.write(f"the back-up is {order.backup}\n")
+    sys.stdout.write(f"the back-up is {order.backup}; {WAY_BACK}: --undo\n")
     returned = [one for one in rebuild.addresses if answers(one.host, one.port)]
     for one in returned:
         sys.stderr.write(
@@ -111,16 +112,7 @@ def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
 
 
 def _undo(order: RebuildOrder, reason: str) -> int:
-    def refuse_changed(target: Path) -> None:
-        """A node that ran since has appended something; what that was, only ktriage can read."""
-        path = target / order.segment
-        if is_written(order) and path.stat().st_size != order.whole_bytes + len(order.appended):
-            raise RewriteError(
-                f"{path}: the controller has gone on since. Whether there is a way back, quorum rebuild PLAN --undo"
-                " of ktriage tells"
-            )
-
-    away = undo_order(order, lambda what, files: _record(order, what, reason, files), refuse_changed)
+    away = undo_order(order, lambda what, files: _record(order, what, reason, files))
     sys.stdout.write(f"{order.target}: is as it was before; the rebuilt files: {away}\n")
     return 0
 

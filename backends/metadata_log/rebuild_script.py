@@ -20,7 +20,12 @@ _MODULES: tuple[tuple[str, str, frozenset[str]], ...] = (
         "metadata_log/directory.py",
         frozenset(("DIRECTORY", "_SEGMENT", "_SNAPSHOT", "MetadataDirError", "log_files")),
     ),
-    ("backends", "metadata_log/quorum_copy.py", frozenset(("LOCK", "PROPERTIES"))),
+    ("recovery", "membership/lost_quorum.py", frozenset(("NO_NODE", "StoredElection"))),
+    (
+        "backends",
+        "metadata_log/quorum_copy.py",
+        frozenset(("LOCK", "PROPERTIES", "QUORUM_STATE", "stored_election")),
+    ),
     ("recovery", "membership/quorum_rebuild.py", frozenset(("PlannedFile",))),
     ("backends", "metadata_log/rebuilt_directory.py", frozenset()),
     ("backends", "metadata_log/rebuild_steps.py", frozenset()),
@@ -35,7 +40,7 @@ _BEGIN = '''\
 
 It needs nothing but Python 3.8 or newer, as the user that Kafka runs as, or as root:
     python3 rebuild.py            (asks first)
-    python3 rebuild.py --undo     (puts back what was there before)
+    python3 rebuild.py --undo     (puts back what was there before, until the controller is started)
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
 from backends.log_segments.segment_source import reason_of
 from backends.metadata_log.directory import DIRECTORY, log_files
-from backends.metadata_log.quorum_copy import PROPERTIES
+from backends.metadata_log.quorum_copy import PROPERTIES, stored_election
 from backends.metadata_log.rebuilt_directory import (
     RewriteError,
     append_batch,
@@ -32,6 +33,7 @@ from recovery.membership.quorum_rebuild import PlannedFile
 ANSWER_SECONDS = 3.0
 """So long a voter that is named as dead may take to accept a connection."""
 JOURNAL = "journal.jsonl"
+WAY_BACK = "to go back, until the controller is started (once it has led there is no way back)"
 
 
 class RebuildOrder(NamedTuple):
@@ -55,6 +57,11 @@ class RebuildOrder(NamedTuple):
     @property
     def in_place(self) -> bool:
         return self.source == self.target
+
+    @property
+    def written_bytes(self) -> int:
+        """The size of ``segment`` with what is appended."""
+        return self.whole_bytes + len(self.appended)
 
 
 class WrittenFiles(NamedTuple):
@@ -107,13 +114,9 @@ def write_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile
     return WrittenFiles(before, after)
 
 
-def undo_order(
-    order: RebuildOrder,
-    record: Callable[[str, Sequence[PlannedFile]], None],
-    refuse_changed: Callable[[Path], None],
-) -> Path:
-    """Puts back what was there before; returns where the rebuilt files are. ``refuse_changed`` raises where the
-    rebuilt log has what no back-up has. Raises RewriteError, MetadataDirError.
+def undo_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]], None]) -> Path:
+    """Puts back what was there before; returns where the rebuilt files are. Raises RewriteError, MetadataDirError:
+    the rebuilt quorum has led, its node runs, or nothing was applied.
     """
     target, backup = Path(order.target), Path(order.backup)
     if not (backup / JOURNAL).exists():
@@ -124,7 +127,7 @@ def undo_order(
         require_owner(order)
         with node_locked(target.parent):
             if target.exists():
-                refuse_changed(target)
+                require_never_led(order)
             saved = backup / DIRECTORY
             owner = (target.parent / PROPERTIES).stat()
             away = backup / f"undone-{int(time.time() * 1000)}"
@@ -137,6 +140,59 @@ def undo_order(
             f"{target}: cannot be put back ({reason_of(error)}); give the command again"
         ) from None
     return away
+
+
+def require_never_led(order: RebuildOrder) -> None:
+    """Raises RewriteError where the target holds anything that the rebuild did not write. A leader begins its epoch
+    with a record, and brokers that run follow it without registering again: after a way back its epoch would be used
+    twice, or they would stay in an epoch that nobody leads. Raises MetadataDirError, OSError.
+    """
+    target = Path(order.target)
+    led = _epoch_led(order)
+    if led is not None:
+        raise RewriteError(
+            f"{target}: the rebuilt quorum has led in epoch {led}: brokers may have followed it. There is no way back"
+        )
+    segments, snapshots = log_files(target)
+    planned = {file.name: file for file in order.files}
+    present = {path.name: path for _, path in (*segments, *snapshots)}
+    segment = present.get(order.segment)
+    as_written = segment is not None and segment.stat().st_size == order.written_bytes
+    if as_written and set(present) <= set(planned):
+        return
+    before = order.files if order.in_place else ()
+    if {file.name: file for file in planned_files(target)} == {file.name: file for file in before}:
+        return
+    if order.in_place or not is_blank(target):
+        raise RewriteError(
+            f"{target}: holds something that neither the back-up has nor the rebuild wrote. There is no way back"
+        )
+
+
+def _epoch_led(order: RebuildOrder) -> int | None:
+    """The first quorum epoch behind what is appended that had a leader; None: nothing shows one. Raises
+    MetadataDirError, OSError.
+    """
+    path = Path(order.target, order.segment)
+    if is_written(order):
+        with path.open("rb") as file:
+            file.seek(order.written_bytes)
+            behind = file.read(_EPOCH_END)
+        if behind:
+            return _epoch(behind) if len(behind) == _EPOCH_END else _epoch(order.appended) + 1
+    # A leader writes this file before the first record of its epoch.
+    election = stored_election(path.parent)
+    written = _epoch(order.appended)
+    return None if election is None or election.leader < 0 or election.epoch < written else election.epoch
+
+
+_EPOCH_END = 16
+"""Bytes of a batch up to the end of its leader epoch (KIP-98)."""
+
+
+def _epoch(batch: bytes) -> int:
+    (epoch,) = struct.unpack_from(">i", batch, _EPOCH_END - 4)
+    return int(epoch)
 
 
 def _stopped(order: RebuildOrder, why: str) -> str:

@@ -27,18 +27,16 @@ from recovery.metadata_log.access_records import access_change_text
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
-from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import events
 from recovery.metadata_log.timeline_text import event_text
 
 
 class CopiedChange(NamedTuple):
-    """A change that a copy holds: when, at which offset, in words. ``kind`` None: of ACLs, quotas, credentials."""
+    """A change that a copy holds: when, at which offset, in words."""
 
     time_ms: int
     offset: int
     text: str
-    kind: EventKind | None = None
 
 
 class ScannedMetadataEnd(NamedTuple):
@@ -180,7 +178,7 @@ def changes_from(copy: QuorumCopy, offset: int) -> Iterator[CopiedChange]:
 
     history.extend(passing())
     described = [
-        CopiedChange(event.time_ms, event.offset, event_text(event, history), event.kind)
+        CopiedChange(event.time_ms, event.offset, event_text(event, history))
         for event in events(history)
         if event.offset >= offset
     ]

@@ -449,7 +449,9 @@ def rebuild(
     ] = None,
     undo: Annotated[
         bool,
-        typer.Option("--undo", help="Put back what was there before. Refused once a broker has registered."),
+        typer.Option(
+            "--undo", help="Put back what was there before. Refused once the rebuilt quorum has led."
+        ),
     ] = False,
     yes: Yes = False,
     reason: Reason = None,

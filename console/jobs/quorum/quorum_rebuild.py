@@ -19,7 +19,7 @@ from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import LIVE, DiskScan, ScanDepth
 from backends.metadata_log.batch_writer import data_batch, voters_batch
 from backends.metadata_log.directory import DIRECTORY, DirectoryReading, MetadataDirError, read_directory
-from backends.metadata_log.quorum_copy import PROPERTIES, read_quorum_copy, running_node
+from backends.metadata_log.quorum_copy import PROPERTIES, running_node
 from backends.metadata_log.rebuild_main import AskedAddress, ScriptedRebuild
 from backends.metadata_log.rebuild_script import rebuild_script
 from backends.metadata_log.rebuild_steps import (
@@ -37,7 +37,6 @@ from console.errors import InputError, NotDone
 from console.jobs.quorum.lost_quorum_evidence import (
     LostQuorumEvidence,
     ScannedMetadataEnd,
-    changes_from,
     gather_evidence,
     history_of,
 )
@@ -75,7 +74,6 @@ from recovery.membership.voters import ReplicaKey, Voter
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.metadata_image import image_of
-from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.records import RegisterBrokerRecord, TopicRecord, UnregisterBrokerRecord
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -541,28 +539,13 @@ def script_of(plan: RebuildPlan, summary: Iterable[str]) -> str:
 
 def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
     """Puts back what was there before; returns where the rebuilt files are. Raises NotDone: the node runs,
-    nothing was applied, or a broker has registered since: then records have been committed that the old log
-    does not have.
+    nothing was applied, or the rebuilt quorum has led since.
     """
     order = order_of(plan)
     try:
-        return undo_order(order, _recorder(order, reason), lambda target: _refuse_changed(plan, target))
+        return undo_order(order, _recorder(order, reason))
     except (RewriteError, MetadataDirError) as error:
         raise NotDone(str(error)) from None
-
-
-def _refuse_changed(plan: RebuildPlan, target: Path) -> None:
-    copy = read_quorum_copy(target)
-    since = [
-        change
-        for change in changes_from(copy, plan.end)
-        if change.kind is not EventKind.CONTROLLER_REGISTERED  # each does so at its start
-    ]
-    if since:
-        raise NotDone(
-            f"the rebuilt quorum has changed {len(since):,} things since, which no back-up has, first at offset"
-            f" {since[0].offset}: {since[0].text}. There is no way back"
-        )
 
 
 def _recorder(order: RebuildOrder, reason: str) -> Callable[[str, Sequence[PlannedFile]], None]:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from backends.metadata_log.rebuild_steps import WAY_BACK
 from console.jobs.quorum.quorum_rebuild import AppliedRebuild
 from console.output.json_document import document
 from recovery.membership.quorum_rebuild import RebuildPlan, digest, rehearsal_members
@@ -169,10 +170,7 @@ def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:
                 was = before.get(one.name, "not there")
                 yield printable(f"  {one.name}: sha256 {was} before, {one.sha256} after")
         yield printable(f"the back-up is {plan.backup}")
-    yield (
-        "to go back, until a broker has registered:"
-        f" {shlex.join(('ktriage', 'quorum', 'rebuild', str(file), '--undo'))}"
-    )
+    yield (f"{WAY_BACK}: {shlex.join(('ktriage', 'quorum', 'rebuild', str(file), '--undo'))}")
     yield from host_lines(plan)
 
 

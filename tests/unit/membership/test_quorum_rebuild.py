@@ -585,23 +585,105 @@ def test_a_run_that_is_killed_leaves_the_old_log_or_the_new_one(disks: Path, int
     assert left > 3
 
 
-def test_there_is_no_way_back_once_a_broker_has_registered(disks: Path) -> None:
+NO_OP = bytes((1, 20, 0, 0))
+
+
+def as_leader(plan: RebuildPlan) -> bytes:
+    """What a leader begins its epoch with; the segment may end there."""
+    return leader_change_batch(plan.end, plan.epoch + 1, 6, plan.key.id, (plan.key.id,))
+
+
+def as_idle(plan: RebuildPlan) -> bytes:
+    return as_leader(plan) + data_batch(plan.end + 1, plan.epoch + 1, 6, [NO_OP])
+
+
+def as_registered(plan: RebuildPlan) -> bytes:
+    own = RegisterControllerRecord(100, UNKNOWN, ())
+    return as_leader(plan) + data_batch(plan.end + 1, plan.epoch + 1, 6, [encode(own)])
+
+
+def as_broker(plan: RebuildPlan) -> bytes:
+    broker = RegisterBrokerRecord(1, 53, UNKNOWN, (), None, True, False, ())
+    return as_leader(plan) + data_batch(plan.end + 1, plan.epoch + 1, 6, [encode(broker)])
+
+
+def as_torn(plan: RebuildPlan) -> bytes:
+    """A controller that was killed while it wrote."""
+    return as_leader(plan)[:9]
+
+
+def ways_back(plan: RebuildPlan, directory: Path) -> Iterator[Callable[[], str]]:
+    """The command and the script: why each refuses; "": it put the old log back."""
+    script = directory / "rebuild.py"
+    script.write_text(script_of(plan, []))
+
+    def command() -> str:
+        try:
+            undo_rebuild(plan, "a test")
+        except NotDone as refused:
+            return str(refused)
+        return ""
+
+    def scripted() -> str:
+        argv = [sys.executable, "-I", "-S", str(script), "--undo", "--yes", "--reason", "a test"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode == 0) == (not done.stderr), done
+        return done.stderr.strip()
+
+    yield from (command, scripted)
+
+
+@pytest.mark.parametrize("goes_on", [as_leader, as_idle, as_registered, as_broker, as_torn])
+def test_there_is_no_way_back_once_the_rebuilt_quorum_has_led(
+    disks: Path, tmp_path: Path, goes_on: Callable[[RebuildPlan], bytes]
+) -> None:
+    """Brokers that run follow it without registering again: a second apply would use its epoch twice."""
     plan = made(disks)
     apply_rebuild(plan, "a test", silent)
-    log = disks / "node-100" / METADATA / SEGMENT
-    own = RegisterControllerRecord(100, "AAAAAAAAAAAAAAAAAAAA7w", ())
-    with log.open("ab") as segment:
-        segment.write(leader_change_batch(53, 1002, 6, 100, (100,)) + data_batch(54, 1002, 6, [encode(own)]))
-    undo_rebuild(plan, "the controller alone has started: nothing depends on it")
-    assert log.read_bytes() == (LOGS / "node-100" / METADATA / SEGMENT).read_bytes()
-    shutil.rmtree(plan.backup)
+    with (disks / "node-100" / METADATA / SEGMENT).open("ab") as log:
+        log.write(goes_on(plan))
+    before = contents(disks / "node-100" / METADATA)
+    for undo in ways_back(plan, tmp_path):
+        refused = undo()
+        assert "\n" not in refused
+        assert "the rebuilt quorum has led in epoch 1002: brokers may have followed it" in refused
+        assert contents(disks / "node-100" / METADATA) == before
+
+
+def test_a_leader_that_had_not_written_its_first_record_has_led_too(disks: Path, tmp_path: Path) -> None:
     plan = made(disks)
     apply_rebuild(plan, "a test", silent)
-    broker = RegisterBrokerRecord(1, 53, "AAAAAAAAAAAAAAAAAAAA7w", (), None, True, False, ())
-    with log.open("ab") as segment:
-        segment.write(data_batch(53, 1002, 6, [encode(broker)]))
-    with pytest.raises(NotDone, match=r"broker 1 registered.*There is no way back"):
-        undo_rebuild(plan, "a test")
+    state = disks / "node-100" / METADATA / "quorum-state"
+    state.write_text('{"leaderId":100,"leaderEpoch":1002,"votedId":100,"data_version":1}')
+    for undo in ways_back(plan, tmp_path):
+        assert "has led in epoch 1002" in undo()
+    state.write_text('{"leaderId":-1,"leaderEpoch":1002,"votedId":100,"data_version":1}')
+    for undo in ways_back(plan, tmp_path):
+        assert not undo(), "nobody led"
+        apply_rebuild(plan, "a test", silent)
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_what_was_written_in_other_files_is_seen_too(disks: Path, tmp_path: Path, cleaned: bool) -> None:
+    """The rebuilt log went on in a second segment; or its first one is in a snapshot, and is gone."""
+    plan = made(disks)
+    apply_rebuild(plan, "a test", silent)
+    directory = disks / "node-100" / METADATA
+    (directory / f"{plan.end:020}.log").write_bytes(as_leader(plan))
+    if cleaned:
+        (directory / SEGMENT).rename(directory / f"{plan.end:020}-{plan.epoch:010}.checkpoint")
+    for undo in ways_back(plan, tmp_path):
+        assert "There is no way back" in undo()
+
+
+def test_an_old_log_that_went_on_after_the_way_back_is_kept(disks: Path, tmp_path: Path) -> None:
+    plan = made(disks)
+    apply_rebuild(plan, "a test", silent)
+    undo_rebuild(plan, "a test")
+    with (disks / "node-100" / METADATA / SEGMENT).open("ab") as log:
+        log.write(data_batch(51, 1, 5, [NO_OP]))
+    for undo in ways_back(plan, tmp_path):
+        assert "There is no way back" in undo()
 
 
 def test_there_is_nothing_to_undo_before(disks: Path) -> None:
