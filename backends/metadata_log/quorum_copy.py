@@ -13,7 +13,7 @@ from backends.disk_scan.checkpoint_files import CheckpointError, read_properties
 from backends.log_segments.segment_reader import SegmentReader, is_torn
 from backends.log_segments.segment_source import SegmentError, SegmentFile
 from backends.metadata_log.batches import control_records, missing_offsets
-from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files
+from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files, snapshot_before
 from recovery.membership.lost_quorum import (
     NO_NODE,
     CopyDefect,
@@ -21,9 +21,10 @@ from recovery.membership.lost_quorum import (
     RunningNode,
     StoredElection,
 )
-from recovery.membership.voters import VoterSet
+from recovery.membership.voters import Voter, VoterSet
 from recovery.metadata_log.control_records import ControlRecord, KraftVersion
 from recovery.metadata_log.field_reader import MalformedRecordError
+from recovery.metadata_log.rebuilt_log import RebuiltLogFinder
 
 QUORUM_STATE = "quorum-state"
 LOCK = ".lock"
@@ -41,6 +42,8 @@ def read_quorum_copy(path: Path) -> QuorumCopy:
     there is no metadata log, or it cannot be read.
     """
     directory = metadata_directory(path)
+    if directory.name != DIRECTORY and directory.is_dir():
+        raise MetadataDirError(f"{directory}: is no directory {DIRECTORY}, and has none in it")
     segments, snapshots = log_files(directory)
     if not segments and not snapshots:
         raise MetadataDirError(f"{directory}: holds no metadata log")
@@ -49,7 +52,7 @@ def read_quorum_copy(path: Path) -> QuorumCopy:
         properties = read_properties(log_dir / PROPERTIES) or {}
     except CheckpointError as error:
         raise MetadataDirError(str(error)) from None
-    walk = _Walk()
+    walk = _Walk(_rebuilds_from(directory, segments, snapshots))
     snapshot: tuple[int, int] | None = None
     if snapshots:
         end, newest = snapshots[-1]
@@ -77,7 +80,22 @@ def read_quorum_copy(path: Path) -> QuorumCopy:
         election=stored_election(directory),
         defect=walk.defect,
         running=running_node(log_dir),
+        replaced=tuple(voter for voter in walk.replaced if walk.voters.find(voter.key) is None),
     )
+
+
+def _rebuilds_from(
+    directory: Path, segments: list[tuple[int, Path]], snapshots: list[tuple[int, Path]]
+) -> RebuiltLogFinder:
+    """Finds the rebuilds of a log that begins after a snapshot, which may be an older one than the newest."""
+    first = segments[0][0] if segments else None
+    before = _Walk(RebuiltLogFinder())
+    try:
+        path, end = snapshot_before(directory, snapshots, first)
+        before.snapshot(path, end, int(path.stem.partition("-")[2]))
+    except (MetadataDirError, MalformedRecordError):
+        return RebuiltLogFinder()
+    return RebuiltLogFinder(before.voters, before.epoch if end == first else None)
 
 
 def running_node(log_dir: Path) -> RunningNode:
@@ -123,7 +141,8 @@ def stored_election(directory: Path) -> StoredElection | None:
 class _Walk:
     """Follows the log: where it ends, and which control record counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, rebuilds: RebuiltLogFinder) -> None:
+        self._rebuilds = rebuilds
         self.kraft_version = 0
         self.voters = VoterSet(())
         self.voters_offset: int | None = None
@@ -132,6 +151,11 @@ class _Walk:
         self.last_ms: int | None = None
         self.whole_bytes = 0
         self.defect: CopyDefect | None = None
+
+    @property
+    def replaced(self) -> tuple[Voter, ...]:
+        """The voters that rebuilds replaced."""
+        return () if self._rebuilds.found is None else self._rebuilds.found.gone
 
     def snapshot(self, path: Path, end: int, epoch: int) -> None:
         """Raises MetadataDirError where it is damaged: nothing can be said about the copy without it."""
@@ -165,8 +189,11 @@ class _Walk:
                     if header.base_offset != expected:
                         self._broken(path, source.size - whole, missing_offsets(expected, header.base_offset))
                         return
-                    if header.is_control:
-                        self._take(_controls(reader.raw(batch)))
+                    controls = _controls(reader.raw(batch)) if header.is_control else []
+                    self._take(controls)
+                    self._rebuilds.batch(
+                        header.base_offset, header.next_offset, header.leader_epoch, [c for _, c in controls]
+                    )
                     expected, whole = header.next_offset, reader.end_position
                     if expected > self.end:
                         self.end, self.epoch = expected, header.leader_epoch

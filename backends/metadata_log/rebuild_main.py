@@ -47,9 +47,7 @@ def run_rebuild(rebuild: ScriptedRebuild, arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--reason", default="", help="why; it is written to the journal")
-    parser.add_argument(
-        "--undo", action="store_true", help="put back what was there before; not once the quorum led"
-    )
+    parser.add_argument("--undo", action="store_true", help="put back what was there before")
     given = parser.parse_args(arguments)
     order = rebuild.order
     for line in rebuild.summary:

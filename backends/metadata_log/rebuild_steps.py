@@ -143,15 +143,16 @@ def undo_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]
 
 
 def require_never_led(order: RebuildOrder) -> None:
-    """Raises RewriteError where the target holds anything that the rebuild did not write. A leader begins its epoch
-    with a record, and brokers that run follow it without registering again: after a way back its epoch would be used
-    twice, or they would stay in an epoch that nobody leads. Raises MetadataDirError, OSError.
+    """Raises RewriteError where the target holds anything that the rebuild did not write. A leader begins its
+    epoch with a record, and brokers that run follow it without registering again: after a way back its epoch
+    would be used twice, or they would stay in an epoch that nobody leads. Raises MetadataDirError, OSError.
     """
     target = Path(order.target)
     led = _epoch_led(order)
     if led is not None:
         raise RewriteError(
-            f"{target}: the rebuilt quorum has led in epoch {led}: brokers may have followed it. There is no way back"
+            f"{target}: the rebuilt quorum has led in epoch {led}: brokers may have followed it. There is no way"
+            " back"
         )
     segments, snapshots = log_files(target)
     planned = {file.name: file for file in order.files}

@@ -10,7 +10,8 @@ import orjson
 VERSIONS = {
     **dict.fromkeys(("replicas", "plan", "review", "apply", "resume", "journal", "log-dirs"), 2),
     **dict.fromkeys(("quorum-status", "quorum-replication"), 2),
-    **dict.fromkeys(("status", "recover", "elect", "verify", "report", "quorum-rebuild"), 3),
+    **dict.fromkeys(("status", "recover", "elect", "verify", "report"), 3),
+    "quorum-rebuild": 4,
 }
 """Of the documents whose keys got new names or values since the first version, which all others have."""
 

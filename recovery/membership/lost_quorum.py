@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 
 NO_NODE = -1
 
@@ -51,7 +51,8 @@ class QuorumCopy(NamedTuple):
     came before is in ``snapshot`` (offset and epoch at which it ends; None: there is none, or only that of the
     format). ``end`` and ``epoch`` are those of the last whole batch. ``last_ms``: the newest time of a batch;
     None: no batch. ``segment`` is the name of the last segment file ("": there is none), ``whole_bytes`` where
-    its last whole batch ends.
+    its last whole batch ends. ``replaced`` are the voters that rebuilds in the log's past replaced, and that are
+    none now, as far as the log names them.
     """
 
     path: str
@@ -71,6 +72,7 @@ class QuorumCopy(NamedTuple):
     election: StoredElection | None
     defect: CopyDefect | None
     running: RunningNode
+    replaced: tuple[Voter, ...] = ()
 
     @property
     def key(self) -> ReplicaKey:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from recovery.membership.rewritten_partitions import (
 )
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
-FORMAT = "ktriage.quorum-rebuild/3"
+FORMAT = "ktriage.quorum-rebuild/4"
 WARNING = "the digest is over all that decides; a plan that was edited is refused"
 MAX_EPOCH = (1 << 31) - 1
 NO_VOTERS = VoterSet(())
@@ -102,6 +102,7 @@ class RebuildPlan:
     them being the new voter alone, and behind them the ``partitions``; the copy knows the ids of
     ``known_topics``, and the ``restored_topics`` are those of which only brokers' disks know. ``newer`` is
     the voter set of a copy that goes on beyond the chosen one, or shares nothing with it; empty: there is none.
+    ``replaced`` are the voters that rebuilds in the past of a copy replaced.
     ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was none
     yet.
     """
@@ -131,11 +132,12 @@ class RebuildPlan:
     restored_topics: tuple[RestoredTopic, ...] = ()
     rehearsal: RehearsalReport | None = None
     newer: VoterSet = NO_VOTERS
+    replaced: VoterSet = NO_VOTERS
 
     @property
     def other_voters(self) -> tuple[Voter, ...]:
-        """Whoever has a vote in a set that is known, but the new voter: each is dead, and does not answer."""
-        return other_voters(self.old, self.newer, self.key)
+        """Whoever has or had a vote as far as is known, but the new voter: each is dead, and does not answer."""
+        return other_voters((self.old, self.newer, self.replaced), self.key)
 
     @property
     def values(self) -> list[bytes]:
@@ -181,9 +183,11 @@ def new_voter(wanted: GivenVoter, key: ReplicaKey, old: VoterSet) -> Voter:
     return Voter(key, (VoterEndpoint(listener, wanted.host, wanted.port),), before.kraft_versions)
 
 
-def other_voters(old: VoterSet, newer: VoterSet, key: ReplicaKey) -> tuple[Voter, ...]:
-    """The voters of both sets but ``key``; one whose address was changed is there with each of them."""
-    return tuple(voter for voter in dict.fromkeys((*old.voters, *newer.voters)) if voter.key != key)
+def other_voters(sets: Iterable[VoterSet], key: ReplicaKey) -> tuple[Voter, ...]:
+    """The voters of all sets but ``key``; one whose address was changed is there with each of them."""
+    return tuple(
+        voter for voter in dict.fromkeys(v for voters in sets for v in voters.voters) if voter.key != key
+    )
 
 
 def refusals(
@@ -194,14 +198,15 @@ def refusals(
     brokers: Collection[int],
     *,
     newer: VoterSet,
+    replaced: VoterSet = NO_VOTERS,
 ) -> tuple[str, ...]:
     """Why nothing may be written, each in one line; none: it may. Without the network and what the other copies
-    hold; ``newer`` are the voters that they know.
+    hold; ``newer`` are the voters that they know, ``replaced`` those that rebuilds in their past replaced.
     """
     return (
         *_copy_refusals(copy),
         *_target_refusals(copy, target, voters, brokers),
-        *(_death_refusals(copy.voters, newer, target, dead) if copy.voters.voters else ()),
+        *(_death_refusals(copy.voters, newer, replaced, target, dead) if copy.voters.voters else ()),
     )
 
 
@@ -217,6 +222,31 @@ def newer_voters(chosen: QuorumCopy, others: Sequence[ComparedQuorumCopy]) -> Vo
     ]
     best = max(beyond, key=lambda copy: copy.position, default=chosen)
     return NO_VOTERS if set(best.voters.keys) == set(chosen.voters.keys) else best.voters
+
+
+def replaced_voters(others: Iterable[ComparedQuorumCopy]) -> VoterSet:
+    """The voters that rebuilds in the past of any copy of the cluster replaced. Their disks may come back, and a
+    majority of them elects without asking anybody.
+    """
+    found = (
+        voter
+        for one in others
+        if one.relation is not CopyRelation.OTHER_CLUSTER
+        for voter in one.copy.replaced
+    )
+    return VoterSet(tuple(dict.fromkeys(found)))
+
+
+def whole_refusals(
+    copy: QuorumCopy, target: TargetDirectory, *, newer: VoterSet, loses: bool
+) -> tuple[str, ...]:
+    """Why a log is not rebuilt whose only voter is the node itself. ``loses``: another copy or a disk has what the
+    log lacks.
+    """
+    alone = set(copy.voters.keys) == {ReplicaKey(target.node, target.directory_id)}
+    if target.path != copy.path or not alone or copy.defect is not None or newer.voters or loses:
+        return ()
+    return (f"{copy.path}: controller {target.node} is the only voter already. Nothing is lost: start it",)
 
 
 def _copy_refusals(copy: QuorumCopy) -> list[str]:
@@ -291,11 +321,11 @@ def _target_refusals(
 
 
 def _death_refusals(
-    old: VoterSet, newer: VoterSet, target: TargetDirectory, dead: Collection[int]
+    old: VoterSet, newer: VoterSet, replaced: VoterSet, target: TargetDirectory, dead: Collection[int]
 ) -> list[str]:
     found = []
     named = set(dead)
-    unknown = sorted(node for node in named if not old.has_id(node) and not newer.has_id(node))
+    unknown = sorted(n for n in named if not any(voters.has_id(n) for voters in (old, newer, replaced)))
     if unknown:
         found.append(f"--dead {', '.join(map(str, unknown))}: no voter of the lost quorum has that node id")
     stays = ReplicaKey(target.node, target.directory_id)
@@ -303,6 +333,14 @@ def _death_refusals(
         unnamed = [v.key for v in voters.voters if v.key != stays and v.key.id not in named]
         if unnamed and not (voters is newer and all(old.has_id(key.id) for key in unnamed)):
             found.append(_unnamed(voters, unnamed, where, has_vote=voters.find(stays) is not None))
+    # What the node had before it was formatted is not named: its id is that of the new voter.
+    before = {v.key.id for v in replaced.voters if v.key.id not in {*named, stays.id}}
+    before -= {v.key.id for voters in (old, newer) for v in voters.voters}
+    if before:
+        found.append(
+            f"voters {', '.join(map(str, sorted(before)))}, which an earlier rebuild replaced, are not named with"
+            " --dead: with the disks that they had they could come back together, and lead beside the new voter"
+        )
     if stays.id in named and (old.find(stays) is not None or newer.find(stays) is not None):
         found.append(f"--dead {stays.id}: it is the node that becomes the voter")
     return found
@@ -425,6 +463,7 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "timeMs": plan.time_ms,
         "oldVoters": _set_members(plan.old),
         "newerVoters": _set_members(plan.newer),
+        "replacedVoters": _set_members(plan.replaced),
         "steps": [_set_members(voters) for voters in plan.steps],
         "dead": list(plan.dead),
         "brokers": list(plan.brokers),
@@ -501,6 +540,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         tuple(read_restored_topic(topic) for topic in members["restoredTopics"]),
         _rehearsal(members["rehearsal"]),
         _set(members["newerVoters"]),
+        _set(members["replacedVoters"]),
     )
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recovery.membership.voters import ReplicaKey, VoterSet
+from recovery.membership.voters import Voter, VoterSet
 from recovery.metadata_log.control_records import ControlRecord
 
 
 class RebuiltLog(NamedTuple):
     """The voters stand at ``offset``, in quorum epoch ``epoch``, and the partitions behind them, up to ``end``
-    (without it). ``gone``: the voters before that are none since, as far as the log names them.
+    (without it). ``gone``: the voters that it and the rebuilds before it replaced, as far as the log names them.
     """
 
     offset: int
     end: int
     epoch: int
-    gone: tuple[ReplicaKey, ...]
+    gone: tuple[Voter, ...]
 
 
 class RebuiltLogFinder:
@@ -43,8 +43,11 @@ class RebuiltLogFinder:
         before, self._epoch, self._next = self._epoch, epoch, end
         sets = [record for record in controls if isinstance(record, VoterSet)]
         if before is not None and epoch > before and controls and isinstance(controls[0], VoterSet):
-            left = {key for voters in (self.voters, *sets) for key in voters.keys} - set(sets[-1].keys)
-            self.found = RebuiltLog(base, end, epoch, tuple(sorted(left)))
+            earlier = () if self.found is None else self.found.gone
+            known = (*earlier, *(voter for voters in (self.voters, *sets) for voter in voters.voters))
+            stay = set(sets[-1].keys)
+            left = {voter.key: voter for voter in known if voter.key not in stay}
+            self.found = RebuiltLog(base, end, epoch, tuple(left[key] for key in sorted(left)))
         elif self.found is not None and (epoch, base) == (self.found.epoch, self.found.end):
             self.found = self.found._replace(end=end)
         if sets:

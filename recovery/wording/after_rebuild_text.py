@@ -164,9 +164,10 @@ def now_line(after: AfterRebuild, connected: Connected) -> str:
 
 def wipe_line(after: AfterRebuild) -> str:
     """Whose disks must not start again."""
+    old = both(list(dict.fromkeys(voter.key.id for voter in after.log.gone)))
     return (
         f"The quorum was rebuilt at offset {after.log.offset:,}: the old disks of"
-        f" {both([key.id for key in after.log.gone]) or 'the old voters'} must never start again; wipe them"
+        f" {old or 'the old voters'} must never start again; wipe them"
     )
 
 
@@ -215,7 +216,7 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
         case AfterRebuildStep.CHECK:
             yield from after.findings or ("the controllers were not asked one by one",)
         case AfterRebuildStep.WIPE:
-            yield from (f"controller {key.id}, directory id {key.directory_id}" for key in after.log.gone)
+            yield from (f"controller {key.id}, directory id {key.directory_id}" for key, *_ in after.log.gone)
         case AfterRebuildStep.STOP | AfterRebuildStep.START | AfterRebuildStep.RESTORED:
             yield from ()
 

@@ -57,7 +57,9 @@ from recovery.membership.quorum_rebuild import (
     other_voters,
     plan_steps,
     refusals,
+    replaced_voters,
     to_json,
+    whole_refusals,
 )
 from recovery.membership.replacement import ReplacementHeader
 from recovery.membership.restored_topics import RestoredTopic, restored_topics
@@ -142,9 +144,13 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         is_stale=bool(request.accept_loss_of or lost_partitions(known, disks.replicas)),
         restores_lost=request.keep_strays,
     )
-    newer = newer_voters(copy, evidence.copies)
+    newer, replaced = newer_voters(copy, evidence.copies), replaced_voters(evidence.copies)
+    loses = bool(request.accept_loss_of) or any(one.disk_epoch >= 0 for one in written)
+    whole = whole_refusals(copy, target, newer=newer, loses=loses)
+    if whole:
+        raise RebuildRefused(whole)
     found = [
-        *refusals(copy, target, request.voters, request.dead, brokers, newer=newer),
+        *refusals(copy, target, request.voters, request.dead, brokers, newer=newer, replaced=replaced),
         *(printable_unread(path, why) for path, why in evidence.unread),
         *scan_refusals(copy, evidence.scans, request.accept_loss_of),
         *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
@@ -162,7 +168,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
     key = ReplicaKey(target.node, target.directory_id)
     if not found:
         found += answering_voters(
-            other_voters(copy.voters, newer, key), request.dead, request.voters[0], answering
+            other_voters((copy.voters, newer, replaced), key), request.dead, request.voters[0], answering
         )
     if found:
         raise RebuildRefused(tuple(found))
@@ -196,6 +202,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         partitions=written,
         known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
         newer=newer,
+        replaced=replaced,
         restored_topics=_restored_topics(evidence, written),
     )
     return PlannedRebuild(plan, evidence)

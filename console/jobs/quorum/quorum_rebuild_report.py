@@ -1,4 +1,4 @@
-"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/3``
+"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/4``
 (docs/output.md).
 """
 
@@ -129,7 +129,7 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
         " log dirs where they still exist:"
     )
     for key in dict.fromkeys(voter.key for voter in plan.other_voters):
-        if key.id in plan.dead:
+        if key.id in plan.dead or key.id == plan.key.id:
             yield printable(f"  controller {key.id}, directory id {key.directory_id}")
 
 
@@ -196,6 +196,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "steps": [_ids(voters) for voters in plan.steps],
             "oldVoters": _ids(plan.old),
             "newerVoters": _ids(plan.newer),
+            "replacedVoters": _ids(plan.replaced),
             "dead": list(plan.dead),
             "brokers": list(plan.brokers),
             "losses": list(plan.losses),

@@ -71,13 +71,20 @@ def read(pieces: list[bytes]) -> MetadataHistory:
 
 def test_the_log_shows_the_rebuild_and_no_voters_that_a_leader_wrote() -> None:
     history = read(log_pieces())
-    assert history.rebuilt == RebuiltLog(4, 9, 1_002, (disk(101), disk(102)))
+    assert history.rebuilt == RebuiltLog(4, 9, 1_002, voters(101, 102).voters)
     assert read(log_pieces()[:1]).rebuilt == history.rebuilt
     begun_by_leader = leader_change_batch(0, 1, 10, 100, (100,)) + voters_batch(1, 1, 10, [voters(100)])
     after = leader_change_batch(2, 7, 20, 100, (100,)) + voters_batch(3, 7, 20, [voters(100, 101)])
     assert read([begun_by_leader + after]).rebuilt is None
     # Read from the middle on, nobody knows what came before.
     assert read([voters_batch(4, 1_002, 20, [voters(100)])]).rebuilt is None
+
+
+def test_a_second_rebuild_does_not_forget_whom_the_first_one_replaced() -> None:
+    second = voters_batch(12, 2_003, 40, [voters(103)])
+    rebuilt = read([*log_pieces(), second]).rebuilt
+    assert rebuilt is not None and rebuilt.offset == 12
+    assert rebuilt.gone == voters(100, 101, 102).voters
 
 
 def after(**changed: object) -> AfterRebuild:

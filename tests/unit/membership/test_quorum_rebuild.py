@@ -225,6 +225,60 @@ def test_voters_that_only_a_newer_copy_knows_are_dead_too(disks: Path) -> None:
     assert from_json(to_json(plan)) == plan
 
 
+def rebuilt_and_led(disks: Path) -> RebuildPlan:
+    """100 was rebuilt to be the only voter, and leads."""
+    plan = made(disks)
+    apply_rebuild(plan, "a test", silent)
+    with (disks / "node-100" / METADATA / SEGMENT).open("ab") as log:
+        log.write(as_leader(plan))
+    return plan
+
+
+def test_voters_that_an_earlier_rebuild_replaced_are_dead_too(disks: Path) -> None:
+    """101 and 102 are a majority of the set before it, and elect without asking anybody."""
+    rebuilt_and_led(disks)
+    second: dict[str, Any] = {
+        "into": blank_controller(disks, 103),
+        "voters": (GivenVoter(103, "", "127.0.0.1", 5),),
+        "accept_loss_of": (1, 2),
+    }
+    text = reasons(disks, **second, dead=(100,))
+    assert "voters 101, 102, which an earlier rebuild replaced, are not named with --dead" in text
+    every = second | {"dead": (100, 101, 102)}
+    assert "voter 101 is named with --dead, and something listens at" in reasons(
+        disks, lambda _, port: port == 18055, **every
+    )
+    plan = made(disks, **every)
+    assert {voter.key.id for voter in plan.replaced.voters} == {101, 102}
+    with pytest.raises(RebuildRefused):
+        apply_rebuild(plan, "a test", lambda _, port: port == 18650)
+    assert "controller 102, directory id" in "\n".join(dead_lines(plan))
+    assert from_json(to_json(plan)) == plan
+
+
+def test_the_only_voter_of_a_whole_log_is_started(disks: Path) -> None:
+    rebuilt_and_led(disks)
+    alone: dict[str, Any] = {"dead": (), "unscanned": (1, 2), "data": ()}
+    text = reasons(disks, **alone)
+    assert text.endswith("controller 100 is the only voter already. Nothing is lost: start it"), text
+    assert "\n" not in text
+    # A disk knows more than the log does.
+    partition_folder(disks, orders_id(disks), 9)
+    assert "Nothing is lost" not in reasons(disks, dead=())
+
+
+@pytest.mark.parametrize("verb", ["evidence", "rebuild"])
+def test_a_directory_of_a_partition_is_no_metadata_log(disks: Path, tmp_path: Path, verb: str) -> None:
+    partition_folder(disks, orders_id(disks), 0)
+    shutil.copy(disks / "node-100" / METADATA / SEGMENT, disks / "node-1" / f"{ORDERS}-0")
+    wrong = str(disks / "node-1" / f"{ORDERS}-0")
+    making = ("--from", wrong, "--voter", "100@127.0.0.1:1", "--plan-out", "plan.json")
+    ended = invoke(tmp_path, "ktriage", "quorum", verb, *(making if verb == "rebuild" else (wrong,)))
+    assert ended.status == 2, ended
+    assert f"{wrong}: is no directory {METADATA}, and has none in it" in ended.err
+    assert not (tmp_path / "plan.json").exists()
+
+
 def test_a_voter_that_comes_up_meanwhile_is_told(disks: Path) -> None:
     """101 is silent before the log is written, and answers afterwards."""
     plan, asked = made(disks), list[int]()
@@ -440,7 +494,7 @@ def test_a_plan_comes_back_from_its_file_and_an_edited_one_does_not(disks: Path,
     file.write_text(file.read_text().replace('"dead": [\n    101,', '"dead": [\n    100,'))
     with pytest.raises(InputError, match="it was edited"):
         read_rebuild(file)
-    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/3"}'):
+    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/4"}'):
         file.write_text(text)
         with pytest.raises(InputError):
             read_rebuild(file)
