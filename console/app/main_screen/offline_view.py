@@ -7,7 +7,7 @@ from functools import partial
 
 from console.app.main_screen.bars import doubt
 from console.app.session.session import Session
-from console.app.session.view import View
+from console.app.session.view import NOT_ANSWERED_YET, View
 from console.change.registry import BROKERS, DIRS, QUORUM
 from console.reading.partition_report import PartitionsView
 from console.reading.partitions_pane import PartitionsPane
@@ -18,7 +18,6 @@ from recovery.wording.quantity_text import counted, printable
 from widgets.text import Line, Piece, Tone, line
 
 _NONE = "no partition is offline or under min ISR"
-UNKNOWN = "not known: the cluster has not answered yet"
 
 
 def update_offline(pane: PartitionsPane, session: Session) -> None:
@@ -26,7 +25,7 @@ def update_offline(pane: PartitionsPane, session: Session) -> None:
     shown = _partitions(session)
     # An empty list must not read as good news where it is not known to be.
     unknown = f"what is offline now is not known: {shown.doubt}" if shown.doubt else _NONE
-    pane.table.empty = unknown if shown.reading is not None else UNKNOWN
+    pane.table.empty = unknown if shown.reading is not None else NOT_ANSWERED_YET
     pane.update(shown)
 
 

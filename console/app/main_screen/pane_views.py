@@ -9,9 +9,8 @@ from backends.base.failed_disks import FailedDisks
 from console.app.base.progress import Batches
 from console.app.main_screen.bars import doubt
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
-from console.app.main_screen.offline_view import UNKNOWN
 from console.app.session.session import Session
-from console.app.session.view import View
+from console.app.session.view import NOT_ANSWERED_YET, View
 from console.change.registry import (
     AFTER,
     BROKERS,
@@ -129,7 +128,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case EligiblePane():
             eligible = sources.eligible.of(session)
             nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
-            pane.table.empty = nobody if eligible.known else UNKNOWN
+            pane.table.empty = nobody if eligible.known else NOT_ANSWERED_YET
             pane.update(eligible)
         case QuorumPane():
             pane.update(quorum_shown(view), after_rebuild_lines(session))

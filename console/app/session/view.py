@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from recovery.membership.after_rebuild import AfterRebuild
 
 
+NOT_ANSWERED_YET = "not known: the cluster has not answered yet"
+"""What a list says before the first answer: an empty list must not read as good news."""
+
+
 class Link(StrEnum):
     """How the console stands with the cluster."""
 
