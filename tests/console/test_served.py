@@ -45,9 +45,11 @@ def served(home: Path) -> Iterator[Served]:
         server = subprocess.Popen(
             command_line("ktriage", *words), env=environment(home), cwd=home, stdout=log, stderr=log
         )
-        # It prints the address when it listens.
+        # It prints the address shortly before it listens.
         deadline = time.monotonic() + LIMIT
-        while "token=" not in (log_text := (home / "log").read_text(errors="replace")):
+        while "token=" not in (log_text := (home / "log").read_text(errors="replace")) or not listening(
+            number
+        ):
             assert server.poll() is None and time.monotonic() < deadline, log_text
             time.sleep(0.05)
         token = log_text.partition("token=")[2].partition(";")[0]

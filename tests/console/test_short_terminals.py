@@ -31,10 +31,10 @@ async def test_the_path_and_the_command_give_way_to_rows() -> None:
 
 
 async def test_a_sentence_that_has_no_room_says_that_it_goes_on() -> None:
-    async with console("last-replica-standing", size=(80, 15)) as robot:
+    async with console("stale-long-tail", size=(80, 15)) as robot:
         await robot.until(lambda: "… Tab" in robot.screen, "a sentence that goes on")
-    async with console("last-replica-standing", size=(80, 30)) as robot:
-        await robot.sees("Start broker 2")
+    async with console("stale-long-tail", size=(80, 30)) as robot:
+        await robot.sees("The logs differ", "cuts off what broker 1 holds")
         await robot.sees("$ ktriage")
         assert "…" not in robot.screen.split("$ ktriage", maxsplit=1)[0].split("PARTITION", maxsplit=1)[0], (
             robot.screen
