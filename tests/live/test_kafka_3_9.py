@@ -235,7 +235,7 @@ def test_another_replica_that_holds_everything_is_elected_if_its_host_kept_power
     advice = power_cut.advice[STANDING[0]]
     assert (advice.step["kind"], advice.step["brokers"], list(advice.down)) == ("bring back", [2], [])
     assert "If its host lost power, or nobody knows, read its disk first" in advice.step["text"]
-    assert "Or elect 1 now (--accept-unchecked)" in advice.step["text"]
+    assert "Or elect 1: not fully checked." in advice.step["text"]
     assert power_cut.advice["accepted"].acknowledged(1)["verdict"] == "none, in doubt"
     assert power_cut.left[STANDING[0]] == {"first": FIRST, "early": EARLY, "late": LATE}
     assert power_cut.left[STANDING[1]] == {"first": FIRST, "early": EARLY}, "broker 2 was started first"

@@ -70,7 +70,7 @@ def test_every_form_names_the_disk_until_it_is_read_and_the_broker_that_came_bac
     status = console("status")
     assert "read the disk of 3 before it starts" in status.out
     for words in (("status",), ("report", "--since", "1h"), ("handover", "--since", "1h")):
-        assert "Do first: Read the disk of broker 3 before it starts" in console(*words).out, words
+        assert "Read the disk of broker 3 before it starts" in console(*words).out, words
     assert first in console("journal").err
 
     disks = [word for path in cluster.node(3).log_dirs for word in ("--from-disk", str(path))]
