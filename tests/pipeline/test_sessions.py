@@ -17,6 +17,8 @@ def test_the_session_of_the_caller_is_left_as_it_was(spark: Any) -> None:
     before = spark.conf.get(name)
     spark.conf.set(name, "America/New_York")
     try:
+        # This makes the session the active one, whatever another test has used since.
+        spark.createDataFrame([(1,)], "n int")
         spark.range(3).createOrReplaceTempView("mine")
         with pytest.raises(KeyError), session("a job", SparkSettings()) as ours:
             assert ours.conf.get(name) == "UTC"
