@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from backends.base.protocol import Backend, Progress
@@ -119,8 +119,7 @@ class AfterKeys:
         number, what = len(prepared.fixes), "Put back" if undo else "Move"
         offsets = f"{counted(number, 'committed offset')} of {counted(prepared.groups, 'group')}"
         target = (
-            f"{session.target.marked_title}, cluster {cluster_id}",
-            *map(printable, text_rows(FIX, prepared.fixes, limit=SHOWN, rest="")),
+            *self._target(cluster_id, text_rows(FIX, prepared.fixes, limit=SHOWN, rest="")),
             *_left(prepared),
         )
         key = "U" if undo else "x"
@@ -155,10 +154,7 @@ class AfterKeys:
         if not prepared.markers:
             raise NotDone(_why_no_marker(prepared))
         number = len(prepared.markers)
-        target = (
-            f"{session.target.marked_title}, cluster {cluster_id}",
-            *map(printable, text_rows(MARKER, prepared.markers, limit=SHOWN, rest="")),
-        )
+        target = self._target(cluster_id, text_rows(MARKER, prepared.markers, limit=SHOWN, rest=""))
         title = f"Write {counted(number, 'marker')}?"
         answer = await self._desk.confirm(
             asked_number(change.question(prepared), title, target, label="Write", opened_by="x")
@@ -170,6 +166,10 @@ class AfterKeys:
         sent = await self._desk.send(change, cluster_id, "writing markers")
         await self._read()
         self._desk.tell(sent, WRITTEN_MARKERS)
+
+    def _target(self, cluster_id: str, rows: Iterable[str]) -> tuple[str, ...]:
+        """What a question names: the cluster, and each row that is written."""
+        return (f"{self._desk.session.target.marked_title}, cluster {cluster_id}", *map(printable, rows))
 
     async def _prepared_markers(self, change: FixTransactions, cluster_id: str) -> PreparedMarkers:
         operator = self._operator("reading open transactions")
