@@ -307,4 +307,4 @@ async def test_controllers_that_are_known_by_their_addresses_only_are_rows_of_th
         await pilot.pause()
         assert len(pane.table.shown_rows) == 2
         assert all(f"kafka-{n}:9093" in text_of(pilot.app) for n in (1, 2))
-        assert "NO LEADER" in text_of(pilot.app)
+        assert "LEADER NOT REACHED" in text_of(pilot.app)
