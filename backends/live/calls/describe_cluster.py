@@ -10,12 +10,14 @@ from backends.live.calls.authorized_operations import Operations
 from backends.live.codec.apis import Api
 from backends.live.codec.offered_versions import release
 from backends.live.connections.connection import BrokerConnection
-from backends.live.errors import check, on_cluster
+from backends.live.errors import BrokerError, ConnectionProblem, check, on_cluster
 from recovery.controller.rules import ELR_FEATURE
 from recovery.model import Broker, Unknown, Why
 
 _CALL = "DescribeCluster"
 _NEED = on_cluster("DESCRIBE")
+MOST_BROKERS = 5_000
+"""Each broker that is listed is connected to; a node that lists more of them is no broker of Kafka's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,16 @@ async def describe_cluster(
     """Ask one broker for the cluster; it needs no permission. Raises BrokerError, NotOffered, BackendError."""
     match conn.highest(Api.DescribeCluster):
         case 2:
-            return await _describe_v2(conn, operations, timeout)
+            described = await _describe_v2(conn, operations, timeout)
         case 0:
-            return await _describe_v0(conn, operations, timeout)
-    return await _from_metadata(conn, operations, timeout)
+            described = await _describe_v0(conn, operations, timeout)
+        case _:
+            described = await _from_metadata(conn, operations, timeout)
+    if len(described.brokers) > MOST_BROKERS:
+        conn.close()
+        detail = f"lists {len(described.brokers):,} brokers: no Kafka cluster has more than {MOST_BROKERS:,}"
+        raise BrokerError(ConnectionProblem.UNDECODABLE, conn.where, detail, sent=True)
+    return described
 
 
 async def _describe_v2(conn: BrokerConnection, operations: bool, timeout: float | None) -> ClusterDescription:

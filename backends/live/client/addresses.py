@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from backends.live.client.daemon_thread import in_daemon_thread
+from backends.live.client.daemon_thread import ThreadLimit, in_daemon_thread
 
 DEFAULT_PORT = 9092
 _MAX_PORT = 65535
+_RESOLVING = ThreadLimit(32)
+"""A cluster may list thousands of names, and a resolver may hang with each of them."""
 
 
 class Address(NamedTuple):
@@ -67,7 +69,7 @@ async def resolve(address: Address) -> tuple[str, ...]:
         except UnicodeError:
             raise socket.gaierror(socket.EAI_NONAME, "not a host name") from None
 
-    return await in_daemon_thread(addresses, f"resolve {address.host}")
+    return await in_daemon_thread(addresses, f"resolve {address.host}", _RESOLVING)
 
 
 def _distinct(found: Iterable[tuple[object, object, object, object, tuple[object, ...]]]) -> tuple[str, ...]:

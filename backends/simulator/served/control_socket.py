@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from backends.simulator.controller.metadata_changes import RECOVERY_MANAGER
@@ -25,6 +24,7 @@ from backends.simulator.served.clock import SimulatorFailed
 from backends.simulator.served.handlers.configs import ACTED_UPON, BROKER, TOPIC, wrong_config
 from backends.simulator.served.served_cluster import ServedCluster
 from backends.simulator.topology import TopicSpec, Topology
+from recovery.yaml_text import YamlMistake, read_yaml
 
 LONGEST_STEP = 24 * 3600.0
 _LIMIT = 64 * 1024
@@ -53,8 +53,8 @@ def read_fault(words: Sequence[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if equals:
             try:
-                given[name] = yaml.safe_load(value) if value else ""
-            except yaml.YAMLError:
+                given[name] = read_yaml(value).data if value else ""
+            except YamlMistake:
                 raise ControlError(f"{word}: not a value") from None
             if model.model_fields.get(name) is not None and name == "value":
                 given[name] = value or None

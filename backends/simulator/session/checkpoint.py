@@ -1,5 +1,8 @@
 """A run saved to a file, from which the next command continues without a replay. It is only a cache.
 
+Whoever can write such a file can have code run by whoever reads it. So checkpoints lie in a directory that only
+their user can write, never beside the state file, which may have come from somebody else.
+
 The callbacks in the loop and on the network are nested functions, which pickle cannot write by name. They are
 written as the position of their code in the source, with the contents of their cells. That works only with
 exactly the same source, so a digest of the source is part of the header.
@@ -28,6 +31,9 @@ from backends.simulator.simulation import Simulation
 from recovery import model
 
 Header = Mapping[str, Any]
+_OTHERS_MAY_WRITE = 0o022
+KEPT = 8
+"""The newest checkpoints; older ones are deleted."""
 DEEP = 20_000
 """Recursion limit: the objects of a run form long chains."""
 
@@ -100,9 +106,22 @@ def _source() -> str:
     return digest.hexdigest()
 
 
+def place(state: Path) -> Path | None:
+    """The checkpoint of the run whose state is in ``state``; None where this user has no directory for it."""
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    try:
+        directory = (base if base.is_absolute() else Path.home() / ".local/state") / "ktriage" / "checkpoints"
+        return directory / hashlib.sha256(os.fsencode(state.resolve())).hexdigest()
+    except (OSError, RuntimeError):  # no home, or links in a circle
+        return None
+
+
 def write(path: Path, header: Header, simulation: Simulation) -> None:
     """Write the run completely, or leave no file."""
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _own(path.parent):
+            return
         content = pickled(simulation)
         head = json.dumps({**header, "source": _source()}, sort_keys=True).encode() + b"\n"
         _replace(path, head + content)
@@ -145,11 +164,27 @@ def _replace(path: Path, content: bytes) -> None:
             raise
 
 
+def delete_old(directory: Path) -> None:
+    """Keep the newest checkpoints in ``directory``."""
+    with suppress(OSError):
+        newest = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in newest[KEPT:]:
+            path.unlink(missing_ok=True)
+
+
+def _own(directory: Path) -> bool:
+    """Whether only this user can write there. Raises OSError."""
+    status = directory.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_MAY_WRITE
+
+
 def header(path: Path) -> Header | None:
-    """The header of the checkpoint; None if there is none, or if it is of other source or another user."""
+    """The header of the checkpoint; None if there is none, if it is of other source, or if another user could have
+    written it.
+    """
     try:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
+            if not _own(path.parent) or os.fstat(file.fileno()).st_uid != os.geteuid():
                 return None  # unpickling it would run its owner's code
             found = json.loads(file.readline())
     except (OSError, ValueError):

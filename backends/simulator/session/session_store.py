@@ -14,6 +14,7 @@ import os
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class SessionStore:
         if self._path is None or self._lock is not None:
             return
         state_file.own(self._path, self._scenario, self._seed)
-        path = state_file.sibling_path(self._path, "lock")
+        path = state_file.lock_path(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -128,21 +129,24 @@ class SessionStore:
             await cluster.come_to(row["at"])
             cluster.replay(NetworkNode(NetworkRole(row["role"]), row["to"]), b64decode(row["frame"]))
         await cluster.come_to(now)
-        own = self._path is not None and not self._borrowed and not cluster.replaying
-        if own and simulation.world.loop.steps - before >= WORTH_KEEPING:
-            checkpoint.write(self._checkpoint, self._header(sent, now), simulation)
+        own = not self._borrowed and not cluster.replaying
+        place = self._checkpoint if own else None
+        if place is not None and simulation.world.loop.steps - before >= WORTH_KEEPING:
+            checkpoint.write(place, self._header(sent, now), simulation)
+            checkpoint.delete_old(place.parent)
         return cluster
 
     def _from_checkpoint(self, sent: list[dict[str, Any]], now: int) -> tuple[Simulation, int]:
         """The run to continue from, and how many of the sent changes it contains."""
-        header = None if self._path is None else checkpoint.header(self._checkpoint)
-        if header is not None:
+        place = self._checkpoint
+        header = None if place is None else checkpoint.header(place)
+        if place is not None and header is not None:
             done = header["sent"]
             if (
                 header == {**self._header(done, header["now"]), "source": header["source"]}
                 and header["now"] <= now
             ):
-                simulation = checkpoint.load(self._checkpoint) if sent[: len(done)] == done else None
+                simulation = checkpoint.load(place) if sent[: len(done)] == done else None
                 if simulation is not None:
                     return simulation, len(done)
         return Simulation(self._scenario, self._seed), 0
@@ -151,9 +155,8 @@ class SessionStore:
         return {"scenario": self._scenario.digest, "seed": self._seed, "now": now, "sent": sent}
 
     @property
-    def _checkpoint(self) -> Path:
-        assert self._path is not None
-        return state_file.sibling_path(self._path, "checkpoint")
+    def _checkpoint(self) -> Path | None:
+        return None if self._path is None else checkpoint.place(self._path)
 
     @property
     def _in_use(self) -> str:
@@ -223,6 +226,9 @@ class SessionStore:
             found = state_file.own(self._path, self._scenario, self._seed) is not None
             if found:
                 state_file.forget(self._path)
+                if self._checkpoint is not None:
+                    with suppress(OSError):
+                        self._checkpoint.unlink(missing_ok=True)
             return found
         finally:
             self.unlock()

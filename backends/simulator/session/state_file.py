@@ -1,6 +1,4 @@
-"""The state file of a simulation: its scenario and seed, and the checkpoint and lock files in the same
-directory.
-"""
+"""The state file of a simulation: its scenario and seed, and the lock file in the same directory."""
 
 from __future__ import annotations
 
@@ -59,17 +57,16 @@ def reset_command(path: Path, scenario: Scenario, seed: int) -> str:
     return shlex.join(words)
 
 
-def sibling_path(path: Path, what: str) -> Path:
-    """The path of the ``checkpoint`` or the ``lock`` of the state in ``path``."""
-    return path.with_name(f"{path.name}.{what}")
+def lock_path(path: Path) -> Path:
+    """The lock of the state in ``path``."""
+    return path.with_name(f"{path.name}.lock")
 
 
 def forget(path: Path) -> None:
-    """Delete the state file, its checkpoint and its lock. Raises StateError."""
+    """Delete the state file and its lock. Raises StateError."""
     try:
         path.unlink()
-        sibling_path(path, "checkpoint").unlink(missing_ok=True)
     except OSError as error:
         raise StateError(f"{path}: cannot be deleted: {error.strerror}") from None
     with suppress(OSError):
-        sibling_path(path, "lock").unlink(missing_ok=True)
+        lock_path(path).unlink(missing_ok=True)

@@ -71,3 +71,26 @@ async def test_a_resolver_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyP
     assert threads
     assert all(t.daemon for t in threads)
     release.set()
+
+
+async def test_thousands_of_names_are_resolved_by_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    at_work: list[int] = []
+
+    def slow(*_args: object, **_kwargs: object) -> list[object]:
+        at_work.append(1)
+        release.wait(60)
+        return [(0, 0, 0, "", ("10.0.0.1", 1))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    before = threading.active_count()
+    waiting = [asyncio.create_task(resolve(Address(f"broker-{n}.invalid", 1))) for n in range(2_000)]
+    await asyncio.sleep(0)
+    left_behind = waiting[-500:]
+    for task in left_behind:
+        task.cancel()
+    assert threading.active_count() - before <= 32
+    release.set()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert found[:1_500] == [("10.0.0.1",)] * 1_500
+    assert len(at_work) == 1_500  # a name for which nobody waits any more is not looked up

@@ -19,12 +19,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32, i32Timedelta
 
-from backends.live.calls.describe_cluster import ClusterDescription
+from backends.live.calls.describe_cluster import MOST_BROKERS, ClusterDescription
 from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.apis import USES, Api
 from backends.live.connections.connection import BrokerConnection
-from backends.live.errors import BrokerError, ConnectionProblem
+from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
 from backends.live.nodes.broker_addresses import BrokerAddresses
 from backends.live.nodes.brokers import BrokerConnector
 from recovery.model import Broker
@@ -42,6 +42,7 @@ class Node:
         self.node = node
         self.tells = tells
         self.strict = strict
+        self.listed = 1
 
 
 class Connection:
@@ -75,7 +76,7 @@ class Connection:
             endpoint_type=i8(1),
             cluster_id=self._node.cluster,
             controller_id=BrokerId(1),
-            brokers=(broker,),
+            brokers=(broker,) * self._node.listed,
             cluster_authorized_operations=i32(-2147483648),
         )
 
@@ -188,3 +189,15 @@ async def test_a_connection_whose_check_is_not_answered_is_closed(
     with pytest.raises(BrokerError, match="no answer"):
         await connector().connect(7)
     assert [conn.closed for conn in connections] == [True]
+
+
+async def test_a_node_that_lists_more_brokers_than_any_cluster_has_is_not_believed(opened: Opened) -> None:
+    node = Node(OURS, 7)
+    node.listed = MOST_BROKERS + 1
+    connections = opened({AT: node})
+    with pytest.raises(NobodyReached, match="lists 5,001 brokers: no Kafka cluster has more than 5,000"):
+        await connector().bootstrap()
+    assert [conn.closed for conn in connections] == [True]
+    node.listed = MOST_BROKERS
+    _, described = await connector().bootstrap()
+    assert len(described.brokers) == MOST_BROKERS

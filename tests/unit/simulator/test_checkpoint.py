@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +33,13 @@ def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_never_stopped(name: str,
         one.advance_to(scenario.operator_at + 20_000_000)
     assert again.world.history.digest() == run.world.history.digest()
     assert again.world.history.lines == run.world.history.lines
+
+
+@pytest.fixture(autouse=True)
+def checkpoints(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    return home / "ktriage" / "checkpoints"
 
 
 @pytest.fixture
@@ -77,7 +88,8 @@ async def test_a_checkpoint_of_something_else_or_a_broken_one_is_left_alone(
 
     wanted = await digest()
     assert await digest() == wanted and always == [1]
-    held = state.with_name("state.json.checkpoint")
+    held = checkpoint.place(state)
+    assert held is not None
     whole = held.read_bytes()
     head, _, body = whole.partition(b"\n")
     other = head.replace(b'"seed": 1', b'"seed": 2')
@@ -95,7 +107,7 @@ def _left(directory: Path) -> list[str]:
 
 
 async def test_after_a_reset_nothing_is_left_and_the_operator_comes_again(
-    tmp_path: Path, always: list[int]
+    tmp_path: Path, checkpoints: Path, always: list[int]
 ) -> None:
     state = tmp_path / "state.json"
     for _ in range(2):
@@ -105,8 +117,54 @@ async def test_after_a_reset_nothing_is_left_and_the_operator_comes_again(
         assert cluster.simulation.offline()
         await cluster.close()
         assert session_store.SessionStore(read("last-replica-standing"), 1, state).reset()
-        assert _left(tmp_path) == []
+        assert _left(tmp_path) == [] and _left(checkpoints) == []
     assert always == [1, 1]
+
+
+class _Malicious:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path(os.environ["RAN"]),)
+
+
+@pytest.mark.parametrize("where", ["beside the state", "in a directory that others can write"])
+def test_a_checkpoint_that_another_may_have_written_is_never_read(
+    tmp_path: Path, checkpoints: Path, always: list[int], monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    ran, state = tmp_path / "ran", tmp_path / "state.json"
+    monkeypatch.setenv("RAN", str(ran))
+
+    async def command() -> None:
+        cluster = backend("last-replica-standing", state)
+        await cluster.open()
+        await cluster.close()
+
+    asyncio.run(command())
+    (own,) = checkpoints.iterdir()
+    head = own.read_bytes().partition(b"\n")[0]
+    foreign = head + b"\n" + pickle.dumps(_Malicious())
+    assert checkpoint.load(_written(tmp_path / "any", foreign)) is None and ran.exists()  # it does run code
+    ran.unlink()
+    if where == "beside the state":
+        own.unlink()
+        _written(state.with_name("state.json.checkpoint"), foreign)
+    else:
+        _written(own, foreign)
+        checkpoints.chmod(0o777)
+    asyncio.run(command())
+    assert not ran.exists()
+    assert always == [1, 1]
+
+
+def _written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
+    for number in range(checkpoint.KEPT + 3):
+        os.utime(_written(tmp_path / f"{number:02}", b""), (number, number))
+    checkpoint.delete_old(tmp_path)
+    assert _left(tmp_path) == [f"{number:02}" for number in range(3, checkpoint.KEPT + 3)]
 
 
 def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
