@@ -53,5 +53,6 @@ SELECT what, kind, failed, count(*) AS partitions, count_if(off) AS offline, cou
     count_if(least < 0) AS min_isr_unknown, count_if(off AND lagging > 0) AS saved_by_one_more_in_sync,
     count_if(least > 1 AND NOT low AND isr = least - 1 AND NOT off) AS writable_with_min_isr_one_less,
     count_if(off AND NOT kept) AS acknowledged_at_risk, count_if(off AND kept) AS acknowledged_outside_isr,
-    count_if(off AND no_elr) AS elected_whatever_it_lost
+    count_if(off AND no_elr) AS elected_whatever_it_lost,
+    0 AS elected_at_once -- no topic of the generated clusters elects uncleanly by itself
 FROM judged GROUP BY what, kind, failed;

@@ -30,7 +30,9 @@ from pipeline.tables.schemas import (
 from pipeline.tables.task_files import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
-_READING = Reading(frozenset({*COLUMNS, "min_isr"}), frozenset({"size"}), leaderless=False)
+_READING = Reading(
+    frozenset({*COLUMNS, "min_isr", "unclean_elections"}), frozenset({"size"}), leaderless=False
+)
 
 PART = 250_000
 """Partitions for which one task adds up the counts."""

@@ -7,7 +7,9 @@ the square of the cluster.
 The effect follows the controller's rules (KIP-966): a leader is elected from the rest of the ISR; if it is
 empty, from the ELR; if that is empty too, only an unclean election helps. If the ELR is off, the controller
 keeps the last ISR member in the ISR; if it is on, a member that leaves an ISR below min ISR goes to the ELR.
-Either way the partition has no leader until one of them is back.
+Either way the partition has no leader until one of them is back. A topic with unclean.leader.election.enable
+does not wait: the first replica that is alive is elected at once, whatever its log has, and the others that are
+alive follow it. So it is not offline, and what was acknowledged is at risk. An unknown setting counts as off.
 
 Acknowledged records are judged as if what fails never came back. A member of ISR or ELR that is left holds
 them all. Without one, each of them is on a known log if fewer replicas than min ISR are lost or silent, because it
@@ -79,7 +81,7 @@ class _Rows(NamedTuple):
     alive, alive, alive outside the ISR, and silent (its log or its epochs are unknown), and a 1. ``left``: the sums
     of each row.
     ``least``: the effective min ISR, -1 if it is unknown. ``led``: whether it has a leader, also after the drain.
-    ``no_elr``: the controller keeps the last member in the ISR.
+    ``no_elr``: the controller keeps the last member in the ISR. ``unclean``: the topic elects uncleanly by itself.
     """
 
     cluster: Array
@@ -91,6 +93,7 @@ class _Rows(NamedTuple):
     least: Array
     led: Array
     no_elr: Array
+    unclean: Array
 
 
 class _Counted(NamedTuple):
@@ -167,6 +170,7 @@ def _rows(batch: Any, what_if: WhatIf) -> tuple[_Rows, Items]:
         np.where(least < 0, -1, np.minimum(least, replicas.sizes)).astype(COUNT),
         (left[0] + left[1] > 0) if what_if.drained else np.ones(batch.num_rows, bool),
         no_elr,
+        truths(batch["unclean_elections"]),
     )
     return rows, replicas
 
@@ -232,9 +236,14 @@ def _effects(rows: _Rows, losses: Losses) -> Columns:
     known = rows.led & (rows.least >= 0)
     already = known & (rows.left[0] < rows.least)
     isr = rows.left[0][row] - taken[0]
-    under = np.flatnonzero(isr < np.where(known & ~already, rows.least, 0)[row])
     gone = np.flatnonzero((isr == 0) & rows.led[row])
-    offline = gone[rows.left[1][row[gone]] == taken[1][gone]]
+    gone = gone[rows.left[1][row[gone]] == taken[1][gone]]
+    alive = rows.left[2][row[gone]] - taken[2][gone]
+    at_once = rows.unclean[row[gone]] & (alive > 0)
+    elected, offline = gone[at_once], gone[~at_once]
+    # After the election the replicas that are alive follow the new leader.
+    isr[elected] = alive[at_once]
+    under = np.flatnonzero(isr < np.where(known & ~already, rows.least, 0)[row])
     writable = under[~np.isin(under, offline, assume_unique=True)]
     least = rows.least[row[writable]]
     writable = writable[(isr[writable] >= least - 1) & (least > 1)]
@@ -255,10 +264,12 @@ def _effects(rows: _Rows, losses: Losses) -> Columns:
         # If one of the lagging replicas had been in sync, it would have been elected.
         offline[behind > 0],
         writable,
-        offline[~certain],
+        # Kafka does not look for the log that has the most.
+        np.sort(np.concatenate([offline[~certain], elected])),
         offline[certain],
         # After a loss of power it may come back without its newest records, and is elected all the same.
         offline[rows.no_elr[of]],
+        elected,
     )
 
 

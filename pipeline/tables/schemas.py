@@ -238,8 +238,11 @@ EFFECTS = (
     "saved_by_one_more_in_sync",
     "writable_with_min_isr_one_less",
     *ACKNOWLEDGED,
+    "elected_at_once",
 )
-"""What is counted of each failure."""
+"""What is counted of each failure. Last the partitions whose topic elects uncleanly by itself: a replica outside
+ISR and ELR leads at once, so that they are not offline, and their acknowledged records are at risk.
+"""
 
 _COUNTS = [(name, pa.int64()) for name in EFFECTS]
 TEXT = pa.string()

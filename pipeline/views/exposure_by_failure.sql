@@ -3,6 +3,7 @@
 SELECT newest.made_at, e.cluster_id, coalesce(f.cluster_name, e.cluster_id) AS cluster_name, e.kind, e.failed,
     e.partitions, e.offline, e.unclean, e.under_min_isr, e.already_under_min_isr, e.min_isr_unknown,
     e.acknowledged_at_risk, e.acknowledged_outside_isr, e.elected_whatever_it_lost,
+    e.elected_at_once,
     rank() OVER (
         PARTITION BY e.cluster_id
         ORDER BY e.acknowledged_at_risk DESC, e.offline DESC, e.under_min_isr DESC, e.partitions DESC

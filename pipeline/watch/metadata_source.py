@@ -45,11 +45,15 @@ class ShippedLogSource(DataSource):
         return ShippedLogReader(Path(self.options[PATH]), most, schema.fieldNames())
 
 
-class ShippedPartition(InputPartition):
-    """One cluster's part of a micro-batch: its records are in order, in one task."""
+MOST_TASKS = 16
+"""Tasks that read a micro-batch: of 500 clusters each task reads the parts of many."""
 
-    def __init__(self, part: ShippedPart) -> None:
-        super().__init__(part)
+
+class ShippedPartition(InputPartition):
+    """The parts of some clusters of a micro-batch: the records of a cluster are in order, in one task."""
+
+    def __init__(self, parts: Sequence[ShippedPart]) -> None:
+        super().__init__(parts)
 
 
 class ShippedLogReader(DataSourceStreamReader):
@@ -91,21 +95,21 @@ class ShippedLogReader(DataSourceStreamReader):
         if not self._handed_out:
             # After a restart, Spark asks for the last micro-batch of its checkpoint first.
             self._handed_out = after
-        return [
-            ShippedPartition(ShippedPart(name, self._root / name, before.get(name), at))
+        parts = [
+            ShippedPart(name, self._root / name, before.get(name), at)
             for name, at in after.items()
-            if at.generation and _moved(before.get(name), at)
+            if at.generation and at.moved_from(before.get(name))
         ]
+        # Those with the most bytes are in different tasks.
+        parts.sort(key=lambda part: -_bytes_of(part.start, part.end))
+        return [ShippedPartition(parts[task::MOST_TASKS]) for task in range(min(MOST_TASKS, len(parts)))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        part = partition.value
-        if self._names == PACKED.names:
-            return packed(part.cluster, part_columns(part, ROWS))
-        return read_part(part, self._names)
-
-
-def _moved(start: ShippedPosition | None, end: ShippedPosition) -> bool:
-    return start is None or (start.generation, start.offset) != (end.generation, end.offset)
+        for part in partition.value:
+            if self._names == PACKED.names:
+                yield from packed(part.cluster, part_columns(part, ROWS))
+            else:
+                yield from read_part(part, self._names)
 
 
 def _bytes_of(start: ShippedPosition | None, end: ShippedPosition) -> int:

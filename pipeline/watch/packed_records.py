@@ -45,7 +45,7 @@ _EVERY = -1
 
 def packed(cluster: str, parts: Iterable[MetadataLogColumns]) -> Iterator[pa.RecordBatch]:
     """Packs the records of each part. Records that no incident needs, or whose content may be a secret, are left
-    out.
+    out, and so is a shard without records: a cluster in which nothing happens costs nothing further on.
     """
     for part in parts:
         numbers = [pa.array(column) for column in (part.offset, part.time_ms, part.batch)]
@@ -53,9 +53,11 @@ def packed(cluster: str, parts: Iterable[MetadataLogColumns]) -> Iterator[pa.Rec
         types = record_types(part.value)
         needed = may_be_shown(part.value, types) | part.value.is_null().to_numpy(zero_copy_only=False)
         shards = _shards(part.value, types)
-        places = (needed & ((shards == shard) | (shards == _EVERY)) for shard in range(SHARDS))
-        cells = [stream_of(records.take(pa.array(np.flatnonzero(mine)))) for mine in places]
-        yield pa.record_batch([[cluster] * SHARDS, range(SHARDS), cells], schema=PACKED)
+        mine = [np.flatnonzero(needed & ((shards == shard) | (shards == _EVERY))) for shard in range(SHARDS)]
+        busy = [shard for shard in range(SHARDS) if len(mine[shard])]
+        if busy:
+            cells = [stream_of(records.take(pa.array(mine[shard]))) for shard in busy]
+            yield pa.record_batch([[cluster] * len(busy), busy, cells], schema=PACKED)
 
 
 def unpacked(streams: Iterable[bytes]) -> pa.Table:

@@ -41,6 +41,10 @@ class ShippedPosition(NamedTuple):
         """How much older the last record that was read is than the newest that is there."""
         return max(0, self.newest_ms - self.time_ms) if self.time_ms >= 0 else 0
 
+    def moved_from(self, start: ShippedPosition | None) -> bool:
+        """Whether the log was read further than ``start``, or begun again."""
+        return start is None or (start.generation, start.offset) != (self.generation, self.offset)
+
 
 StreamOffset = dict[str, ShippedPosition]
 """By the name of the cluster's directory."""
@@ -102,8 +106,8 @@ def progress_of(reported: Any) -> WatchProgress:
         sum(_offsets_between(before.get(name), at) for name, at in after.items()),
         fields["durationMs"].get("triggerExecution", 0) / 1000,
         after,
-        # Spark counts rows, which have many records each.
-        moved=reported.numInputRows > 0,
+        # Not by Spark's rows: records that no incident needs are in none.
+        moved=any(at.generation and at.moved_from(before.get(name)) for name, at in after.items()),
     )
 
 

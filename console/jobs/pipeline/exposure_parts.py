@@ -147,15 +147,24 @@ def _exposed(found: Sequence[Mapping[str, Any]], name: str) -> Iterator[ResultRo
 
 
 def _acknowledged(name: str, title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[ResultPart]:
-    """What the failures among them that take partitions offline do to acknowledged records; of an earlier version's
-    results it is not known.
+    """What the failures among them that take partitions offline, or let Kafka elect whoever is alive, do to
+    acknowledged records; of an earlier version's results it is not known.
     """
     rows = [row for row in found if any(row.get(name) for name in ACKNOWLEDGED)]
     if rows:
         most = max(row["acknowledged_at_risk"] for row in rows)
         yield ResultTable(
-            f"{name}: {title}: acknowledged records of the partitions that go offline",
-            ("what", "fails", "offline", "at risk", "", "only outside the ISR", "elected whatever it lost"),
+            f"{name}: {title}: acknowledged records where partitions go offline or elect at once",
+            (
+                "what",
+                "fails",
+                "offline",
+                "at risk",
+                "",
+                "only outside the ISR",
+                "elected whatever it lost",
+                "elected at once",
+            ),
             [
                 (
                     row["kind"],
@@ -165,6 +174,7 @@ def _acknowledged(name: str, title: str, found: Sequence[Mapping[str, Any]]) -> 
                     Share(row["acknowledged_at_risk"], most, 10),
                     f"{row['acknowledged_outside_isr']:,}",
                     f"{row['elected_whatever_it_lost']:,}",
+                    _count(row, "elected_at_once"),
                 )
                 for row in rows
             ],

@@ -24,9 +24,12 @@ from tests.repetitions import repetitions
 SILENT = Unknown(Why.NOT_ANSWERED, "connection refused")
 
 
-def counted(rows: Sequence[Survey], what_if: WhatIf = NOTHING_ASKED) -> dict[tuple[str, str], dict[str, Any]]:
-    """The counts by kind and failure."""
-    batch = batch_of(rows, {}).append_column("cluster_id", pa.array(["c"] * len(rows)))
+def counted(
+    rows: Sequence[Survey], what_if: WhatIf = NOTHING_ASKED, *, unclean: bool | None = None
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """The counts by kind and failure; ``unclean``: whether every topic elects uncleanly by itself."""
+    settings = {row.state.topic: unclean for row in rows}
+    batch = batch_of(rows, {}, settings).append_column("cluster_id", pa.array(["c"] * len(rows)))
     found = [row for part in failure_counts([batch], {}, what_if) for row in part.to_pylist()]
     return {(row["kind"], " + ".join(row["failed"])): row for row in found}
 
@@ -119,6 +122,24 @@ def test_without_the_elr_kafka_elects_what_comes_back_whatever_it_lost() -> None
     assert told(counted([row], WhatIf(elr=False))["broker", "1"]) == [1, 0, 1, 1]
     # Nobody is put into an ELR that nobody has seen.
     assert told(counted([none], WhatIf(elr=True))["broker", "1"]) == [1, 0, 1, 0]
+
+
+def test_a_topic_that_elects_uncleanly_is_not_offline_and_its_records_are_at_risk() -> None:
+    names = ("offline", *ACKNOWLEDGED, "elected_at_once", "under_min_isr")
+    behind, alone = partition(0, isr=(1,), min_isr=1), partition(1, assignment=(1,), min_isr=1)
+
+    def of(rows: Sequence[Survey], *, unclean: bool | None) -> list[int]:
+        failed = counted(rows, unclean=unclean)["broker", "1"]
+        return [failed[name] for name in names]
+
+    assert of([behind], unclean=True) == [0, 1, 0, 0, 1, 0]
+    assert of([behind], unclean=False) == of([behind], unclean=None) == [1, 1, 0, 0, 0, 1]
+    # Nobody is left to be elected.
+    assert of([alone], unclean=True) == of([alone], unclean=False) == [1, 1, 0, 0, 0, 1]
+    # A member of the ELR is elected before anybody else.
+    assert of([partition(0, isr=(1,), elr=(2,))], unclean=True) == [0, 0, 0, 0, 0, 0]
+    # The log that has most is not looked for, although one of two is proved to have every record.
+    assert of([partition(0, isr=(1,), min_isr=2)], unclean=True)[:5] == [0, 1, 0, 0, 1]
 
 
 def test_a_drain_is_counted_first_and_every_failure_on_top_of_it() -> None:

@@ -94,7 +94,7 @@ SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
             "as if the ELR were off",
             "rack=b,broker=7 (no broker=7 here)",
             "rack=z: nothing of this is in cluster c",
-            "two at once: partitions that are on both: acknowledged records of the partitions that go offline",
+            "both: acknowledged records where partitions go offline or elect at once",
             "only outside the ISR",
             "rack=b,broker=7",
             "one failure",
