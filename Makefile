@@ -6,6 +6,7 @@
 #   make setup        only ktriage, in .venv/bin/ktriage
 #   make wheel        what spark-submit takes: dist/ktriage-VERSION-py3-none-any.whl and dist/ktriage_submit.py
 #   make release      dist/release: wheel, source, wheelhouse, ktriage.pyz, bill of materials, checksums; tries them
+#   make tag          the tag of the version in pyproject.toml
 #   make screenshots  draw README's pictures again
 #   make bench        speed and memory, compared with Kafka's own tools; writes benchmarks/results*
 #   make soak         the long random tests, what make test leaves out, and make mutants; an hour or more
@@ -19,11 +20,11 @@ PYTEST_ARGS ?=
 # Where it is set, each of thousands of processes would compile the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup wheel release pipeline-setup demo demo-kafka screenshots test test-long lanes lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
+.PHONY: setup wheel release tag pipeline-setup demo demo-kafka screenshots test test-long lanes lane-here lane-screens lane-live-1 lane-live-2 lane-spark lint unit spark live bench soak mutants lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '2,14s/^#  *//p' Makefile
+	@sed -n '2,15s/^#  *//p' Makefile
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -79,6 +80,9 @@ release: $(VENV)/.tool
 	@rm -rf dist/release
 	@$(BIN)/python -m release dist/release
 	@$(BIN)/python -m release.trial dist/release
+
+tag: $(VENV)/.tool
+	@$(BIN)/python -m release.tag
 
 pipeline-setup: $(VENV)/.spark java
 

@@ -6,7 +6,10 @@ import getpass
 import os
 import platform
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,14 +18,56 @@ if TYPE_CHECKING:
     from recovery.strategy import Strategy
 
 
+BUILT_FROM = "commit.txt"
+"""The file beside this module that a build adds: the commit of its source."""
+_SHOWN = 10
+
+
+@cache
 def version() -> str:
-    """The version, or "unknown" when it runs from a tree that is not installed."""
+    """The version with the commit, as ``0.1.0+g4fa14caa00``; "unknown" in a tree that is not installed."""
     from importlib import metadata  # noqa: PLC0415  # costs more than most of what a command does
 
     try:
-        return metadata.version("ktriage")
+        release = metadata.version("ktriage")
     except metadata.PackageNotFoundError:
         return "unknown"
+    source = commit()
+    return f"{release}+g{source[:_SHOWN]}{DIRTY if source.endswith(DIRTY) else ''}" if source else release
+
+
+DIRTY = ".dirty"
+"""Behind a commit: the build had changes that are not in it."""
+
+
+def commit() -> str:
+    """The commit that this was built from, in a clone the one that is checked out (nothing tells of changes there);
+    "" where neither is known.
+    """
+    loader = getattr(__spec__, "loader", None)
+    with suppress(OSError, AttributeError):
+        return str(loader.get_data(str(Path(__file__).with_name(BUILT_FROM))), "ascii").strip()  # type: ignore[union-attr]  # in a zip file too
+    return checked_out(Path(__file__).parents[1])
+
+
+def checked_out(root: Path) -> str:
+    """The commit at the head of the clone at ``root``; "" where that is none, or cannot be read without git."""
+    try:
+        git = root / ".git"
+        if git.is_file():  # a work tree beside its repository
+            git = root / git.read_text("utf-8").partition(":")[2].strip()
+        head = (git / "HEAD").read_text("utf-8").strip()
+        if not head.startswith("ref: "):
+            return head
+        name = head.removeprefix("ref: ")
+        shared = git / "commondir"
+        common = git / shared.read_text("utf-8").strip() if shared.is_file() else git
+        if (common / name).is_file():
+            return (common / name).read_text("utf-8").strip()
+        packed = (line.split() for line in (common / "packed-refs").read_text("utf-8").splitlines())
+        return next((words[0] for words in packed if words[1:] == [name]), "")
+    except (OSError, ValueError):
+        return ""
 
 
 def now() -> datetime:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager
@@ -46,6 +47,10 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[1]
 NAMESPACE = "ktriage"
 PACKAGES = ("recovery", "backends", "widgets", "console", "pipeline")
+PAGES = "docs"
+"""What help and errors refer to."""
+COMMIT = "console/commit.txt"
+"""``console.provenance`` reads it."""
 BESIDE = ("pyproject.toml", "README.md", "LICENSE")
 """What setuptools reads beside the packages."""
 EARLIEST = "315532800"
@@ -85,7 +90,9 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
         ).read_bytes()
     version = Parser().parsestr(metadata.decode("utf-8"), headersonly=True)["Version"]
     name = f"{NAMESPACE}-{version}"
-    files = {path: (ROOT / path).read_bytes() for path in (*BESIDE, *_packages((*PACKAGES, "release")))}
+    paths = (*BESIDE, *_packages((*PACKAGES, PAGES, "release")))
+    files = {path: (ROOT / path).read_bytes() for path in paths}
+    files[COMMIT] = f"{commit()}\n".encode()
     target = Path(sdist_directory) / f"{name}.tar.gz"
     with (
         target.open("wb") as written,
@@ -128,13 +135,34 @@ def lay_out(scratch: Path) -> None:
     (product / "__init__.py").write_text(
         f'"""{NAMESPACE}: the packages of the repository, below one name."""\n'
     )
-    for path in _packages(PACKAGES):
+    for path in _packages((*PACKAGES, PAGES)):
         _copy(path, product / path)
+    (product / COMMIT).write_text(f"{commit()}\n", "ascii")
     (product / "__main__.py").write_bytes((product / "console/cli/__main__.py").read_bytes())
     for name in BESIDE:
         shutil.copyfile(ROOT / name, scratch / name)
     settings = scratch / "pyproject.toml"
     settings.write_text(_with_namespace_in_settings(settings.read_text("utf-8")), "utf-8")
+
+
+def commit() -> str:
+    """The commit of this tree, ``.dirty`` behind it where files that are packed are not as committed; of a source
+    archive that is unpacked, the commit that it was made from. "" where nothing tells.
+    """
+    file = ROOT / COMMIT
+    if not (ROOT / ".git").exists():
+        return file.read_text("ascii").strip() if file.is_file() else ""
+    try:
+        head = _git("rev-parse", "--verify", "HEAD")
+        changed = _git("status", "--porcelain", "--", *BESIDE, *PACKAGES, PAGES, "release")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"{head}.dirty" if changed else head
+
+
+def _git(*words: str) -> str:
+    command = ["git", *words]  # whichever git there is
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _copy(path: str, target: Path) -> None:

@@ -109,11 +109,13 @@ def _classes() -> Iterator[type]:
         for found in vars(recovery_tool_messages).values()
         if isinstance(found, type)
         and found.__module__ == recovery_tool_messages.__name__
-        and re.fullmatch(r"(GetReplicaLogInfo|ElectLeaders)(Request|Response)", found.__name__)
+        and re.fullmatch(
+            r"(GetReplicaLogInfo|ElectLeaders|UnregisterController)(Request|Response)", found.__name__
+        )
     )
 
 
-CLASSES = tuple(_classes())
+CLASSES: tuple[Any, ...] = tuple(_classes())
 
 
 def would_be_sent(message: Any, offered: Ranges) -> bool:
@@ -192,7 +194,12 @@ def test_what_is_sent_to_a_release_is_a_call_of_that_release(jar: Jar) -> None:
 
 
 def test_the_native_calls_are_sent_to_no_release_and_would_be_noticed() -> None:
-    own = [found for found in CLASSES if found.__module__ == recovery_tool_messages.__name__]
+    own = [
+        found
+        for found in CLASSES
+        if found.__module__ == recovery_tool_messages.__name__
+        and found.__api_key__ != Api.UnregisterController
+    ]
     assert len(own) == 4
     for jar in LOCK:
         assert not any(would_be_sent(message, release_of(jar).offered) for message in own)
@@ -205,3 +212,32 @@ def test_the_native_calls_are_sent_to_no_release_and_would_be_noticed() -> None:
         f"4.4.0: key 93 is {other}Request, not GetReplicaLogInfoRequest",
         f"4.4.0: key 93 is {other}Response, not GetReplicaLogInfoResponse",
     ]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "kafka-versions.md"
+
+
+def support_table() -> str:
+    """For each call by its name, the highest version that is sent to a release; what the release calls it counts,
+    not its number.
+    """
+    versions: dict[str, set[int]] = {}
+    for message in CLASSES:
+        if message.__name__.endswith("Request"):
+            versions.setdefault(message.__name__.removesuffix("Request"), set()).add(message.__version__)
+    releases = [release_of(jar) for jar in LOCK]
+    lines = [["call", *(release.version for release in releases)], ["---"] * (len(releases) + 1)]
+    for name in sorted(versions):
+        row = [name]
+        for release in releases:
+            served = release.messages.get(f"{name}Request", {}).get("validVersions", "none")
+            if name == "GetReplicaLogInfo":
+                assert served == "none", "a release has it now"
+            sent = [version for version in versions[name] if _holds(served, version)]
+            row.append(f"v{max(sent)}" if sent else "no")
+        lines.append(row)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def test_the_page_of_the_kafka_versions_has_what_is_sent_to_each_release() -> None:
+    assert support_table() in PAGE.read_text(encoding="utf-8"), support_table()

@@ -1,4 +1,4 @@
-"""Other tools read the tables as README shows it, and see no superseded row."""
+"""Other tools read the tables as docs/tables.md shows it, and see no superseded row."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.pipeline.survey_strategies import NOON
 from tests.unit.pipeline.read_states import state_of
 from tests.unit.pipeline.test_watch_result import ID, write_incidents
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 WANTED = {("c", 0, -1), ("c", 1, 2), ("c", 3, 1), ("d", 0, 1)}
 
 
 def shown(language: str, words: str) -> str:
-    """The only piece of code with those words in README."""
-    blocks = re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+    """The only piece of code with those words on that page."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (found,) = (block for block in blocks if words in block)
     # In the repository the modules are not below the package of the wheel.
     return str(found).replace("from ktriage.", "from ")
@@ -66,19 +66,19 @@ def rows(found: Iterable[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
 
 def by_duckdb(lake: str, _spark: Any) -> set[tuple[Any, ...]]:
     names: dict[str, Any] = {"lake": lake}
-    exec(shown("python", "import duckdb"), names)  # noqa: S102  # the code that README shows
+    exec(shown("python", "import duckdb"), names)  # noqa: S102  # the code that the page shows
     return rows(names["current"].select("cluster_id", "partition", "leader").fetchall())
 
 
 def by_polars(lake: str, _spark: Any) -> set[tuple[Any, ...]]:
     names: dict[str, Any] = {"lake": lake}
-    exec(shown("python", "import polars"), names)  # noqa: S102  # the code that README shows
+    exec(shown("python", "import polars"), names)  # noqa: S102  # the code that the page shows
     return rows(names["current"].select("cluster_id", "partition", "leader").rows())
 
 
 def by_spark(lake: str, spark: Any) -> set[tuple[Any, ...]]:
     names: dict[str, Any] = {"lake": lake, "spark": spark}
-    exec(shown("python", "create_views(spark"), names)  # noqa: S102  # the code that README shows
+    exec(shown("python", "create_views(spark"), names)  # noqa: S102  # the code that the page shows
     return rows(map(tuple, names["current"].select("cluster_id", "partition", "leader").collect()))
 
 

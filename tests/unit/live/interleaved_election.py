@@ -65,7 +65,7 @@ class Interleaved:
         self.journal: list[tuple[str, str, Any]] = []
         self.done: list[str] = []
         self.our_leader: int | None = None
-        # Somebody else wrote the very order of our plan: that cannot be told from our own write (README, "Limits").
+        # Somebody else wrote the very order of our plan: that cannot be told from our own write (docs/limits.md).
         self.same_order = False
         self.read_leaders: set[int] = set()
         self.died = self.cancelled = False

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from release.build_backend import PACKAGES, NotPackable, lay_out, with_namespace
+from console.provenance import BUILT_FROM, checked_out
+from release.build_backend import COMMIT, PACKAGES, PAGES, NotPackable, commit, lay_out, with_namespace
 from tests.built_wheel import built_wheel, install, python_without_ktriage, submit_script
 
 ROOT = Path(__file__).parents[3]
@@ -57,12 +58,42 @@ def test_the_packages_are_those_that_the_import_rules_call_the_product() -> None
 def test_every_module_finds_its_neighbours_below_the_one_name(tmp_path: Path) -> None:
     lay_out(tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["ktriage"]
+    assert (
+        f"console/{BUILT_FROM}" == COMMIT and (tmp_path / "ktriage" / COMMIT).read_text().strip() == commit()
+    )
     settings = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))
     assert settings["tool"]["setuptools"]["packages"]["find"]["include"] == ["ktriage*"] * len(PACKAGES)
     assert settings["project"]["scripts"] == {
         name: f"ktriage.console.cli.entry:{name.replace('-', '_')}"
         for name in ("ktriage", "kafka-unclean-recovery", "kafka-elect-leaders")
     }
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_clone_and_its_work_trees_tell_their_commit(tmp_path: Path, packed: bool) -> None:
+    def git(*words: str) -> str:
+        own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+        return subprocess.run(
+            ["git", *own, *words],  # noqa: S607  # whichever git there is
+            cwd=clone,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+
+    clone, beside = tmp_path / "clone", tmp_path / "beside"
+    clone.mkdir()
+    assert checked_out(clone) == ""
+    git("init")
+    assert checked_out(clone) == ""
+    git("commit", "--allow-empty", "--message", "first")
+    git("worktree", "add", "-b", "other", str(beside))
+    git("commit", "--allow-empty", "--message", "second")
+    if packed:
+        git("pack-refs", "--all")
+    assert (checked_out(clone), checked_out(beside)) == (git("rev-parse", "main"), git("rev-parse", "other"))
+    git("checkout", "--detach", "other")
+    assert checked_out(clone) == git("rev-parse", "other")
 
 
 def test_imports_of_our_packages_are_moved_and_nothing_else() -> None:
@@ -94,8 +125,8 @@ def test_a_name_that_the_wheel_does_not_have_is_refused_with_its_line(line: str,
 @pytest.mark.long
 def test_the_built_wheel_has_every_file_that_the_tree_has_and_each_below_one_name(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*"))
-    assert names == {"ktriage/__init__.py", "ktriage/__main__.py"} | {
+    files = (path for package in (*PACKAGES, PAGES) for path in (ROOT / package).rglob("*"))
+    assert names == {"ktriage/__init__.py", "ktriage/__main__.py", f"ktriage/{COMMIT}"} | {
         f"ktriage/{path.relative_to(ROOT).as_posix()}"
         for path in files
         if path.is_file() and "__pycache__" not in path.parts
