@@ -135,26 +135,30 @@ class Conclusion(NamedTuple):
     """How a change ended: the exit status, and how many rows have each outcome.
 
     ``unfinished``: ``ktriage resume`` has something left to finish. ``next``: the words of the command that comes
-    next, without the cluster; empty where nothing does.
+    next, without the cluster; empty where nothing does. ``stale``: the error where every row had changed before
+    anything was sent.
     """
 
     status: Status
     counts: Mapping[str, int] = {}
     unfinished: bool = False
     next: tuple[str, ...] = ()
+    stale: str = ""
 
 
 class ChangeReport(NamedTuple, Generic[P, R]):
     """How a change is shown at the terminal and on the screen, before the question and at its end.
 
     ``prepared``: what would be sent, and at most so many rows of it. ``ended``: what became of it. ``problems``: a
-    line for each thing that is not done. ``document``: the result as JSON.
+    line for each thing that is not done. ``document``: the result as JSON. ``notes``: what belongs to the question,
+    and is shown too where nobody is asked.
     """
 
     prepared: Callable[[P, int], Iterable[str]] | None
     ended: Callable[[R], Iterable[str]]
     problems: Callable[[R], Iterable[str]]
     document: Callable[[R], Iterable[str]]
+    notes: Callable[[P], Iterable[str]] = lambda _: ()
 
 
 class Change(ABC, Generic[C, P, R]):

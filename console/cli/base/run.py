@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from console.errors import InputError
+from console.errors import InputError, StalePlan
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import StopRequest
@@ -122,9 +122,13 @@ class Run:
         self.screen.say(f"next: {self.target.command(*words)}")
 
     def conclude(self, conclusion: Conclusion) -> int:
-        """Prints the command that comes next, if any; returns the exit status."""
+        """Prints the command that comes next, if any; returns the exit status. Raises StalePlan where every row had
+        changed before anything was sent.
+        """
         if conclusion.next:
             self.next(*conclusion.next)
+        if conclusion.stale:
+            raise StalePlan(conclusion.stale)
         return conclusion.status
 
     def refuse_unless_interactive(self, instead: str) -> None:

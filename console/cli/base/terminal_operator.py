@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from backends.base.protocol import Backend, Progress
@@ -41,16 +40,17 @@ def carry_out(
     run.refuse_if_read_only()
     if ask and not dry_run:
         run.refuse_unless_interactive(instead)
-    prepared = report.prepared
-    lines = None if prepared is None else partial(_rows, prepared, rows)
+
+    def lines(prepared: P) -> Iterator[str]:
+        if report.prepared is not None:
+            yield from report.prepared(prepared, rows)
+        if not ask:  # whoever is asked reads them with the question
+            yield from report.notes(prepared)
+
     result = run.change(change, TerminalOperator(run, lines, ask=ask))
     run.screen.out(report.document(result) if run.json else report.ended(result))
     run.screen.say(*map(printable, report.problems(result)))
     return result
-
-
-def _rows(prepared: Callable[[P, int], Iterable[str]], rows: int, change: P) -> Iterable[str]:
-    return prepared(change, rows)
 
 
 class TerminalOperator(Generic[P]):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from backends.base.answers import Outcome
 from backends.base.protocol import Backend
@@ -52,6 +53,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from recovery.unread_brokers import UnreadBrokers
 
+P = TypeVar("P")
 MOST_TOPICS = 5
 """Beyond so many topics the next command asks for all offline partitions again."""
 
@@ -90,6 +92,14 @@ class Applied:
             return self.prepared.stale
         rows = len(self.prepared.refused) + len(self.elected.results)
         return self.elected.all_stale and rows == len(self.prepared.checks)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether ``ktriage resume`` has something left: a request, or a broker whose log is to be kept and that is
+        not out of the assignment yet.
+        """
+        elected = self.elected is not None and self.elected.unfinished
+        return elected or (self.preserved is not None and self.preserved.open)
 
     @property
     def interrupted(self) -> bool:
@@ -204,29 +214,17 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     async def execute(
         self, cluster: Backend, prepared: PreparedPlan, run: ChangeRun[PreparedPlan]
     ) -> Applied:
-        if run.stop:
-            return Applied(prepared, None)
-        rescued, prepared = await rescue_first(cluster, prepared, self.rescue, run)
-        if run.stop or not prepared.holding.rows:
-            return Applied(prepared, None, rescued)
-        keep = prepared.keep and prepared.keep.of(row.tp for row in prepared.holding.rows)
-        keeping = note_keeping(run.journal, keep, prepared.holding) if keep and keep.moves else ""
-        entry = note_plan(run.journal, prepared.holding, self.file, prepared.unread)
-        elected = await execute(
+        return await elect_rows(
             cluster,
-            prepared.holding,
-            run.journal,
+            prepared,
+            run,
+            self.rescue,
+            self.file,
             attempts=self.attempts,
-            stop=run.stop,
-            progress=run.operator.progress,
             stop_after=self.stop_after,
         )
-        note_elected(run.journal, entry, elected)
-        preserved = await keep_logs(cluster, keep, keeping, elected, run) if keep and keeping else None
-        return Applied(prepared, elected, rescued, preserved)
 
     def conclusion(self, result: Applied) -> Conclusion:
-        unfinished = (result.elected is not None and result.elected.unfinished) or _keeps_on(result)
         if result.stale:
             status = Status.STALE
         else:
@@ -234,11 +232,13 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             stopped = result.elected is None and bool(result.prepared.holding.rows)
             unread = result.rescued is not None and bool(result.rescued.problems)
             status = Status.PARTLY if result.failures or stopped or unread else Status.DONE
-        return Conclusion(status, result.counts, unfinished=unfinished, next=self._next(result))
+        none_left = f"{self.file}: no row can be applied any more; nothing was applied. Make a new plan"
+        stale = none_left if result.stale else ""
+        return Conclusion(status, result.counts, result.unfinished, self._next(result), stale)
 
     def _next(self, result: Applied) -> tuple[str, ...]:
         file, decisions = str(self.file), {check.decision for check in result.prepared.refused}
-        if (result.elected is not None and result.elected.unfinished) or _keeps_on(result):
+        if result.unfinished:
             return ("resume",)
         if result.interrupted:
             return "resume", "--plan", file
@@ -255,9 +255,40 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         return restore_words(rescued, result.prepared.plan) or ("verify", file)
 
 
-def _keeps_on(applied: Applied) -> bool:
-    """Whether a broker is not out of the assignment yet whose log is to be kept."""
-    return applied.preserved is not None and applied.preserved.open
+async def elect_rows(
+    cluster: Backend,
+    prepared: PreparedPlan,
+    run: ChangeRun[P],
+    rescue: RescueChoice | None,
+    file: Path | None,
+    *,
+    attempts: int,
+    stop_after: int | None = None,
+) -> Applied:
+    """Reads first what the elections cut off, elects the rows that hold, and keeps the logs of ``prepared.keep``.
+
+    ``rescue`` None: nothing is read first. ``file`` is where the plan is, for the journal.
+    """
+    if run.stop or not prepared.holding.rows:
+        return Applied(prepared, None)
+    rescued, prepared = await rescue_first(cluster, prepared, rescue, run)
+    if run.stop or not prepared.holding.rows:
+        return Applied(prepared, None, rescued)
+    keep = prepared.keep and prepared.keep.of(row.tp for row in prepared.holding.rows)
+    keeping = note_keeping(run.journal, keep, prepared.holding) if keep and keep.moves else ""
+    entry = note_plan(run.journal, prepared.holding, file, prepared.unread)
+    elected = await execute(
+        cluster,
+        prepared.holding,
+        run.journal,
+        attempts=attempts,
+        stop=run.stop,
+        progress=run.operator.progress,
+        stop_after=stop_after,
+    )
+    note_elected(run.journal, entry, elected)
+    preserved = await keep_logs(cluster, keep, keeping, elected, run) if keep and keeping else None
+    return Applied(prepared, elected, rescued, preserved)
 
 
 def _away(applied: Applied) -> bool:

@@ -191,7 +191,8 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         return rescued, tuple(left_out), checked.unread
 
     def conclusion(self, result: KafkaElectionResults) -> Conclusion:
-        stale = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)
+        moved = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)
+        stale = "every partition changed while the question was open; nothing was sent" if moved else ""
         status = Status.STALE if stale else Status.PARTLY if result.failures else Status.DONE
         counts = {str(outcome): n for outcome, n in result.counts.items()}
         in_doubt = any(election.in_doubt for election in result.elections)
@@ -199,7 +200,7 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         shown = (
             ("rescue", "show", str(result.rescued.directory)) if result.rescued and rescued else ("status",)
         )
-        return Conclusion(status, counts, unfinished=in_doubt, next=("resume",) if in_doubt else shown)
+        return Conclusion(status, counts, in_doubt, ("resume",) if in_doubt else shown, stale)
 
 
 def _moved(before: PartitionState, now: PartitionState | None) -> Election | None:

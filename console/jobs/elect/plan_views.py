@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from backends.base.protocol import Backend
 from backends.base.simulated_clusters import rehearsal
+from console.change.change import ChangeReport
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import TerminalOperator
-from console.errors import InputError, StalePlan, Status
+from console.cli.base.terminal_operator import carry_out
+from console.errors import InputError, Status
 from console.jobs.consumers.consumer_views import selection_words
-from console.jobs.elect.apply_plan import ApplyPlan
+from console.jobs.elect.apply_plan import Applied, ApplyPlan
 from console.jobs.elect.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
 from console.jobs.elect.review_report import (
     markdown,
@@ -41,27 +42,17 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
 
     Raises StalePlan if no row can be applied any more.
     """
-    run.refuse_if_read_only()
-    if ask:
-        run.refuse_unless_interactive("--yes and --reason TEXT")
-
-    def lines(prepared: PreparedPlan) -> Iterable[str]:
-        yield from prepared_lines(prepared, rows)
-        if not ask:  # whoever is asked reads it with the question
-            yield from prepared.notes
-
-    applied = run.change(change, TerminalOperator(run, lines, ask=ask))
-    if run.json:
-        run.screen.out(applied_document(command, applied))
-    else:
-        run.screen.out(applied_lines(applied, rows))
-    run.screen.say(*map(str, applied.failures))
-    status = run.conclude(change.conclusion(applied))
-    if applied.stale:
-        raise StalePlan(
-            f"{change.file}: no row can be applied any more; nothing was applied. Make a new plan"
-        )
-    return status
+    report = ChangeReport[PreparedPlan, Applied](
+        prepared_lines,
+        partial(applied_lines, limit=rows),
+        lambda applied: map(str, applied.failures),
+        partial(applied_document, command),
+        lambda prepared: prepared.notes,
+    )
+    instead = "--yes and --reason TEXT"
+    return run.conclude(
+        change.conclusion(carry_out(run, change, report, ask=ask, rows=rows, instead=instead))
+    )
 
 
 def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backends.base.answers import Depth, Outcome
@@ -16,42 +16,30 @@ from backends.base.protocol import Backend, Progress
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
-from console.change.election_notes import note_plan
 from console.change.loss_consent import loss_question
 from console.errors import Status
-from console.jobs.elect.election_batches import Elected, RowFailure, execute, note_elected, row_failure
+from console.jobs.elect.apply_plan import Applied, elect_rows
+from console.jobs.elect.election_batches import Elected, RowFailure
 from console.jobs.elect.leader_choice import Choices, NextChoice, choose
 from console.jobs.elect.preserved_logs import (
-    PreservedLogs,
-    cut_off_at_start,
-    keep_logs,
     keep_notes,
-    note_keeping,
+    only_where_preserved,
     plan_to_keep,
     without_preserved,
 )
-from console.jobs.rescue.rescue_first import (
-    rescue_first,
-    rescue_notes,
-    rescued_words,
-    restore_words,
-)
+from console.jobs.rescue.rescue_first import rescue_notes, rescued_words, restore_words
 from console.jobs.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
-from console.jobs.rescue.rescue_read import Rescued
 from console.paths import unused
 from console.plan_files import save_plan
 from console.provenance import plan_header
 from console.reading.partition_selection import Selection
-from console.reading.plan_comparison import checked_just_now
+from console.reading.plan_comparison import PreparedPlan, checked_just_now
 from console.reading.read_cluster import Depths, read_selected, tasks
 from recovery.disk_evidence import DiskReading
-from recovery.log_preservation import KeepPlan
 from recovery.plan.importance import NO_TIERS, Importance
-from recovery.plan.judgement import Judgement
 from recovery.plan.values import NotElected
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy
-from recovery.unread_brokers import UnreadBrokers
 from recovery.wording.quantity_text import some_of
 
 ASK_AGAIN = 0.5
@@ -60,21 +48,13 @@ ASK_AGAIN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The choices and their results; ``elected`` is None if there was nothing to send. ``file`` is where the plan
-    was saved before it was carried out. ``preserved``: the silent logs that were to be kept, None where nobody
-    asked; ``keep`` names the partitions that were not elected, because theirs cannot be kept. ``rescued`` is what
-    was read before, None where nothing was; ``refused`` are the rows that were not elected after that. ``unread``
-    are the brokers that are down and whose disks nobody has read, of the partitions that were elected.
+    """The choices and what became of them: ``applied`` is None if there was nothing to elect. ``file`` is where the
+    plan was saved before it was applied.
     """
 
     choices: Choices
-    elected: Elected | None
+    applied: Applied | None = None
     file: Path | None = None
-    preserved: PreservedLogs | None = None
-    keep: KeepPlan | None = None
-    rescued: Rescued | None = None
-    refused: tuple[Judgement, ...] = ()
-    unread: UnreadBrokers = field(default_factory=dict)
 
     @property
     def left_over(self) -> tuple[NotElected, ...]:
@@ -84,33 +64,20 @@ class Recovery:
         )
 
     @property
-    def stale(self) -> bool:
-        """All chosen rows were stale right before they were sent, and nothing was elected: choose again."""
-        return self.elected is not None and self.elected.all_stale
+    def elected(self) -> Elected | None:
+        return None if self.applied is None else self.applied.elected
 
     @property
     def failures(self) -> tuple[RowFailure, ...]:
         """Every partition that is not recovered, or not finished."""
         left = (RowFailure(row.tp, f"{row.verdict}: {row.reason}") for row in self.left_over)
-        refused = (RowFailure(one.tp, f"{one.decision}: {one.detail}") for one in self.refused)
-        failed = self.elected.failures if self.elected is not None else ()
-        unpreserved = self.preserved.failures if self.preserved is not None else ()
-        not_preserved = self.keep.not_preserved if self.keep is not None else ()
-        return (
-            *left,
-            *(RowFailure(one.tp, f"not elected: {one.why}") for one in not_preserved),
-            *refused,
-            *map(row_failure, failed),
-            *unpreserved,
-        )
+        return (*left, *(self.applied.failures if self.applied is not None else ()))
 
     @property
     def counts(self) -> Mapping[str, int]:
         """The number of partitions by outcome, those for which nothing was sent included."""
         found = Counter(str(row.verdict) for row in self.choices.plan.not_elected)
-        found.update(str(one.decision) for one in self.refused)
-        elected = self.elected.counts if self.elected is not None else {}
-        found.update({str(outcome): count for outcome, count in elected.items()})
+        found.update(self.applied.counts if self.applied is not None else {})
         return found
 
 
@@ -232,11 +199,10 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         return replace(choices, notes=(*notes, *keep_notes(keep)))
 
     def nothing_to_send(self, prepared: Choices) -> Recovery | None:
-        return None if prepared.plan.rows else Recovery(prepared, None)
+        return None if prepared.plan.rows else Recovery(prepared)
 
     def question(self, prepared: Choices) -> Question:
-        plan = replace(prepared.plan, not_elected=())
-        checked = replace(checked_just_now(plan), native=prepared.native, notes=prepared.notes)
+        checked = replace(_checked(prepared), native=prepared.native, notes=prepared.notes)
         return loss_question(checked, self.title)
 
     async def recheck(
@@ -246,55 +212,38 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         return prepared
 
     async def execute(self, cluster: Backend, prepared: Choices, run: ChangeRun[Choices]) -> Recovery:
-        plan = replace(prepared.plan, not_elected=())
-        file = save_plan(plan)
+        checked = _checked(prepared)
+        file = save_plan(checked.plan)
         run.operator.says(f"the plan is saved in {file}")
-        keep = None
         if self.keep_logs_of is not None:
-            keep = await plan_to_keep(cluster, plan, self.keep_logs_of)
-            not_preserved = {one.tp for one in keep.not_preserved}
-            plan = replace(plan, rows=tuple(row for row in plan.rows if row.tp not in not_preserved))
-            if not plan.rows:
-                return Recovery(prepared, None, file, keep=keep)
-        rescued, checked = await rescue_first(cluster, checked_just_now(plan), self.rescue, run)
-        if run.stop or not checked.holding.rows:
-            return Recovery(prepared, None, file, None, keep, rescued, checked.refused)
-        moved = keep and keep.of(row.tp for row in checked.holding.rows)
-        keeping = note_keeping(run.journal, moved, checked.holding) if moved and moved.moves else ""
-        entry = note_plan(run.journal, checked.holding, file, checked.unread)
-        elected = await execute(
-            cluster,
-            checked.holding,
-            run.journal,
-            attempts=self.attempts,
-            stop=run.stop,
-            progress=run.operator.progress,
-        )
-        note_elected(run.journal, entry, elected)
-        preserved = await keep_logs(cluster, moved, keeping, elected, run) if moved and keeping else None
-        unread = cut_off_at_start(elected, checked.unread, preserved)
-        return Recovery(prepared, elected, file, preserved, keep, rescued, checked.refused, unread)
+            keep = await plan_to_keep(cluster, checked.plan, self.keep_logs_of)
+            checked = replace(only_where_preserved(checked, keep), keep=keep)
+        applied = await elect_rows(cluster, checked, run, self.rescue, file, attempts=self.attempts)
+        return Recovery(prepared, applied, file)
 
     def conclusion(self, result: Recovery) -> Conclusion:
-        unfinished = _unfinished(result)
+        applied = result.applied
+        unfinished = applied is not None and applied.unfinished
         partly = result.failures or result.choices.reading.may_hide_partitions
-        status = Status.STALE if result.stale else Status.PARTLY if partly else Status.DONE
-        return Conclusion(status, result.counts, unfinished=unfinished, next=self._next(result))
+        stale = ""
+        if applied is not None and applied.elected is not None and applied.stale:
+            stale = "the chosen partitions changed while the question was open; nothing was sent. Run the command again"
+        status = Status.STALE if stale else Status.PARTLY if partly else Status.DONE
+        return Conclusion(status, result.counts, unfinished, self._next(result), stale)
 
     def _next(self, result: Recovery) -> tuple[str, ...]:
-        elected, file = result.elected, result.file
-        if elected is None and file is not None and result.refused:
-            return ("apply", str(file), *rescued_words(result.rescued))
-        if elected is not None and file is not None:
-            if _unfinished(result):
-                return ("resume",)
-            again = {one.election.outcome for one in elected.failures}
-            if again == {Outcome.STALE}:
-                return self.options.plan_again(unused())
-            if again:
-                return "apply", str(file), *rescued_words(result.rescued)
-            return restore_words(result.rescued, result.choices.plan) or ("verify", str(file))
-        return self._by_other_choice(result.choices.next_choice)
+        applied, file = result.applied, str(result.file)
+        if applied is None or (applied.elected is None and not applied.prepared.refused):
+            return self._by_other_choice(result.choices.next_choice)
+        if applied.unfinished:
+            return ("resume",)
+        failed = () if applied.elected is None else applied.elected.failures
+        again = {one.election.outcome for one in failed}
+        if again == {Outcome.STALE}:
+            return self.options.plan_again(unused())
+        if again or applied.elected is None:
+            return "apply", file, *rescued_words(applied.rescued)
+        return restore_words(applied.rescued, result.choices.plan) or ("verify", file)
 
     def _by_other_choice(self, way: NextChoice | None) -> tuple[str, ...]:
         if way is None:
@@ -302,7 +251,6 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         return self.options.plan_again(unused(), strategy=way.strategy, accept_unchecked=way.accept_unchecked)
 
 
-def _unfinished(result: Recovery) -> bool:
-    """Whether ``ktriage resume`` has something left."""
-    elected = result.elected is not None and result.elected.unfinished
-    return elected or (result.preserved is not None and result.preserved.open)
+def _checked(choices: Choices) -> PreparedPlan:
+    """The plan of the choices, of the partitions that are elected."""
+    return checked_just_now(replace(choices.plan, not_elected=()))

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.answers import Election, Outcome
 from backends.base.protocol import Backend
+from console.change.change import ChangeReport
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import TerminalOperator
+from console.cli.base.terminal_operator import carry_out
 from console.cli.base.unfinished_reminder import remind
-from console.errors import InputError, StalePlan, Status
+from console.errors import InputError, Status
+from console.jobs.elect.apply_report import applied_lines
 from console.jobs.elect.election_batches import RowFailure
-from console.jobs.elect.kafka_elections import KafkaElection, KafkaElectionResults
+from console.jobs.elect.kafka_elections import Electable, KafkaElection, KafkaElectionResults
 from console.jobs.elect.leader_choice import Choices
 from console.jobs.elect.plan_json import (
     elected_json,
@@ -25,14 +28,13 @@ from console.jobs.elect.plan_json import (
 )
 from console.jobs.elect.plan_table import (
     RESULT,
-    elected_lines,
     election_fields,
     not_elected_fields,
     outcome_counts,
     plan_lines,
     planned_json,
 )
-from console.jobs.elect.preserved_logs import preserved_json, preserved_lines
+from console.jobs.elect.preserved_logs import preserved_json
 from console.jobs.elect.recover_partitions import (
     ChoiceOptions,
     RecoverPartitions,
@@ -136,24 +138,9 @@ def chosen_lines(choices: Choices, show: bool, rows: int, importance: Importance
         yield from plan_lines(choices.plan, rows, native=choices.native)
 
 
-def ended_lines(recovery: Recovery, rows: int) -> Iterator[str]:
-    """The results of the elections, and before them what was read first."""
-    if recovery.rescued is not None:
-        yield ""
-        yield from rescue_lines(recovery.rescued, rows)
-    if recovery.elected is None and recovery.file is not None:
-        yield "nothing was sent"
-    if recovery.elected is not None:
-        yield ""
-        yield from elected_lines(recovery.elected, rows)
-    if recovery.preserved is not None:
-        yield from map(printable, preserved_lines(recovery.preserved))
-        yield from unread_broker_lines(recovery.unread)
-
-
 def recovery_document(command: str, recovery: Recovery, file: Path | None, show: bool) -> Iterator[str]:
     """``ktriage.recover/3``, and ``ktriage.elect/3`` of a longest-log election."""
-    choices, elected = recovery.choices, recovery.elected
+    choices, applied, elected = recovery.choices, recovery.applied, recovery.elected
     reading, plan = choices.reading, choices.plan
     fields: dict[str, object] = {
         "cluster": cluster_json(reading.cluster),
@@ -168,14 +155,14 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
     }
     if show:
         fields["replicas"] = list(map(survey_json(reading), reading.surveys))
-    if recovery.rescued is not None:
-        fields["rescue"] = rescued_fields(recovery.rescued)
-    if elected is not None:
+    if applied is not None and applied.rescued is not None:
+        fields["rescue"] = rescued_fields(applied.rescued)
+    if applied is not None and elected is not None:
         fields["elected"] = elected_json(elected)
         fields["elections"] = list(map(json_of(RESULT), elected.results))
-        fields["unreadDisks"] = unread_brokers_json(recovery.unread)
-    if recovery.preserved is not None:
-        fields["keptLogs"] = preserved_json(recovery.preserved)
+        fields["unreadDisks"] = unread_brokers_json(applied.unread)
+    if applied is not None and applied.preserved is not None:
+        fields["keptLogs"] = preserved_json(applied.preserved)
     fields["failures"] = failures_json(recovery.failures)
     return document(command, fields)
 
@@ -190,14 +177,11 @@ def run_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> i
     """Runs the elections; returns the exit status. Raises StalePlan if every partition changed before
     anything was sent.
     """
-    run.refuse_if_read_only()
-    if ask:
-        run.refuse_unless_interactive("--yes")
-    elections = run.change(change, TerminalOperator(run, ask=ask))
     kind = "preferred" if change.preferred else "unclean"
-    run.screen.out(election_document(kind, elections) if run.json else election_lines(elections, rows))
-    for election in elections.failures:
-        run.screen.say(f"not elected: {election.tp}: {printable(election.detail)}")
+    report = ChangeReport[Electable, KafkaElectionResults](
+        None, partial(election_lines, limit=rows), _election_problems, partial(election_document, kind)
+    )
+    elections = carry_out(run, change, report, ask=ask, instead="--yes")
     if not change.preferred and not elections.logs_read and elections.counts[Outcome.ELECTED]:
         run.screen.say(UNCLEAN_LOSS)
     for election in elections.unexpected:
@@ -205,10 +189,11 @@ def run_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> i
             f"{election.tp}: Kafka elected {election.leader}, which was not expected: what that cuts off was not"
             " read"
         )
-    status = run.conclude(change.conclusion(elections))
-    if status is Status.STALE:
-        raise StalePlan("every partition changed while the question was open; nothing was sent")
-    return status
+    return run.conclude(change.conclusion(elections))
+
+
+def _election_problems(results: KafkaElectionResults) -> Iterator[str]:
+    return (f"not elected: {election.tp}: {election.detail}" for election in results.failures)
 
 
 class Report(NamedTuple):
@@ -245,7 +230,7 @@ def choose_leaders(
     if not run.json:
         run.screen.out(chosen_lines(choices, report.show, report.rows, options.importance))
     written = _write(choices, file, dry_run=dry_run)
-    recovery = Recovery(choices, None)
+    recovery = Recovery(choices)
     if run.json:
         run.screen.out(recovery_document(report.command, recovery, written, report.show))
     failures = recovery.failures if dry_run or file is not None else ()
@@ -331,32 +316,25 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
 
     Returns the exit status. Raises StalePlan if every chosen row changed before anything was sent.
     """
-    if ask:
-        run.refuse_unless_interactive("--yes")
 
-    def lines(choices: Choices) -> list[str]:
-        notes = () if ask else choices.notes  # whoever is asked reads them with the question
-        if run.json:
-            return list(notes)
-        return [*chosen_lines(choices, report.show, report.rows, change.options.importance), *notes]
+    def lines(choices: Choices, rows: int) -> Iterator[str]:
+        return chosen_lines(choices, report.show, rows, change.options.importance)
 
-    recovery = run.change(change, TerminalOperator(run, lines, ask=ask))
-    if run.json:
-        run.screen.out(recovery_document(report.command, recovery, recovery.file, report.show))
-    else:
-        run.screen.out(ended_lines(recovery, report.rows))
-    run.screen.say(*map(str, recovery.failures))
-    reading = recovery.choices.reading
-    _say_hidden(run, reading)
+    def ended(recovery: Recovery) -> Iterator[str]:
+        return iter(()) if recovery.applied is None else applied_lines(recovery.applied, report.rows)
+
+    shown = ChangeReport[Choices, Recovery](
+        None if run.json else lines,
+        ended,
+        lambda recovery: map(str, recovery.failures),
+        lambda recovery: recovery_document(report.command, recovery, recovery.file, report.show),
+        lambda choices: choices.notes,
+    )
+    recovery = carry_out(run, change, shown, ask=ask, rows=report.rows, instead="--yes")
+    _say_hidden(run, recovery.choices.reading)
     if recovery.elected is None and recovery.choices.next_choice is not None:
         run.screen.say(recovery.choices.next_choice.why)
-    status = run.conclude(change.conclusion(recovery))
-    if recovery.stale:
-        raise StalePlan(
-            "the chosen partitions changed while the question was open; nothing was sent. Run the command"
-            " again"
-        )
-    return status
+    return run.conclude(change.conclusion(recovery))
 
 
 def refuse_existing(path: Path) -> None:
