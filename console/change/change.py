@@ -49,7 +49,8 @@ class Invocation(Protocol):
 
 
 class Question(NamedTuple):
-    """What a person is asked before anything is sent. One of ``answers`` must be typed.
+    """What a person is asked before anything is sent. One of ``answers`` must be typed: what it is, and how it is
+    shown, then other ways to agree.
 
     ``warnings`` are shown first. ``otherwise`` is the message if something else is typed. ``needs_reason``: a
     reason for the journal is asked too, unless one was given with the command. ``means`` says what is to be typed,
@@ -67,7 +68,12 @@ class Question(NamedTuple):
     def number(cls, text: str, number: int, warnings: tuple[str, ...] = (), means: str = "") -> Question:
         """A question that is answered by typing a number from the text."""
         otherwise = f"not confirmed (the number is {number}); nothing was sent"
-        return cls(text, (str(number),), otherwise, warnings, means=means)
+        return cls(text, (str(number), f"{number:,}"), otherwise, warnings, means=means)
+
+    @property
+    def shown(self) -> str:
+        """What is to be typed, as a person reads it."""
+        return self.answers[min(1, len(self.answers) - 1)]
 
     def accept(self, typed: str) -> str:
         """The answer. Raises NotDone if it is not one of ``answers``."""

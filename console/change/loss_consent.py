@@ -11,7 +11,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from console.change.change import Question
-from console.errors import NotDone
 from recovery.acknowledged.verdict import VerdictValue
 from recovery.model import Standing
 from recovery.plan.plan_review import Summary, brief_candidate_harm, passes_over, summarise, worst
@@ -30,39 +29,6 @@ WORST = 5
 NAMED = 3
 """Partitions that the question names: those that may lose most."""
 NO_REASON = "not confirmed: give a reason for the journal; nothing was sent"
-
-
-class LossConsent(NamedTuple):
-    """What agrees to a plan: ``phrase`` is to be typed, and ``means`` says what it is; ``shown`` is the phrase as
-    a person reads it, and may be typed so too. ``lossy``: some partition may lose something; a reason is needed.
-    """
-
-    phrase: str
-    means: str
-    lossy: bool
-    shown: str
-
-    def refuse_unless(self, typed: str, reason: str) -> None:
-        """Raises NotDone unless the phrase was typed, and a reason given where something may be lost."""
-        if typed.strip() not in (self.phrase, self.shown):
-            raise NotDone(self.otherwise)
-        if self.lossy and not reason.strip():
-            raise NotDone(NO_REASON)
-
-    @property
-    def otherwise(self) -> str:
-        """The message where something else was typed."""
-        return f"not confirmed ({self.means} is {self.shown}); nothing was sent"
-
-
-def consent_to(plan: Plan) -> LossConsent:
-    """What has to be typed for the elections of this plan."""
-    losing = [row for row in plan.rows if not row.lossless]
-    if len(losing) == 1:
-        topic = losing[0].tp.topic
-        return LossConsent(topic, "the name of the topic that may lose something", True, topic)
-    number, means = len(losing), "the number of partitions that may lose something"
-    return LossConsent(str(number), means, bool(losing), f"{number:,}")
 
 
 LOST, SAVED, RISK = "Lost", "Saved", "Risk"
@@ -166,11 +132,21 @@ def _left_out(prepared: PreparedPlan) -> Iterator[str]:
 def loss_question(prepared: PreparedPlan, title: str) -> Question:
     """The question before the elections of this plan, on the cluster that ``title`` names."""
     plan = prepared.holding
-    consent, number = consent_to(plan), len(plan.rows)
+    number, losing = len(plan.rows), [row for row in plan.rows if not row.lossless]
+    if len(losing) == 1:
+        phrase = shown = losing[0].tp.topic
+        means = "the name of the topic that may lose something"
+    else:
+        phrase, shown = str(len(losing)), f"{len(losing):,}"
+        means = "the number of partitions that may lose something"
     elections = "1 election" if number == 1 else f"{number:,} elections"
     where = f"cluster {plan.header.cluster_id} ({title})"
-    text = f"{elections} will be run on {where}. To go on, type {consent.means}:"
     said = election_outline(prepared)
-    lines = (said.elects, *(f"  {label:5}  {sentence}" for label, sentence in said.parts(prepared.notes)))
-    answers = (consent.phrase, consent.shown)
-    return Question(text, answers, consent.otherwise, lines, needs_reason=consent.lossy)
+    return Question(
+        f"{elections} will be run on {where}. To go on, type {means}:",
+        (phrase, shown),
+        f"not confirmed ({means} is {shown}); nothing was sent",
+        (said.elects, *(f"  {label:5}  {sentence}" for label, sentence in said.parts(prepared.notes))),
+        needs_reason=bool(losing),
+        means=means,
+    )

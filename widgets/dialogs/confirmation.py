@@ -136,12 +136,11 @@ class ConfirmRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmAnswer:
-    """It was confirmed; ``reason`` and ``typed``, what was to be typed, are "" where they were not asked for.
-    ``option`` is the place of the chosen one among the request's.
+    """It was confirmed, and what was to be typed was; ``reason`` is "" where it was not asked for. ``option`` is
+    the place of the chosen one among the request's.
     """
 
     reason: str
-    typed: str = ""
     option: int = 0
 
 
@@ -381,9 +380,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             if self._another_key or not key or key != self.request.opened_by:
                 self.dismiss(None)
         elif not self.missing:
-            self.dismiss(
-                ConfirmAnswer(self._typed("#reason"), _plain(self._typed("#expected")), self._option)
-            )
+            self.dismiss(ConfirmAnswer(self._typed("#reason"), self._option))
 
     def action_next_option(self) -> None:
         if self.request.options:

@@ -11,11 +11,10 @@ from typing import Generic, NamedTuple, TypeVar
 from backends.base.protocol import Progress
 from console.app.session.safety import Safety
 from console.change.change import Question
-from console.change.loss_consent import NO_REASON, RISK, LossConsent, consent_to
+from console.change.loss_consent import NO_REASON, RISK
 from console.change.unfinished_orders import SettledOrders
 from console.errors import NotDone
 from console.journal.unfinished_entries import Unfinished
-from recovery.plan.plan_review import Summary, summarise
 from recovery.plan.values import Plan
 from recovery.plan.write import digest
 from widgets.dialogs.confirmation import ConfirmOption, ConfirmPart, ConfirmRequest
@@ -31,27 +30,12 @@ class ConfirmedTargets:
     title: str
     simulated: bool
 
-    @property
-    def summary(self) -> Summary:
-        return summarise(self.plan)
-
-    @property
-    def consent(self) -> LossConsent:
-        """The answer that agrees."""
-        return consent_to(self.plan)
-
 
 def freeze(plan: Plan, cluster_id: str, title: str, *, simulated: bool) -> ConfirmedTargets:
     """Raises NotDone if there is nothing to elect."""
     if not plan.rows:
         raise NotDone("the plan elects no leader: choose a candidate first")
     return ConfirmedTargets(plan, digest(plan), cluster_id, title, simulated)
-
-
-def refuse_unconfirmed(frozen: ConfirmedTargets, typed: str, reason: str) -> None:
-    """Raises NotDone unless the answer agrees. If nothing may be lost, the button alone confirms."""
-    if frozen.consent.lossy:
-        frozen.consent.refuse_unless(typed, reason)
 
 
 def refuse_changed(frozen: ConfirmedTargets, plan: Plan | None, cluster_id: str, safety: Safety) -> None:
@@ -65,7 +49,7 @@ def refuse_changed(frozen: ConfirmedTargets, plan: Plan | None, cluster_id: str,
         raise NotDone("the plan is not the one that was shown; nothing was sent")
 
 
-def asked_number(
+def asked_on_screen(
     question: Question,
     title: str,
     target: tuple[str, ...],
@@ -75,16 +59,15 @@ def asked_number(
     options: tuple[ConfirmOption, ...] = (),
     option_label: str = "",
 ) -> ConfirmRequest:
-    """A question that is answered by a number, as a screen asks it, with a reason; ``label`` is the button's."""
-    (number,) = question.answers
+    """A question that is answered by a text, as a screen asks it, with a reason; ``label`` is the button's."""
     return ConfirmRequest(
         title=title,
         target=target,
         confirm_label=label,
         opened_by=opened_by,
         parts=(ConfirmPart(RISK, question.warnings),),
-        expected=number,
-        expected_what=f"{question.means} ({int(number):,})",
+        expected=question.answers[0],
+        expected_what=f"{question.means} ({question.shown})",
         needs_reason=True,
         options=options,
         option_label=option_label,

@@ -59,6 +59,24 @@ def change_quorum(run: Run, change: Change[Membership, P, R], operator: Operator
     return _on_quorum(run, run.target, job)
 
 
+def change_or_show(
+    run: Run, unsent: Callable[[P], R], *, dry_run: bool
+) -> Callable[[Change[Membership, P, R], Operator[P]], R]:
+    """How a change is carried out, as by :func:`change_quorum`; with ``dry_run`` it is prepared and shown, and
+    ``unsent`` makes the result.
+    """
+
+    def send(change: Change[Membership, P, R], operator: Operator[P]) -> R:
+        async def show(membership: Membership, _stop: StopRequest) -> R:
+            prepared = await change.prepare(membership, await membership.open(), operator)
+            operator.shows(prepared)
+            return unsent(prepared)
+
+        return read_quorum(run, show) if dry_run else change_quorum(run, change, operator)
+
+    return send
+
+
 def _on_quorum(run: Run, target: Target, job: Callable[[Membership, StopRequest], Awaitable[T]]) -> T:
     cluster = with_quorum(target, run.screen.say)
     membership = membership_of(cluster)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from backends.base.protocol import Backend, Progress
-from console.change.change import Change, ChangeReport, Question
+from backends.base.protocol import Progress
+from console.change.change import Change, ChangeReport, Operator, Question
 from console.change.loss_consent import NO_REASON
 from console.change.resume_report import settled_lines, unfinished_lines
 from console.change.unfinished_orders import SettledOrders
@@ -18,14 +18,16 @@ from console.journal.unfinished_entries import Unfinished
 from console.provenance import now
 from recovery.wording.quantity_text import printable
 
+C = TypeVar("C")
 P = TypeVar("P")
 R = TypeVar("R")
 
 
 def carry_out(
     run: Run,
-    change: Change[Backend, P, R],
+    change: Change[C, P, R],
     report: ChangeReport[P, R],
+    send: Callable[[Change[C, P, R], Operator[P]], R],
     *,
     ask: bool,
     dry_run: bool = False,
@@ -34,12 +36,13 @@ def carry_out(
 ) -> R:
     """Carries the change out, and prints what would be sent, then what became of it; on stderr what is not done.
 
-    ``rows`` are shown at most, 0: all. ``instead``: the options that replace the question where nobody can be
-    asked. Raises what :meth:`Run.change` raises.
+    ``send`` is :meth:`Run.change`, or that of the quorum. ``rows`` are shown at most, 0: all. ``instead``: the
+    options that replace the question where nobody can be asked. Raises what ``send`` raises.
     """
-    run.refuse_if_read_only()
-    if ask and not dry_run:
-        run.refuse_unless_interactive(instead)
+    if not dry_run:
+        run.refuse_if_read_only()
+        if ask:
+            run.refuse_unless_interactive(instead)
 
     def lines(prepared: P) -> Iterator[str]:
         if report.prepared is not None:
@@ -47,7 +50,7 @@ def carry_out(
         if not ask:  # whoever is asked reads them with the question
             yield from report.notes(prepared)
 
-    result = run.change(change, TerminalOperator(run, lines, ask=ask))
+    result = send(change, TerminalOperator(run, lines, ask=ask))
     run.screen.out(report.document(result) if run.json else report.ended(result))
     run.screen.say(*map(printable, report.problems(result)))
     return result

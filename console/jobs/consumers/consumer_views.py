@@ -61,7 +61,9 @@ def show_groups(
 def fix_groups(run: Run, change: FixGroups, path: Path | None, *, ask: bool, rows: int) -> int:
     """Commits the offsets, or writes them to a file for Kafka's own tool; returns the exit status."""
     instead = "--yes and --reason TEXT, --dry-run, or --export FILE"
-    fixed = carry_out(run, change, FIXED_GROUPS, ask=ask, dry_run=change.dry_run, rows=rows, instead=instead)
+    fixed = carry_out(
+        run, change, FIXED_GROUPS, run.change, ask=ask, dry_run=change.dry_run, rows=rows, instead=instead
+    )
     prepared = fixed.prepared
     if change.export is not None and not (prepared.fixes or prepared.after_stopping):
         run.screen.say(f"{change.export} was not written: no offset is to be changed")
@@ -134,7 +136,7 @@ def fix_transactions(
     """Writes the markers and prints what came of it; returns the exit status. ``words``: what of, as the next
     command has it.
     """
-    written = carry_out(run, change, WRITTEN_MARKERS, ask=ask, dry_run=change.dry_run, rows=rows)
+    written = carry_out(run, change, WRITTEN_MARKERS, run.change, ask=ask, dry_run=change.dry_run, rows=rows)
     if change.dry_run and written.prepared.markers:
         run.next("transactions", "fix", *words)
     return change.conclusion(written).status

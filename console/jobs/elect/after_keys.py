@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from backends.base.protocol import Backend, Progress
-from console.app.base.confirmed_change import Confirmed, asked_number
+from console.app.base.confirmed_change import Confirmed, asked_on_screen
 from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion
 from console.app.base.screen_calls import Handlers
@@ -125,7 +125,7 @@ class AfterKeys:
         key = "U" if undo else "x"
         question = change.question(prepared)
         answer = await self._desk.confirm(
-            asked_number(question, f"{what} {offsets}?", target, label="Commit", opened_by=key)
+            asked_on_screen(question, f"{what} {offsets}?", target, label="Commit", opened_by=key)
         )
         if answer is None:
             return
@@ -157,7 +157,7 @@ class AfterKeys:
         target = self._target(cluster_id, text_rows(MARKER, prepared.markers, limit=SHOWN, rest=""))
         title = f"Write {counted(number, 'marker')}?"
         answer = await self._desk.confirm(
-            asked_number(change.question(prepared), title, target, label="Write", opened_by="x")
+            asked_on_screen(change.question(prepared), title, target, label="Write", opened_by="x")
         )
         if answer is None:
             return

@@ -13,9 +13,9 @@ from backends.base.protocol import Backend, Progress
 from console.app.base.confirmed_change import (
     Confirmed,
     ConfirmedTargets,
+    asked_on_screen,
     freeze,
     refuse_changed,
-    refuse_unconfirmed,
 )
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
@@ -23,7 +23,7 @@ from console.app.session.arm_switch import switch_arming
 from console.app.session.session import Session
 from console.change.access import Access
 from console.change.change import Conclusion, run_change
-from console.change.loss_consent import LOST, NAMED, RISK, SAVED, election_outline
+from console.change.loss_consent import LOST, NAMED, RISK, SAVED, election_outline, loss_question
 from console.change.registry import BY_NAME
 from console.change.resume_report import unfinished_lines
 from console.change.unfinished_orders import HalfDone
@@ -152,7 +152,6 @@ class Applier:
         confirmed = await self._desk.confirm(asked)
         if confirmed is None:
             return
-        refuse_unconfirmed(frozen, confirmed.typed, confirmed.reason)
         self._refuse_changed(whole)
         self._save(whole.plan)
         from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
@@ -337,7 +336,8 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     """The question: who is elected, what that loses, what could still go wrong, and what has to be typed. What is
     saved first are its options.
     """
-    rows, said, consent = frozen.plan.rows, election_outline(prepared), frozen.consent
+    rows, said = frozen.plan.rows, election_outline(prepared)
+    question = loss_question(prepared, frozen.title)
     where = "SIMULATOR" if frozen.simulated else "LIVE"
     target = [
         f"{where} {frozen.title}, cluster {frozen.cluster_id}",
@@ -352,17 +352,12 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
         ConfirmPart(LOST, said.lost),
         ConfirmPart(RISK, said.risks),
     )
-    return ConfirmRequest(
-        title=f"{said.elects}?",
-        target=tuple(target),
-        confirm_label="Apply",
-        opened_by="X",
-        parts=tuple(part for part in parts if part.lines),
-        expected=consent.phrase if consent.lossy else None,
-        expected_what=f"{consent.means} ({consent.shown})",
-        needs_reason=consent.lossy,
-        option_label=SAVED,
+    asked = asked_on_screen(
+        question, f"{said.elects}?", tuple(target), label="Apply", opened_by="X", option_label=SAVED
     )
+    asked = replace(asked, parts=tuple(part for part in parts if part.lines))
+    # If nothing may be lost, the button alone confirms.
+    return asked if question.needs_reason else replace(asked, expected=None, needs_reason=False)
 
 
 async def apply(

@@ -51,7 +51,7 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
     )
     instead = "--yes and --reason TEXT"
     return run.conclude(
-        change.conclusion(carry_out(run, change, report, ask=ask, rows=rows, instead=instead))
+        change.conclusion(carry_out(run, change, report, run.change, ask=ask, rows=rows, instead=instead))
     )
 
 

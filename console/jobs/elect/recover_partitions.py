@@ -227,7 +227,10 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         partly = result.failures or result.choices.reading.may_hide_partitions
         stale = ""
         if applied is not None and applied.elected is not None and applied.stale:
-            stale = "the chosen partitions changed while the question was open; nothing was sent. Run the command again"
+            stale = (
+                "the chosen partitions changed while the question was open; nothing was sent. Run the command"
+                " again"
+            )
         status = Status.STALE if stale else Status.PARTLY if partly else Status.DONE
         return Conclusion(status, result.counts, unfinished, self._next(result), stale)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from console.app.base.confirmed_change import Confirmed, Sent, asked_number
+from console.app.base.confirmed_change import Confirmed, Sent, asked_on_screen
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
 from recovery.wording.quantity_text import counted, human_bytes, ids, more
@@ -103,7 +103,7 @@ def _request(change: HealReplicas, prepared: PreparedHeal, broker: str, title: s
     ]
     partitions = counted(number, "partition")
     asked = f"New replicas for {partitions} in place of broker {broker}?"
-    return asked_number(
+    return asked_on_screen(
         change.question(prepared),
         f"Take the last heal back, for {partitions}?" if change.undo else asked,
         (f"{title}, cluster {prepared.cluster_id}", *reported),

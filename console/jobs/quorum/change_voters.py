@@ -79,6 +79,8 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
         return changed
 
     def conclusion(self, result: VoterChangeResult) -> Conclusion:
+        if result.unsent:
+            return Conclusion(Status.DONE)
         left = self.unregister and not is_done(result.unregistered)
         status = Status.DONE if result.done and not left else Status.PARTLY
         return Conclusion(status, next=() if result.prepared.verdict.refused else ("quorum", "status"))
@@ -138,7 +140,8 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
         return UpgradeResult(prepared, answer, confirmed)
 
     def conclusion(self, result: UpgradeResult) -> Conclusion:
-        return Conclusion(Status.DONE if result.confirmed else Status.PARTLY)
+        shown = result.answer is None and not result.check.refused
+        return Conclusion(Status.DONE if result.confirmed or shown else Status.PARTLY)
 
 
 async def tell_half_done_replacement(membership: Membership, run: ChangeRun[P]) -> None:

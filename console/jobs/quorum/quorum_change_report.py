@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backends.base.membership import ChangeAnswer, ClusterNode, NodeProbe
+from backends.base.membership import ClusterNode, NodeProbe
+from console.change.change import ChangeReport
+from console.jobs.quorum.change_voters import UpgradeResult
 from console.jobs.quorum.kraft_upgrade import UpgradeCheck, supports
-from console.jobs.quorum.prepared_change import VoterChange
-from console.jobs.quorum.quorum_report import key_json, strength_json
+from console.jobs.quorum.prepared_change import PreparedChange, VoterChange
+from console.jobs.quorum.quorum_report import key_json, preflight_lines, strength_json
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason
 from console.jobs.quorum.voter_change import VoterChangeResult, is_done
 from console.output.json_document import document
@@ -52,12 +54,12 @@ def changed_lines(changed: VoterChangeResult) -> Iterator[str]:
         )
 
 
-def changed_document(verb: str, changed: VoterChangeResult) -> Iterator[str]:
-    """``ktriage.quorum-VERB/1``."""
+def changed_document(changed: VoterChangeResult) -> Iterator[str]:
+    """``ktriage.quorum-add/1`` or ``ktriage.quorum-remove/1``."""
     verdict = changed.prepared.verdict
     answer = changed.answer
     return document(
-        f"quorum-{verb}",
+        f"quorum-{changed.prepared.change}",
         {
             "voter": {
                 **key_json(changed.prepared.voter.key),
@@ -78,6 +80,24 @@ def changed_document(verb: str, changed: VoterChangeResult) -> Iterator[str]:
             "detail": changed.detail,
         },
     )
+
+
+def _prepared_lines(prepared: PreparedChange, _rows: int) -> Iterator[str]:
+    return preflight_lines(prepared.verdict, prepared.sentence)
+
+
+def _ended_lines(changed: VoterChangeResult) -> Iterator[str]:
+    return iter(()) if changed.answer is None else changed_lines(changed)
+
+
+def _refusals(changed: VoterChangeResult) -> Iterator[str]:
+    against = changed.prepared.verdict.refused or tuple(filter(None, (changed.detail,)))
+    if changed.answer is None and against:
+        yield from (f"refused: {reason}" for reason in against)
+        yield "nothing was sent"
+
+
+CHANGED_VOTERS = ChangeReport(_prepared_lines, _ended_lines, _refusals, changed_document)
 
 
 def review_lines(plan: ReplacementPlan, current: ReplacementStep | None, quorum: Quorum) -> Iterator[str]:
@@ -189,7 +209,7 @@ AFTERWARDS = (
 )
 
 
-def upgrade_lines(check: UpgradeCheck) -> Iterator[str]:
+def upgrade_lines(check: UpgradeCheck, _rows: int) -> Iterator[str]:
     """Every node with what it supports, then the problems that prevent the upgrade."""
     yield f"kraft.version {check.quorum.kraft_version}, level 1 requested"
     yield from text_rows(NODE, check.nodes, "  ")
@@ -205,8 +225,20 @@ def upgrade_lines(check: UpgradeCheck) -> Iterator[str]:
         yield f"  {AFTERWARDS}"
 
 
-def upgrade_document(check: UpgradeCheck, answer: ChangeAnswer | None, confirmed: bool) -> Iterator[str]:
+def _upgraded_lines(upgraded: UpgradeResult) -> Iterator[str]:
+    if upgraded.answer is not None:
+        yield f"kraft.version: {upgraded.answer}{', confirmed by the cluster' if upgraded.confirmed else ''}"
+
+
+def _upgrade_refusals(upgraded: UpgradeResult) -> Iterator[str]:
+    if upgraded.check.refused:
+        yield from (f"refused: {reason}" for reason in upgraded.check.refused)
+        yield "nothing was sent"
+
+
+def upgrade_document(upgraded: UpgradeResult) -> Iterator[str]:
     """``ktriage.quorum-upgrade/1``."""
+    check, answer, confirmed = upgraded
     return document(
         "quorum-upgrade",
         {
@@ -220,3 +252,6 @@ def upgrade_document(check: UpgradeCheck, answer: ChangeAnswer | None, confirmed
             "nodes": list(map(json_of(NODE), check.nodes)),
         },
     )
+
+
+UPGRADED = ChangeReport(upgrade_lines, _upgraded_lines, _upgrade_refusals, upgrade_document)

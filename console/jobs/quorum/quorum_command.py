@@ -105,11 +105,16 @@ def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reas
     Example:
       ktriage quorum upgrade --bootstrap-server kafka-1:9092 --dry-run
     """
-    from console.jobs.quorum.change_voters import UpgradeKraftVersion  # noqa: PLC0415
-    from console.jobs.quorum.voter_change_view import upgrade as check_and_send  # noqa: PLC0415  # not for --help
+    from console.cli.base.quorum_run import change_or_show  # noqa: PLC0415  # not for --help
+    from console.cli.base.terminal_operator import carry_out  # noqa: PLC0415
+    from console.jobs.quorum.change_voters import UpgradeKraftVersion, UpgradeResult  # noqa: PLC0415
+    from console.jobs.quorum.quorum_change_report import UPGRADED  # noqa: PLC0415
 
     change = UpgradeKraftVersion(stated(reason, asked=not yes))
-    return check_and_send(run, change, dry_run=dry_run, ask=not yes)
+    send = change_or_show(run, UpgradeResult, dry_run=dry_run)
+    return run.conclude(
+        change.conclusion(carry_out(run, change, UPGRADED, send, ask=not yes, dry_run=dry_run))
+    )
 
 
 def add(
@@ -178,11 +183,17 @@ def _change_voters(
     ask: bool,
     unregister: bool = False,
 ) -> int:
+    from console.cli.base.quorum_run import change_or_show  # noqa: PLC0415  # not for --help
+    from console.cli.base.terminal_operator import carry_out  # noqa: PLC0415
     from console.jobs.quorum.change_voters import ChangeVoters  # noqa: PLC0415
-    from console.jobs.quorum.voter_change_view import change_voters  # noqa: PLC0415  # not for --help
+    from console.jobs.quorum.quorum_change_report import CHANGED_VOTERS  # noqa: PLC0415
+    from console.jobs.quorum.voter_change import VoterChangeResult  # noqa: PLC0415
 
     change = ChangeVoters(kind, given, reason, run.target.title, unregister)
-    return change_voters(run, change, dry_run=dry_run, ask=ask)
+    send = change_or_show(run, VoterChangeResult, dry_run=dry_run)
+    return run.conclude(
+        change.conclusion(carry_out(run, change, CHANGED_VOTERS, send, ask=ask, dry_run=dry_run))
+    )
 
 
 def update_endpoint(

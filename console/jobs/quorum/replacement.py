@@ -41,7 +41,6 @@ from console.jobs.quorum.replacement_run import (
 )
 from console.jobs.quorum.replacement_steps import ReplacementResult, Watcher, standing
 from console.jobs.quorum.voter_change import VoterChangeResult
-from console.jobs.quorum.voter_change_view import refuse_unless_allowed
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep
 from recovery.membership.replacement_state import StepSituation
@@ -181,7 +180,10 @@ def replace(
 ) -> int:
     """Makes a plan from the choice, or reads the existing plan, shows it, and carries it out."""
     source = _source(choice, file)
-    refuse_unless_allowed(run, dry_run=dry_run, ask=ask)
+    if not dry_run:
+        run.refuse_if_read_only()
+        if ask:
+            run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
     change = ReplaceController(
         source,
         file,

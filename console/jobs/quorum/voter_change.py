@@ -42,12 +42,17 @@ class VoterChangeResult:
     """
 
     prepared: PreparedChange
-    answer: ChangeAnswer | None
-    done: bool | None
+    answer: ChangeAnswer | None = None
+    done: bool | None = None
     cause: TimeoutCause | None = None
     after: Quorum | None = None
     detail: str = ""
     unregistered: ChangeAnswer | Unknown | None = None
+
+    @property
+    def unsent(self) -> bool:
+        """Whether the change was only shown, and would be allowed."""
+        return self.answer is None and self.prepared.verdict.allowed and not self.detail
 
 
 async def prepare_add(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console.app.base.confirmed_change import Sent, asked_number
+from console.app.base.confirmed_change import Sent, asked_on_screen
 from console.app.base.copy_and_export import given_path
 from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
@@ -107,7 +107,7 @@ def _request(change: RestoreRecords, prepared: PreparedRestore, title: str) -> C
     rows = [restore_row_text(row) for row in prepared.rows[:SHOWN]]
     rows += more(len(prepared.rows) - SHOWN, " branches")
     creates = () if prepared.creates is None else (prepared.to.created_text,)
-    return asked_number(
+    return asked_on_screen(
         change.question(prepared),
         f"Write {counted(prepared.records, 'record')} back?",
         (f"{title}, cluster {prepared.contents.index.header.cluster_id}", *rows, *creates),

@@ -453,5 +453,5 @@ def _shown(rescued: RescuedBranch, records: int, *, check: bool) -> BranchShown:
 
 def restore_rescue(run: Run, change: RestoreRecords, *, ask: bool, rows: int) -> int:
     """Writes a rescue back and prints what came of it; returns the exit status."""
-    written = carry_out(run, change, RESTORED, ask=ask, dry_run=change.dry_run, rows=rows)
+    written = carry_out(run, change, RESTORED, run.change, ask=ask, dry_run=change.dry_run, rows=rows)
     return run.conclude(change.conclusion(written))

@@ -14,8 +14,6 @@ import pytest
 
 from backends.base.answers import Election, Outcome, Partitions, SurveyRequest, SurveyResult
 from backends.base.protocol import Progress
-from console.change.loss_consent import LossConsent
-from console.errors import NotDone
 from console.jobs.elect.election_batches import Result, row_failure
 from console.journal.journal import _LineFile
 from recovery.plan import election_requests
@@ -400,13 +398,3 @@ def test_a_row_of_a_file_that_does_not_exist_refuses_no_other_one(
     )
     left_out = told["missing" if words == ("replicas",) else "failures"]
     assert [(row["topic"], row["partition"]) for row in left_out[:2]] == [("deleted", 0), ("payments", 99)]
-
-
-@pytest.mark.parametrize("reason", ["", " ", "\t"])
-def test_a_blank_reason_is_none(reason: str) -> None:
-    consent = LossConsent("orders", "the name of the topic that may lose something", True, "orders")
-    with pytest.raises(NotDone, match="give a reason"):
-        consent.refuse_unless("orders", reason)
-    LossConsent("0", "the number of partitions that may lose something", False, "0").refuse_unless(
-        "0", reason
-    )
