@@ -258,6 +258,23 @@ async def read_state(
     )
 
 
+async def read_logs(
+    backend: Backend, reading: ClusterReading, states: Sequence[PartitionState], duration: float
+) -> ClusterReading:
+    """The reading with the logs of these partitions, down to where they part, and with their topics'
+    configurations. A broker that failed to answer now or before has that as its problem. Raises BackendError.
+    """
+    topics = topics_of(states)
+    request = SurveyRequest(tuple(states), duration, Depth.DIVERGENCE, picture_wait=PICTURE_WAIT)
+    async with tasks() as group:
+        configs = group.create_task(backend.topic_configs(topics))
+        result = await backend.survey(request)
+    contacts = worst_contacts((*reading.contacts, *result.contacts))
+    found = configs.result()
+    no_answer: Configs = {topic: found.get(topic, _NO_CONFIG) for topic in topics}
+    return replace(reading, surveys=result.surveys, contacts=contacts, configs=no_answer)
+
+
 async def with_verdicts(
     backend: Backend,
     reading: ClusterReading,

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from backends.base.answers import (
-    PICTURE_WAIT,
-    ClusterInfo,
-    Contact,
-    Depth,
-    LogDir,
-    Partitions,
-    SurveyRequest,
-)
+from backends.base.answers import LogDir
 from backends.base.errors import BackendError
 from backends.base.judged_partitions import elects_uncleanly
 from backends.base.protocol import Backend, Progress
-from console.reading.cluster_reading import worst_contacts
-from console.reading.read_cluster import tasks
+from console.reading.cluster_reading import ClusterReading, offline_of
+from console.reading.read_cluster import read_logs, read_state
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import is_recorded, last_known_id, newest_moment
 from pipeline.snapshot.observation import Observation, SnapshotKind
@@ -31,10 +23,8 @@ from pipeline.snapshot.state_sources import newest_topic_ids
 from pipeline.snapshot.survey_rows import Fingerprints, batch_of
 from pipeline.snapshot.upkeep import FULL_EVERY
 from pipeline.storage import StoragePath
-from recovery.acknowledged.partition_facts import NOT_ASKED
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica
-from recovery.model import PartitionState, Unknown
-from recovery.plan.topic_marks import marks
+from recovery.model import PartitionState, Unknown, Why
 
 BATCH = 10_000
 """Partitions in one batch, so that memory use does not grow with the cluster."""
@@ -57,12 +47,6 @@ class SnapshotSettings:
     tool_version: str
     batch: int = BATCH
     asked: str = ""
-
-
-@dataclass(slots=True)
-class _OfflineCounts:
-    partitions: int = 0
-    offline: int = 0
 
 
 class Series:
@@ -183,33 +167,29 @@ class Series:
         cluster = await backend.cluster()
         self._cluster_id = cluster.cluster_id
         name, behind = self._new_name(cluster.cluster_id, began)
-        found = await backend.partitions()
-        counts = _OfflineCounts()
-        contacts: dict[int, Contact] = {}
+        reading = await read_state(backend, cluster)
+        written, states = 0, reading.partitions.states
         with SnapshotWriter(taking.root, name) as writer:
-            async with tasks() as group:
-                log_dirs = group.create_task(backend.log_dirs())
-                quorum = group.create_task(backend.quorum())
-                for states in _pieces(found.states, taking.batch):
-                    batch = await self._survey(states, contacts)
-                    counts.partitions += batch.num_rows
-                    counts.offline += sum(state.offline for state in states)
-                    rows = prints.changed(batch) if prints else batch
-                    writer.partitions(rows if kind is SnapshotKind.CHANGES else batch)
-                    if progress is not None:
-                        progress("partitions", counts.partitions, len(found.states))
+            for piece in _pieces(states, taking.batch):
+                part = await read_logs(backend, reading, piece, taking.duration)
+                # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
+                reading = replace(reading, contacts=part.contacts)
+                batch = batch_of(part.surveys, part.topic_marks, _elect_uncleanly(part))
+                written += batch.num_rows
+                rows = prints.changed(batch) if prints else batch
+                writer.partitions(rows if kind is SnapshotKind.CHANGES else batch)
+                if progress is not None:
+                    progress("partitions", written, len(states))
             if prints and kind is SnapshotKind.CHANGES:
                 writer.partitions(prints.gone())
-            writer.brokers = list(_broker_rows(cluster, contacts, log_dirs.result()))
-            writer.quorum = _quorum_row(quorum.result())
+            writer.brokers = list(_broker_rows(reading))
+            writer.quorum = _quorum_row(reading.quorum)
             writer.elr_enabled = None if isinstance(cluster.elr_enabled, Unknown) else cluster.elr_enabled
             series = self._series if prints else ""
             # The clock may also be set back while the snapshot is taken.
             now = taking.clock()
             behind = max(behind, name.began - now)
-            taken = self._commit(
-                writer, kind, found, counts, contacts, series=series, taken_at=now + behind, behind=behind
-            )
+            taken = self._commit(writer, kind, reading, series=series, taken_at=now + behind, behind=behind)
         if prints:
             prints.commit()
         self._missed = 0
@@ -219,14 +199,13 @@ class Series:
         self,
         writer: SnapshotWriter,
         kind: SnapshotKind,
-        found: Partitions,
-        counts: _OfflineCounts,
-        contacts: dict[int, Contact],
+        reading: ClusterReading,
         *,
         series: str,
         taken_at: datetime,
         behind: timedelta,
     ) -> Observation:
+        found, silent = reading.partitions, (one for one in reading.contacts if one.problem is not None)
         changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
         return writer.commit(
             taken_at,
@@ -234,40 +213,23 @@ class Series:
             kind=kind,
             base=self._base.snapshot if changes and self._base else "",
             previous=self._previous.snapshot if changes and self._previous else "",
-            silent=tuple(sorted(one.broker for one in contacts.values() if one.problem is not None)),
+            silent=tuple(sorted(one.broker for one in silent)),
             hidden=tuple(found.hidden),
             hidden_more="" if found.not_compared is None else str(found.not_compared),
             missed=self._missed,
             leaders_unreachable=len(found.unreachable_leaders),
-            partitions=counts.partitions,
-            offline=counts.offline,
+            partitions=len(found.states),
+            offline=len(offline_of(found)),
             series=series,
             asked=self._taking.asked,
             clock_behind_ms=_milliseconds(behind),
         )
 
-    async def _survey(self, states: Sequence[PartitionState], contacts: dict[int, Contact]) -> Any:
-        topics = tuple(dict.fromkeys(state.topic for state in states))
-        request = SurveyRequest(
-            tuple(states), self._taking.duration, Depth.DIVERGENCE, picture_wait=PICTURE_WAIT
-        )
-        async with tasks() as group:
-            configs = group.create_task(self._backend.topic_configs(topics))
-            result = await self._backend.survey(request)
-        # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
-        worst = worst_contacts((*contacts.values(), *result.contacts))
-        contacts |= {contact.broker: contact for contact in worst}
-        topic_configs = configs.result()
-        return batch_of(
-            result.surveys,
-            {topic: marks(topic, topic_configs.get(topic)) for topic in topics},
-            {topic: _elects_uncleanly(topic_configs.get(topic)) for topic in topics},
-        )
 
-
-def _elects_uncleanly(config: Mapping[str, str] | Unknown | None) -> bool | None:
-    answer = NOT_ASKED if config is None else elects_uncleanly(config)
-    return None if isinstance(answer, Unknown) else answer
+def _elect_uncleanly(reading: ClusterReading) -> dict[str, bool | None]:
+    """Of each topic whose configuration was asked; None: that is not known."""
+    answers = {topic: elects_uncleanly(config) for topic, config in reading.configs.items()}
+    return {topic: None if isinstance(one, Unknown) else one for topic, one in answers.items()}
 
 
 def _milliseconds(behind: timedelta) -> int:
@@ -280,12 +242,10 @@ def _pieces(states: Sequence[PartitionState], size: int) -> Iterator[Sequence[Pa
         yield ordered[start : start + size]
 
 
-def _broker_rows(
-    cluster: ClusterInfo, contacts: dict[int, Contact], log_dirs: Any
-) -> Iterator[dict[str, Any]]:
-    listed = {broker.id: broker for broker in cluster.brokers}
-    for number in sorted(listed.keys() | contacts.keys() | log_dirs.keys()):
-        broker, contact, dirs = listed.get(number), contacts.get(number), log_dirs.get(number)
+def _broker_rows(reading: ClusterReading) -> Iterator[dict[str, Any]]:
+    listed, contacts = reading.brokers, {contact.broker: contact for contact in reading.contacts}
+    for number in sorted(listed.keys() | contacts.keys() | reading.log_dirs.keys()):
+        broker, contact, dirs = listed.get(number), contacts.get(number), reading.log_dirs.get(number)
         yield {
             "id": number,
             "host": broker and broker.host,
@@ -313,9 +273,9 @@ def unknown_row(unknown: Unknown) -> dict[str, str]:
     return {"why": unknown.why.value, "detail": unknown.detail}
 
 
-def _quorum_row(quorum: Quorum | Unknown) -> dict[str, Any]:
-    if isinstance(quorum, Unknown):
-        return {"unknown": unknown_row(quorum)}
+def _quorum_row(quorum: Quorum | Unknown | None) -> dict[str, Any]:
+    if not isinstance(quorum, Quorum):
+        return {"unknown": unknown_row(quorum or Unknown(Why.NOT_ANSWERED, "no controller leads"))}
     return {
         "leader": quorum.leader.id,
         "leader_epoch": quorum.leader_epoch,
