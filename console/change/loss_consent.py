@@ -18,7 +18,7 @@ from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan
 from recovery.unread_brokers import unread_brokers
 from recovery.wording.loss_text import brief_range
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, more
 from recovery.wording.unread_disk_text import unread_brokers_in_short
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def _elects(plan: Plan, summary: Summary) -> str:
 def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
     acknowledged = summary.acknowledged
     if summary.elect == 1 and set(acknowledged.values) == {VerdictValue.SOME}:
-        more = "" if acknowledged.exact else " or more"
-        yield f"{acknowledged.at_least:,}{more} committed offsets."
+        or_more = "" if acknowledged.exact else " or more"
+        yield f"{acknowledged.at_least:,}{or_more} committed offsets."
     elif str(acknowledged) and not acknowledged.is_none(summary.elect):
         yield f"Acknowledged records: {acknowledged}."
     losing = worst(plan, named if summary.elect > 1 else 1)
@@ -105,8 +105,8 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
         cut = brief_range(summary.at_least, summary.at_most)
         yield f"{summary.may_lose:,} of {summary.elect:,} may lose {what}. Offsets cut off: {cut}."
         yield from (f"{row.tp}: {row.leader} loses {brief_candidate_harm(row.chosen)}" for row in losing)
-        if losing and summary.may_lose > len(losing):
-            yield f"… and {counted(summary.may_lose - len(losing), 'more partition')}"
+        if losing:
+            yield from more(summary.may_lose - len(losing), noun="partition")
     yield from _passed_over(plan, summary)
     marked = (f"{row.tp}: {mark}: {mark.meaning}" for row in worst(plan, WORST) for mark in row.marks)
     yield from islice(marked, WORST)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from recovery.disks.disk_swap import leaderless
 from recovery.disks.values import LogDirPlace
 from recovery.model import PartitionState, TopicPartition
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, some_of
 
 SECONDS = 5.0
 """Seconds without a leader until a partition is reported: a normal election takes a moment."""
@@ -50,9 +50,8 @@ def leaderless_lines(
     for state in found:
         advices.setdefault(_advice(state, where, led_empty), []).append(str(state.tp))
     for advice, names in advices.items():
-        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
         have = f"{counted(len(names), 'partition')} {'has' if len(names) == 1 else 'have'}"
-        named = f"{', '.join(names[:SHOWN])}{more}"
+        named = some_of(names, SHOWN)
         yield f"{have} no leader, and no replica comes back into the ISR without one: {named}: {advice}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -11,6 +11,7 @@ from backends.base.errors import NotAllowed
 from backends.base.protocol import Backend, Progress
 from console.errors import InputError
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
+from recovery.wording.quantity_text import some_of
 
 SHOWN = 5
 SETTLE_SECONDS = 10.0
@@ -46,8 +47,8 @@ class Selection:
     def text(self) -> str:
         """What was named, such as ``topic orders`` or ``orders-0, orders-3``; "" where nothing was."""
         if self.partitions is not None:
-            return _few(map(str, self.partitions))
-        return f"topic {_few(self.topics)}" if self.topics else ""
+            return some_of(self.partitions, SHOWN)
+        return f"topic {some_of(self.topics, SHOWN)}" if self.topics else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +133,11 @@ def _refuse_missing(found: Partitions, topics: Collection[str]) -> None:
         if tp.topic in asked and why.why is Why.NOT_ALLOWED:
             hidden.append(tp.topic)
     if hidden:
-        raise NotAllowed("DESCRIBE", f"topic {_few(sorted(set(hidden)))}", "see its partitions")
+        raise NotAllowed("DESCRIBE", f"topic {some_of(sorted(set(hidden)), SHOWN)}", "see its partitions")
     missing = {tp.topic: why for tp, why in found.unknown.items() if tp.topic in asked and tp.partition < 0}
     if missing:
         details = sorted({str(why) for why in missing.values()})
-        raise InputError(f"unknown topic {_few(sorted(missing))} ({details[0]}); nothing was sent")
+        raise InputError(f"unknown topic {some_of(sorted(missing), SHOWN)} ({details[0]}); nothing was sent")
 
 
 def _why_missing(found: Partitions, tp: TopicPartition) -> str:
@@ -152,7 +153,7 @@ def _refuse_empty(found: Partitions, topics: Sequence[str]) -> None:
     there = {state.topic for state in found.states} | {tp.topic for tp in found.unknown if tp.partition >= 0}
     missing = [topic for topic in topics if topic not in there]
     if missing:
-        raise InputError(f"unknown topic {_few(missing)}; nothing was sent")
+        raise InputError(f"unknown topic {some_of(missing, SHOWN)}; nothing was sent")
 
 
 def _in_order(found: Partitions, requested: Sequence[TopicPartition]) -> tuple[PartitionState, ...]:
@@ -160,21 +161,15 @@ def _in_order(found: Partitions, requested: Sequence[TopicPartition]) -> tuple[P
     unreachable = found.unreachable_leaders
     refused = [tp for tp in requested if tp in unreachable]
     if refused:
-        raise InputError(f"{_few(map(str, refused))}: {unreachable[refused[0]].detail}; nothing was sent")
+        raise InputError(f"{some_of(refused, SHOWN)}: {unreachable[refused[0]].detail}; nothing was sent")
     topics = {state.topic for state in found.states}
     unknown_topics = list(dict.fromkeys(tp.topic for tp in requested if tp.topic not in topics))
     if unknown_topics:
-        raise InputError(f"unknown topic {_few(unknown_topics)}; nothing was sent")
+        raise InputError(f"unknown topic {some_of(unknown_topics, SHOWN)}; nothing was sent")
     missing = [tp for tp in requested if tp not in by_name]
     if missing:
-        raise InputError(f"no such partition: {_few(str(tp) for tp in missing)}; nothing was sent")
+        raise InputError(f"no such partition: {some_of(missing, SHOWN)}; nothing was sent")
     return tuple(by_name[tp] for tp in requested)
-
-
-def _few(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = len(listed) - SHOWN
-    return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 async def survey_rows(

@@ -27,6 +27,7 @@ from recovery.plan.values import BarePlan, Header, NotElected, Plan
 from recovery.rescue_branches import cuts_off
 from recovery.strategy import DecisionKind
 from recovery.unread_brokers import UnreadBrokers, unread_brokers
+from recovery.wording.quantity_text import and_more
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +171,8 @@ def refuse_rows(file: Path | None, refused: Sequence[tuple[TopicPartition, str]]
     """Raises InputError, with the first of the ``refused`` rows, if there are any."""
     if refused:
         tp, why = refused[0]
-        more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
-        raise InputError(f"{f'{file}: ' if file else ''}{tp}: {why}{more}; nothing was sent")
+        where = f"{file}: " if file else ""
+        raise InputError(f"{where}{tp}: {why}{and_more(len(refused))}; nothing was sent")
 
 
 def checked_just_now(plan: Plan, bare: BarePlan = BarePlan(())) -> PreparedPlan:  # noqa: B008  # frozen

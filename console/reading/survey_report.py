@@ -32,7 +32,7 @@ from recovery.survey_columns import SurveyTotals, missing_in_sync
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts, leader_unknown_text
 from recovery.wording.loss_text import short_loss
 from recovery.wording.proof_text import explained_lines, partition_proofs, proofs_json
-from recovery.wording.quantity_text import counted, more, printable
+from recovery.wording.quantity_text import and_more, counted, more, printable
 from recovery.wording.replica_text import STANDING_WORDS, disk_text, still_writes_text
 from recovery.wording.verdict_text import short_verdict, verdict_text
 from widgets.fields import ALL_SHOWN, Field, text_field, text_rows
@@ -242,8 +242,7 @@ def hidden_lines(picture: ClusterReading) -> Iterator[str]:
     yield from hidden_topic_texts(picture.selected.hidden, picture.selected.not_compared)
     for why, count in Counter(picture.selected.unreachable_leaders.values()).items():
         first = next(tp for tp, reason in picture.selected.unreachable_leaders.items() if reason == why)
-        more = f" (and {count - 1:,} more)" if count > 1 else ""
-        yield f"{first}{more}: {leader_unknown_text(why)}"
+        yield f"{first}{and_more(count)}: {leader_unknown_text(why)}"
 
 
 def survey_counts(picture: ClusterReading) -> dict[str, int | None]:

@@ -25,6 +25,7 @@ from pipeline.tables.delta_table import DataFile, unreadable
 from pipeline.tables.schema_conversion import conformed, plain_text
 from pipeline.tables.schemas import PARTITIONS
 from recovery.arrays.nested_arrays import Array, numbers
+from recovery.wording.quantity_text import some_of
 
 LARGEST, SMALLEST = 64 * 2**20, 2**20
 """The target and maximum size of a split, in bytes."""
@@ -217,12 +218,7 @@ class PackReader:
         files = dict.fromkeys(
             uri for split in self._current for uri in ([split.uri] if split.uri else split.chain.change_files)
         )
-        return f"cluster {_listed(list(clusters))}: {_listed(list(files))}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+        return f"cluster {some_of(list(clusters), NAMED)}: {some_of(list(files), NAMED)}"
 
 
 def _joined(batches: Sequence[Any]) -> Iterator[Any]:

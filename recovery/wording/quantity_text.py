@@ -54,6 +54,11 @@ def some_of(names: Sequence[object], shown: int = 5) -> str:
     return ", ".join(str(name) for name in names[:shown]) + more
 
 
+def and_more(count: int) -> str:
+    """Behind the first of ``count`` things: `` (and 7 more)``; "" where it is the only one."""
+    return f" (and {count - 1:,} more)" if count > 1 else ""
+
+
 def more(left: int, rest: str = "", indent: str = "", *, noun: str = "") -> Iterator[str]:
     """The line that says how many rows, of that ``noun``, are left out, and where the ``rest`` is; nothing where
     none is.

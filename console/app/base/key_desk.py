@@ -20,6 +20,7 @@ from console.change.change import Change, ChangeReport, run_change
 from console.change.registry import Action
 from console.program import Program
 from recovery.model import TopicPartition
+from recovery.wording.quantity_text import and_more
 from widgets.base_pane import Pane
 from widgets.table import RowTable
 from widgets.text import Tone
@@ -71,8 +72,8 @@ class KeyDesk:
         if sent.unrecorded:
             self.say(sent.unrecorded[0], Tone.BAD)
         elif problems:
-            rest = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
-            self.say(f"{'; '.join(report.ended(sent.result))}; {problems[0]}{rest}{goes_on}", Tone.BAD)
+            ended = "; ".join(report.ended(sent.result))
+            self.say(f"{ended}; {problems[0]}{and_more(len(problems))}{goes_on}", Tone.BAD)
         else:
             self.say("; ".join(report.ended(sent.result)), Tone.GOOD if whole else Tone.WARN)
 

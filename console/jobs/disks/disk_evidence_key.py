@@ -12,7 +12,7 @@ from console.errors import NotDone
 from console.reading.disk_evidence import read_registrations, refuse_other_clusters
 from recovery.disk_evidence import DiskReading, EvidenceRefusal, with_disks
 from recovery.ranking import Ranking
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import and_more, counted
 from recovery.wording.replica_text import disk_text
 from widgets.text import Tone
 
@@ -87,5 +87,5 @@ class DiskEvidenceKey:
 def _why_none(reading: DiskReading, refused: tuple[EvidenceRefusal, ...]) -> str:
     if not refused:
         return f"{reading.source}: holds no log of a partition that is shown here"
-    more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
-    return f"{reading.source}: refused: {refused[0].tp} of broker {reading.broker}: {refused[0].reason}{more}"
+    first, rest = refused[0], and_more(len(refused))
+    return f"{reading.source}: refused: {first.tp} of broker {reading.broker}: {first.reason}{rest}"

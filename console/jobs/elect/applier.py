@@ -39,7 +39,7 @@ from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers
-from recovery.wording.quantity_text import both, counted
+from recovery.wording.quantity_text import and_more, both, counted
 from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
 
@@ -275,10 +275,8 @@ class Applier:
             self._desk.say(f"stopped: {elected}, {left:,} not sent. X continues with them", Tone.WARN)
         elif failures:
             tp, why, leads = failures[0]
-            more = f" (and {len(failures) - 1:,} more)" if len(failures) > 1 else ""
-            self._desk.say(
-                f"{elected}, {len(failures):,} not{' finished' if leads else ''}: {tp}: {why}{more}", Tone.BAD
-            )
+            not_done = f"{len(failures):,} not{' finished' if leads else ''}"
+            self._desk.say(f"{elected}, {not_done}: {tp}: {why}{and_more(len(failures))}", Tone.BAD)
         elif online == len(done):
             online_already = "nothing was left to elect: what was planned is online already"
             self._desk.say(_joined(online_already, clients), Tone.WARN if clients else Tone.GOOD)

@@ -22,7 +22,7 @@ from recovery.model import Unknown
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.plan_review import summarise
 from recovery.wording.producer_text import refused_producer_lines
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, more, printable
 from recovery.wording.unread_disk_text import unread_broker_lines
 from widgets.fields import Field, data_field, json_of, partition_fields, text_rows
 
@@ -153,10 +153,8 @@ def _affected_text(affected: Sequence[GroupOffset]) -> str:
 
 
 def _unread(reasons: tuple[str, ...], what: str) -> Iterator[str]:
-    for reason in reasons[:UNREAD_SHOWN]:
-        yield f"{what}: {printable(reason)}"
-    if len(reasons) > UNREAD_SHOWN:
-        yield f"… and for {len(reasons) - UNREAD_SHOWN:,} more reasons"
+    yield from (f"{what}: {printable(reason)}" for reason in reasons[:UNREAD_SHOWN])
+    yield from more(len(reasons) - UNREAD_SHOWN, noun="reason")
 
 
 def aftermath_json(aftermath: ElectionAftermath) -> dict[str, object]:

@@ -11,7 +11,7 @@ from pipeline.exposure.fix_choice import NOT_FIXED
 from pipeline.exposure.what_if import what_if_from
 from pipeline.results import JobResult
 from pipeline.tables.schemas import ACKNOWLEDGED
-from recovery.wording.quantity_text import counted, human_bytes, ids
+from recovery.wording.quantity_text import counted, human_bytes, ids, more, some_of
 
 FEW_CLUSTERS = 3
 """Of more clusters a result shows the worst rows of all, and not the tables of each."""
@@ -38,8 +38,8 @@ class ClusterRows(NamedTuple):
 
 def cut(rows: Sequence[Any], most: int, what: str) -> Iterator[ResultPart]:
     """How many rows a table leaves out."""
-    if len(rows) > most > 0:
-        yield f"… and {len(rows) - most:,} more {what} (--rows 0 shows all)"
+    if most > 0:
+        yield from more(len(rows) - most, f" {what} (--rows 0 shows all)")
 
 
 def exposure_parts(result: JobResult, rows: int) -> Iterator[ResultPart]:
@@ -104,10 +104,8 @@ def _unasked(result: JobResult, clusters: Sequence[str]) -> Iterator[str]:
     for text in what_if_from(result.asked.get("what_if", {})).questions:
         without = [name for name in clusters if (name, text) not in answered]
         if without:
-            names = ", ".join(without[:NAMED]) + (
-                f" and {len(without) - NAMED:,} more" * (len(without) > NAMED)
-            )
-            yield f"{text}: nothing of this is in cluster{'s' * (len(without) > 1)} {names}"
+            plural = "s" * (len(without) > 1)
+            yield f"{text}: nothing of this is in cluster{plural} {some_of(without, NAMED)}"
 
 
 NAMED = 5

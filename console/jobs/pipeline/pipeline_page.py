@@ -16,7 +16,7 @@ from console.output.report_blocks import (
 )
 from console.output.report_html import html_page
 from pipeline.results import JobResult
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import counted, some_of
 
 TITLE = "ktriage pipeline report"
 
@@ -70,10 +70,9 @@ def _blocks(results: Sequence[JobResult], rows: int) -> Iterator[ReportBlock]:
 
 def _fleet(results: Sequence[JobResult], clusters: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
     """At most ten lines: what each result says of all clusters, and which are the worst."""
-    worst = ", ".join(names.get(name, name) for name in clusters[:WORST_NAMED])
-    more = f" and {len(clusters) - WORST_NAMED:,} more" if len(clusters) > WORST_NAMED else ""
+    worst = some_of([names.get(name, name) for name in clusters], WORST_NAMED)
     if clusters:
-        yield f"{counted(len(clusters), 'cluster')}, the worst first: {worst}{more}"
+        yield f"{counted(len(clusters), 'cluster')}, the worst first: {worst}"
     for result in results:
         yield f"{result.job}, {result.made_at:%Y-%m-%d %H:%M} UTC: {fleet_line(result)}"
     refused = {row["cluster_id"]: row for result in results for row in result.summary.get("refused", ())}
