@@ -24,7 +24,7 @@ from tests.live.lost_quorum import INCIDENTS, YES, RebuiltQuorum
 from tests.live.resident_java import ResidentJavas
 from tests.live.returning_voters import ReturningVoters, all_returns, returning_cluster
 from tests.live.started_cluster import started_cluster
-from tests.unit.cli.command_process import command_line, environment
+from tests.unit.cli.command_process import started
 
 KILLS = 20
 """Moments at which a rebuild is killed."""
@@ -181,14 +181,7 @@ class KilledRebuilds:
         """The process, once it has begun to write."""
         # Behind everybody else, so that who waits for its first file is not late.
         words = ("quorum", "rebuild", str(self._quorum.plan_file), *YES)
-        line = ["nice", "-n", "19", *command_line("ktriage", *words)]
-        process = subprocess.Popen(
-            line,
-            env=environment(self._home),
-            cwd=self._home,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = started(self._home, *words, before=("nice", "-n", "19"))
         while not self._backup.exists() and process.poll() is None:
             time.sleep(0.0005)  # what follows takes milliseconds
         return process

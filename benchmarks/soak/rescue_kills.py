@@ -14,7 +14,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts, stale_long_tails
 from tests.live.rescued_records import expected, values
-from tests.unit.cli.command_process import command_line, environment
+from tests.unit.cli.command_process import started
 
 ROUNDS = 20
 """Moments at which each of the two is killed."""
@@ -54,15 +54,8 @@ def run(options: SoakOptions) -> int:
 
 def _killed(console: CommandRunner, words: tuple[str, ...], seed: int) -> bool:
     """Runs the command and kills it; False if it ended before."""
-    line = command_line("ktriage", *words, "--rate", RATE, *console.connection)
     wait = random.Random(seed).uniform(0.5, LONGEST)  # noqa: S311  # a test
-    process = subprocess.Popen(
-        line,
-        env=environment(console.home),
-        cwd=console.home,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = started(console.home, *words, "--rate", RATE, *console.connection)
     try:
         process.wait(wait)
     except subprocess.TimeoutExpired:

@@ -53,6 +53,15 @@ def invoke(home: Path, name: str, *arguments: str, **more: str) -> Ended:
     return run_command(name, arguments, environment(home, **more), home, LIMIT)
 
 
+def started(home: Path, *words: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """``ktriage`` with these words as a process that nobody listens to, to be killed; ``before`` stands in front of
+    the command.
+    """
+    line = [*before, *command_line("ktriage", *words)]
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(line, env=environment(home), cwd=home, stdout=silent, stderr=silent)
+
+
 def typing(home: Path, line: Sequence[str], answer: str) -> Ended:
     """Runs the command line on a terminal where ``answer`` is typed when it asks; what it says is in ``err``."""
     ours, theirs = pty.openpty()
