@@ -32,7 +32,7 @@ from recovery import model
 
 Header = Mapping[str, Any]
 _OTHERS_MAY_WRITE = 0o022
-KEPT = 8
+MOST_CHECKPOINTS = 8
 """The newest checkpoints; older ones are deleted."""
 DEEP = 20_000
 """Recursion limit: the objects of a run form long chains."""
@@ -168,7 +168,7 @@ def delete_old(directory: Path) -> None:
     """Keep the newest checkpoints in ``directory``."""
     with suppress(OSError):
         newest = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in newest[KEPT:]:
+        for path in newest[MOST_CHECKPOINTS:]:
             path.unlink(missing_ok=True)
 
 

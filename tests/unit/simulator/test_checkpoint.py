@@ -161,10 +161,10 @@ def _written(path: Path, content: bytes) -> Path:
 
 
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
-    for number in range(checkpoint.KEPT + 3):
+    for number in range(checkpoint.MOST_CHECKPOINTS + 3):
         os.utime(_written(tmp_path / f"{number:02}", b""), (number, number))
     checkpoint.delete_old(tmp_path)
-    assert _left(tmp_path) == [f"{number:02}" for number in range(3, checkpoint.KEPT + 3)]
+    assert _left(tmp_path) == [f"{number:02}" for number in range(3, checkpoint.MOST_CHECKPOINTS + 3)]
 
 
 def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
