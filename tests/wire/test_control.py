@@ -100,3 +100,8 @@ async def test_a_configuration_that_can_be_is_made() -> None:
         assert served.world.image.rules.recovery_manager
         assert served.world.image.min_isr.topics["orders"] == 1
         assert "1000" in {value for held in served.inert_configs.values() for value in held.values()}
+
+
+def test_a_value_that_stands_for_a_huge_one_is_refused() -> None:
+    with pytest.raises(ControlError, match=r"nodes=.*not a value"):
+        read_fault(["kill", "nodes=[&a broker-1, *a]"])
