@@ -12,8 +12,7 @@ from console.signals import Supervisor
 class Program:
     """The process: its name and arguments, its streams, its signals.
 
-    ``resume`` is the command that a second signal prints before the process leaves at once. ``logs_to_stderr``:
-    connections or requests are said there.
+    ``resume`` is the command that a second signal prints before the process leaves at once.
     """
 
     name: str
@@ -21,4 +20,3 @@ class Program:
     screen: Screen
     supervisor: Supervisor
     resume: str = ""
-    logs_to_stderr: bool = False

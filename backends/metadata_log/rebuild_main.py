@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -12,11 +13,13 @@ from typing import NamedTuple
 
 from backends.metadata_log.directory import MetadataDirError
 from backends.metadata_log.rebuild_steps import (
+    UNDONE_BEFORE,
     WAY_BACK,
     RebuildOrder,
     answers,
     journal_line,
     undo_order,
+    unresolved,
     write_order,
 )
 from backends.metadata_log.rebuilt_directory import RewriteError
@@ -32,12 +35,15 @@ class AskedAddress(NamedTuple):
 
 
 class ScriptedRebuild(NamedTuple):
-    """``summary`` is the plan in words, ``dead`` the controllers that never start again with their disks."""
+    """``summary`` is the plan in words, ``dead`` the controllers that never start again with their disks,
+    ``reviewed`` by whom the plan was.
+    """
 
     order: RebuildOrder
     summary: Sequence[str]
     dead: Sequence[int]
     addresses: Sequence[AskedAddress]
+    reviewed: str = ""
 
 
 def run_rebuild(rebuild: ScriptedRebuild, arguments: Sequence[str]) -> int:
@@ -64,7 +70,12 @@ def run_rebuild(rebuild: ScriptedRebuild, arguments: Sequence[str]) -> int:
     except (RewriteError, MetadataDirError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    except (KeyboardInterrupt, EOFError):
+    except EOFError:
+        sys.stderr.write(
+            "\nnobody answered: without a terminal give --yes --reason TEXT; nothing was written\n"
+        )
+        return 2
+    except KeyboardInterrupt:
         return 130
 
 
@@ -83,6 +94,9 @@ def _is_confirmed(rebuild: ScriptedRebuild, *, undo: bool) -> bool:
 
 def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
     order = rebuild.order
+    new = [one.host for one in rebuild.addresses if one.node == order.node]
+    for line in filter(None, map(unresolved, dict.fromkeys(new))):
+        sys.stderr.write(line + "\n")
     alive = [one for one in rebuild.addresses if answers(one.host, one.port)]
     for one in alive:
         sys.stderr.write(
@@ -90,7 +104,7 @@ def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
         )
     if alive:
         return 1
-    written = write_order(order, lambda what, files: _record(order, what, reason, files))
+    written = write_order(order, lambda what, files: _record(order, what, reason, files, rebuild.reviewed))
     if written.already:
         sys.stdout.write(f"{order.target}: holds what this plan writes already; nothing was written\n")
         return 0
@@ -111,11 +125,21 @@ def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
 
 def _undo(order: RebuildOrder, reason: str) -> int:
     away = undo_order(order, lambda what, files: _record(order, what, reason, files))
+    if away is None:
+        sys.stdout.write(f"{order.target}: {UNDONE_BEFORE}\n")
+        return 0
     sys.stdout.write(f"{order.target}: is as it was before; the rebuilt files: {away}\n")
     return 0
 
 
-def _record(order: RebuildOrder, what: str, reason: str, files: Sequence[PlannedFile]) -> None:
+def _record(
+    order: RebuildOrder, what: str, reason: str, files: Sequence[PlannedFile], reviewed: str = ""
+) -> None:
     moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")  # noqa: UP017  # Python 3.8 has no UTC
-    by = f"{getpass.getuser()}@{platform.node()}"
-    journal_line(order, {"at": moment, "by": by, "what": what, "reason": reason}, files)
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user without a name, as in a container
+        user = f"user-{os.getuid()}"
+    by = f"{user}@{platform.node()}"
+    entry = {"at": moment, "by": by, "what": what, "reason": reason}
+    journal_line(order, {**entry, **({"reviewed": reviewed} if reviewed else {})}, files)

@@ -114,7 +114,8 @@ def _end(rebuild: ScriptedRebuild) -> str:
             f"_SUMMARY = {tuple(rebuild.summary)!r}",
             "",
             'if __name__ == "__main__":',
-            f"    _REBUILD = ScriptedRebuild(_ORDER, _SUMMARY, {tuple(rebuild.dead)!r}, _ADDRESSES)",
+            f"    _REBUILD = ScriptedRebuild(_ORDER, _SUMMARY, {tuple(rebuild.dead)!r}, _ADDRESSES,"
+            f" {rebuild.reviewed!r})",
             "    sys.exit(run_rebuild(_REBUILD, sys.argv[1:]))",
             "",
         )

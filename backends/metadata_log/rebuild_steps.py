@@ -27,6 +27,7 @@ from backends.metadata_log.rebuilt_directory import (
     planned_files,
     put_back,
     sync,
+    undo_is_half_done,
 )
 from recovery.membership.quorum_rebuild import PlannedFile
 
@@ -34,6 +35,9 @@ ANSWER_SECONDS = 3.0
 """So long a voter that is named as dead may take to accept a connection."""
 JOURNAL = "journal.jsonl"
 WAY_BACK = "to go back, until the controller is started (once it has led there is no way back)"
+
+
+UNDONE_BEFORE = "is as it was before the rebuild already; nothing was written"
 
 
 class RebuildOrder(NamedTuple):
@@ -81,6 +85,17 @@ def answers(host: str, port: int) -> bool:
     return True
 
 
+def unresolved(host: str) -> str:
+    """Why the name of the new voter's host cannot be looked up here; "": it can."""
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        return (
+            f"CHECK: {host}, where the new voter listens, does not resolve on this host ({reason_of(error)})"
+        )
+    return ""
+
+
 def write_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]], None]) -> WrittenFiles:
     """``record`` writes a line to the journal: what is done, and the files with their checksums.
 
@@ -98,8 +113,14 @@ def write_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile
             if not order.in_place and not is_blank(target):
                 raise RewriteError(f"{target}: holds a metadata log by now; nothing was written")
             owner = (target.parent / PROPERTIES).stat()
-            _back_up(order, target, owner)
-            record("applying", before)
+            try:
+                _back_up(order, target, owner)
+                record("applying", before)
+            except OSError as error:
+                raise RewriteError(
+                    f"{order.backup}: the back-up cannot be written ({reason_of(error)}); the log is as it was."
+                    " Another place for it is part of a new plan: --backup DIR with --from"
+                ) from None
             if order.in_place:
                 append_batch(target, order.segment, order.whole_bytes, order.appended, owner)
             else:
@@ -114,9 +135,10 @@ def write_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile
     return WrittenFiles(before, after)
 
 
-def undo_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]], None]) -> Path:
-    """Puts back what was there before; returns where the rebuilt files are. Raises RewriteError, MetadataDirError:
-    the rebuilt quorum has led, its node runs, or nothing was applied.
+def undo_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]], None]) -> Path | None:
+    """Puts back what was there before; returns where the rebuilt files are. None: an earlier run had done it, and
+    nothing was written. Raises RewriteError, MetadataDirError: the rebuilt quorum has led, its node runs, or
+    nothing was applied.
     """
     target, backup = Path(order.target), Path(order.backup)
     if not (backup / JOURNAL).exists():
@@ -129,6 +151,8 @@ def undo_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]
             if target.exists():
                 require_never_led(order)
             saved = backup / DIRECTORY
+            if _is_undone(order, target, saved):
+                return None
             owner = (target.parent / PROPERTIES).stat()
             away = backup / f"undone-{int(time.time() * 1000)}"
             put_back(saved if saved.exists() else None, target, away, owner)
@@ -137,9 +161,18 @@ def undo_order(order: RebuildOrder, record: Callable[[str, Sequence[PlannedFile]
             record("undone", planned_files(target) if target.exists() else ())
     except OSError as error:
         raise RewriteError(
-            f"{target}: cannot be put back ({reason_of(error)}); give the command again"
+            f"{target}: cannot be put back ({error.filename or backup}: {reason_of(error)}); give the command again"
         ) from None
     return away
+
+
+def _is_undone(order: RebuildOrder, target: Path, saved: Path) -> bool:
+    """Whether a whole run has put the old files back. Raises MetadataDirError, OSError, RewriteError."""
+    if undo_is_half_done(target):
+        return False
+    if order.in_place:
+        return saved.exists() and target.exists() and planned_files(target) == planned_files(saved)
+    return not target.exists() or is_blank(target)
 
 
 def require_never_led(order: RebuildOrder) -> None:
@@ -261,7 +294,9 @@ def _back_up(order: RebuildOrder, target: Path, owner: os.stat_result) -> None:
         segments, snapshots = log_files(target)
         present = {path.name: planned_file(path) for _, path in (*segments, *snapshots)}
         if {f.name: f for f in planned_files(saved)} != present:
-            raise RewriteError(f"{saved}: holds other files than {target}: give another --backup")
+            raise RewriteError(
+                f"{saved}: holds other files than {target}: make a new plan, which has a back-up of its own"
+            )
 
 
 def journal_line(order: RebuildOrder, entry: dict[str, object], files: Sequence[PlannedFile]) -> None:

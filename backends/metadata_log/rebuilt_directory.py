@@ -80,13 +80,15 @@ def node_locked(log_dir: Path) -> Iterator[None]:
 
 def give(descriptor: int, owner: os.stat_result) -> None:
     """Makes the node's user the owner of a new file: Kafka must be able to write to it. Raises RewriteError."""
-    if (owner.st_uid, owner.st_gid) == (os.geteuid(), os.getegid()):
+    own = os.geteuid(), os.getegid()
+    if (owner.st_uid, owner.st_gid) == own:
         return
     try:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
     except OSError as error:
         raise RewriteError(
-            f"the files belong to user {owner.st_uid}: run this as that user or as root ({reason_of(error)})"
+            f"the files belong to user {owner.st_uid} and group {owner.st_gid}, and this runs as user {own[0]} and"
+            f" group {own[1]}: run it as that user with that group, or as root ({reason_of(error)})"
         ) from None
 
 
@@ -200,6 +202,11 @@ def fill_blank(
         shutil.rmtree(partial, ignore_errors=True)
         raise
     sync(target.parent)
+
+
+def undo_is_half_done(target: Path) -> bool:
+    """Whether :func:`put_back` was broken off."""
+    return any(target.with_name(target.name + ending).exists() for ending in (PARTIAL, UNDONE))
 
 
 def put_back(backup: Path | None, target: Path, away: Path, owner: os.stat_result) -> None:

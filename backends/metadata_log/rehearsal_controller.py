@@ -24,6 +24,11 @@ LISTENER_HOST = "127.0.0.1"
 _HEAP = "-Xmx1g"
 _FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _TROUBLE = re.compile(r"\b(ERROR|FATAL|Exception|Error)\b")
+_THROWN = re.compile(
+    r"(?:Caused by: |Exception in thread \S+ )?(?:[a-z][\w$]*\.)+[\w$]*(?:Exception|Error)\b.*"
+)
+"""The first line of an exception; its frames begin with a tab."""
+_CAUSE = "Caused by: "
 _SHOWN = 8
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -145,16 +150,21 @@ class RehearsalController:
         return self._process is not None and self._process.poll() is not None
 
     def last_errors(self) -> tuple[str, ...]:
-        """The last lines of its own log that tell of an error; without any, its last lines."""
+        """The last lines of its own log that tell of an error, before them the deepest cause of the last one;
+        without any, its last lines.
+        """
         last: deque[str] = deque(maxlen=_SHOWN)
         trouble: deque[str] = deque(maxlen=_SHOWN)
+        cause = ""
         with contextlib.suppress(OSError), self._log.open(errors="replace") as log:
             for line in log:
                 text = line.rstrip()
                 last.append(text)
-                if _TROUBLE.search(text):
+                if _THROWN.fullmatch(text):
+                    cause = text.removeprefix(_CAUSE)
+                elif _TROUBLE.search(text):
                     trouble.append(text)
-        return tuple(trouble or last)
+        return (*([cause] if cause else []), *(trouble or last))
 
 
 def _java() -> str:

@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import statistics
-import subprocess
 import tempfile
 import time
 import traceback
@@ -20,11 +19,10 @@ from pathlib import Path
 from backends.metadata_log.directory import DIRECTORY
 from benchmarks.soak import SoakOptions
 from testbed.kafka import ClusterSpec, KafkaCluster
-from tests.live.lost_quorum import INCIDENTS, YES, RebuiltQuorum
+from tests.live.lost_quorum import INCIDENTS, YES, RebuiltQuorum, begun_rebuild
 from tests.live.resident_java import ResidentJavas
 from tests.live.returning_voters import ReturningVoters, all_returns, returning_cluster
 from tests.live.started_cluster import started_cluster
-from tests.unit.cli.command_process import started
 
 KILLS = 20
 """Moments at which a rebuild is killed."""
@@ -136,7 +134,7 @@ class KilledRebuilds:
         """The seconds from its first file to the new log."""
         self._afresh()
         file = self._log / self._quorum.plan()["segment"]
-        old, process = file.stat().st_ino, self._begun()
+        old, process = file.stat().st_ino, begun_rebuild(self._quorum, self._home)
         since = time.monotonic()
         while file.stat().st_ino == old and process.poll() is None:
             time.sleep(0.0005)
@@ -151,7 +149,7 @@ class KilledRebuilds:
         """
         rng = random.Random(seed)  # noqa: S311  # a test
         self._afresh()
-        process = self._begun()
+        process = begun_rebuild(self._quorum, self._home)
         time.sleep(rng.uniform(0, self._seconds))
         process.send_signal(signal.SIGKILL)
         was_killed = process.wait() == -signal.SIGKILL
@@ -176,15 +174,6 @@ class KilledRebuilds:
         shutil.rmtree(self._log)
         shutil.copytree(self._home / "old", self._log)
         shutil.rmtree(self._backup, ignore_errors=True)
-
-    def _begun(self) -> subprocess.Popen[bytes]:
-        """The process, once it has begun to write."""
-        # Behind everybody else, so that who waits for its first file is not late.
-        words = ("quorum", "rebuild", str(self._quorum.plan_file), *YES)
-        process = started(self._home, *words, before=("nice", "-n", "19"))
-        while not self._backup.exists() and process.poll() is None:
-            time.sleep(0.0005)  # what follows takes milliseconds
-        return process
 
 
 def _ids(nodes: tuple[int, ...]) -> str:

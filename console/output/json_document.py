@@ -11,7 +11,7 @@ VERSIONS = {
     **dict.fromkeys(("replicas", "plan", "review", "apply", "resume", "journal", "log-dirs"), 2),
     **dict.fromkeys(("quorum-status", "quorum-replication"), 2),
     **dict.fromkeys(("status", "recover", "elect", "verify", "report"), 3),
-    "quorum-rebuild": 4,
+    "quorum-rebuild": 5,
 }
 """Of the documents whose keys got new names or values since the first version, which all others have."""
 

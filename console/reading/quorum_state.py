@@ -7,17 +7,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from backends.base.errors import BackendError
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
-from recovery.membership.controllers_asked import AskedController, ControllerFinding, ControllersAsked
+from recovery.membership.after_rebuild import old_disks
+from recovery.membership.controllers_asked import (
+    AskedController,
+    ControllerFinding,
+    ControllersAsked,
+    QuorumProblem,
+    RememberedQuorum,
+)
+from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
-from recovery.model import Unknown
+from recovery.model import Unknown, Why
 
 if TYPE_CHECKING:
     from recovery.membership.quorum import Quorum
+    from recovery.metadata_log.rebuilt_log import RebuiltLog
 
 BETWEEN_READINGS = 3.0
 """Seconds between two readings. A high watermark that does not move in this time shows that the quorum does
@@ -40,18 +50,26 @@ second.
 @dataclass(frozen=True, slots=True)
 class QuorumReading:
     """A reading of a quorum with a leader. ``asked``: what each controller answers at its own address; None where
-    only the leader was asked.
+    only the leader was asked. ``rebuilt``: where its log says that it was rebuilt; Unknown: the log could not be
+    read; None: it was not, or its log does not reach back to that. ``earlier``: the quorum as it was remembered.
     """
 
     cluster_id: str
     health: QuorumHealth
     controllers: tuple[Controller, ...] | Unknown
     asked: ControllersAsked | None = None
+    rebuilt: RebuiltLog | Unknown | None = None
+    earlier: RememberedQuorum | None = None
 
     @property
     def findings(self) -> tuple[ControllerFinding, ...]:
-        """What the controllers' own answers show to be wrong, the worst first."""
-        return () if self.asked is None else self.asked.findings(self.health)
+        """What the controllers' own answers show to be wrong, the worst first, and old voters that run or lead."""
+        found = () if self.asked is None else self.asked.findings(self.health)
+        several = sum(one.problem is QuorumProblem.SEVERAL_QUORUMS for one in found)
+        old = () if several or self.earlier is None else self.earlier.older(self.quorum)
+        if self.rebuilt is not None and not isinstance(self.rebuilt, Unknown):
+            old = (*old, *old_disks(self.health, self.asked, self.rebuilt))
+        return (*found[:several], *old, *found[several:])
 
     @property
     def quorum(self) -> Quorum:
@@ -89,11 +107,30 @@ async def read_quorum_state(membership: Membership) -> QuorumReading:
     return QuorumReading(cluster_id, health(quorum, LivenessLimits(), ids, wedged=stuck), controllers)
 
 
-async def ask_controllers(membership: Membership, saved: Mapping[str, Any] | None) -> ControllersAsked:
-    """For ``QuorumReading.asked``: every controller that is named, registered, a voter, or named in a node's
-    settings; and the voters that were ``saved``.
+async def read_rebuild(membership: Membership, quorum: Quorum) -> RebuiltLog | Unknown | None:
+    """Where the metadata log says that the quorum was rebuilt. The log is read only where the quorum's epochs are
+    above the margin of a rebuild, which no other quorum reaches soon. None: it was not, or the log does not go back
+    to that.
     """
-    found = await membership.every_address(_remembered(saved))
+    if quorum.leader_epoch <= EPOCH_MARGIN:
+        return None
+    try:
+        log = await membership.metadata_log()
+        await log.read()
+    except BackendError as error:
+        return Unknown(Why.NOT_ANSWERED, str(error))
+    return log.history.rebuilt
+
+
+async def ask_controllers(
+    membership: Membership, saved: Mapping[str, Any] | None, rebuilt: RebuiltLog | Unknown | None = None
+) -> ControllersAsked:
+    """For ``QuorumReading.asked``: every controller that is named, registered, a voter, or named in a node's
+    settings; the voters that were ``saved``, and those that a rebuild replaced.
+    """
+    gone = () if rebuilt is None or isinstance(rebuilt, Unknown) else rebuilt.gone
+    replaced = [(endpoint.host, endpoint.port) for voter in gone for endpoint in voter.endpoints]
+    found = await membership.every_address([*_remembered(saved), *replaced])
     return ControllersAsked(
         tuple(_asked_controller(node, found.led.get(node.address)) for node in found.controllers),
         {
@@ -160,8 +197,15 @@ async def lost(
     }
     answering = frozenset(node.address for node in nodes if _runs(node.answer))
     commits = max((led.high_watermark is not None for led in found.led.values()), default=None)
+    replaced = tuple(int(node) for node in (saved or {}).get("replaced", ()))
     described = partial(
-        QuorumWithoutLeader, cluster_id, brokers=brokers, answering=answering, commits=commits
+        QuorumWithoutLeader,
+        cluster_id,
+        brokers=brokers,
+        answering=answering,
+        commits=commits,
+        replaced=replaced,
+        known_brokers=tuple(sorted(node.id for node in found.brokers)),
     )
     if saved is None:
         once = {node.id if node.id >= 0 else node.address: node for node in sorted(nodes, key=_answers)}
@@ -180,11 +224,13 @@ async def lost(
     return described(tuple(hosts), True, str(saved["at"]))
 
 
-def saved_voters(quorum: Quorum, at: str) -> dict[str, object]:
-    """What is saved of a quorum that commits."""
+def saved_voters(quorum: Quorum, at: str, replaced: Iterable[int] = ()) -> dict[str, object]:
+    """What is saved of a quorum that commits; ``replaced``: the voters that a rebuild replaced."""
     ends = {replica.key: replica.log_end_offset for replica in quorum.progress}
     return {
         "at": at,
+        "leaderEpoch": quorum.leader_epoch,
+        "replaced": sorted(set(replaced)),
         "voters": [
             {
                 "id": v.key.id,

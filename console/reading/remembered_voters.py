@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,9 +12,18 @@ from backends.base.errors import BackendError, NoLeader
 from backends.base.time_limit import time_limit
 from console.errors import NotDone
 from console.last_healthy import recall, remember
-from console.reading.quorum_state import QuorumReading, ask_controllers, lost, read_quorum_state, saved_voters
+from console.reading.quorum_state import (
+    QuorumReading,
+    ask_controllers,
+    lost,
+    read_quorum_state,
+    read_rebuild,
+    saved_voters,
+)
+from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.model import Unknown, Why
+from recovery.wording.after_rebuild_text import growth_line
 from recovery.wording.quantity_text import printable
 
 if TYPE_CHECKING:
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
     from recovery.membership.controllers_asked import ControllersAsked
     from recovery.membership.quorum import Quorum
     from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+    from recovery.metadata_log.rebuilt_log import RebuiltLog
 
 MEMORY = "quorum"
 """The name under which the voters are saved."""
@@ -63,14 +75,38 @@ async def reading_or_lost(membership: Membership) -> QuorumReading | QuorumWitho
         reading_now = await read_quorum_state(membership)
     except NoLeader:
         return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
+    earlier = remembered_quorum(cluster_id)
     if not reading_now.health.wedged:
         remember_voters(reading_now.quorum)
-    return reading_now
+    return replace(reading_now, earlier=earlier)
 
 
-async def ask_every_controller(membership: Membership, cluster_id: str) -> ControllersAsked:
-    """Every controller that is known, those that were remembered too, at its own address. Raises BackendError."""
-    return await ask_controllers(membership, recall(cluster_id, MEMORY))
+def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
+    """The quorum as it was remembered; None: it was not, or without its epoch."""
+    saved = recall(cluster_id, MEMORY)
+    if saved is None or "leaderEpoch" not in saved:
+        return None
+    addresses = tuple(f"{e[1]}:{e[2]}" for voter in saved["voters"] for e in voter["endpoints"][:1])
+    return RememberedQuorum(int(saved["leaderEpoch"]), str(saved["at"]), addresses)
+
+
+async def ask_every_controller(
+    membership: Membership, cluster_id: str, rebuilt: RebuiltLog | Unknown | None = None
+) -> ControllersAsked:
+    """Every controller that is known, those that were remembered or ``rebuilt`` away too, at its own address.
+    Raises BackendError.
+    """
+    return await ask_controllers(membership, recall(cluster_id, MEMORY), rebuilt)
+
+
+async def reading_of_everybody(membership: Membership, reading: QuorumReading) -> QuorumReading:
+    """With what every controller answers, and where the quorum was rebuilt. Raises BackendError."""
+    rebuilt = await read_rebuild(membership, reading.quorum)
+    asked = await ask_every_controller(membership, reading.cluster_id, rebuilt)
+    if rebuilt is not None and not isinstance(rebuilt, Unknown):
+        remember_voters(reading.quorum, {voter.key.id for voter in rebuilt.gone})
+    earlier = reading.earlier or remembered_quorum(reading.cluster_id)
+    return replace(reading, asked=asked, rebuilt=rebuilt, earlier=earlier)
 
 
 async def quorum_problems(membership: Membership) -> tuple[str, ...]:
@@ -78,17 +114,24 @@ async def quorum_problems(membership: Membership) -> tuple[str, ...]:
     leader; nothing where nobody leads or the question failed.
     """
     with contextlib.suppress(BackendError):
-        reading = await read_quorum_state(membership)
-        asked = await ask_every_controller(membership, reading.cluster_id)
-        return tuple(printable(one.text) for one in asked.findings(reading.health))
+        reading = await reading_of_everybody(membership, await read_quorum_state(membership))
+        to_grow = growth_line(reading.rebuilt, reading.health)
+        return tuple(printable(text) for text in (*(f.text for f in reading.findings), to_grow) if text)
     return ()
 
 
-def remember_voters(quorum: Quorum) -> None:
-    """Saves the voters of a quorum that commits."""
+def remember_voters(quorum: Quorum, replaced: Iterable[int] | None = None) -> None:
+    """Saves the voters of a quorum that commits, but never old ones in the place of those of a rebuilt quorum.
+    ``replaced`` by a rebuild; None: as they were saved.
+    """
+    earlier = remembered_quorum(quorum.cluster_id)
+    if earlier is not None and earlier.is_beyond(quorum):
+        return
     if strength(quorum, quorum.voters, LivenessLimits()).commits:
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at))
+        if replaced is None:
+            replaced = (recall(quorum.cluster_id, MEMORY) or {}).get("replaced", ())
+        remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at, replaced))
 
 
 async def remember_new_voters(membership: Membership) -> None:

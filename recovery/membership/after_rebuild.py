@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from recovery.membership.controllers_asked import ControllersAsked, QuorumProblem
+from recovery.membership.controllers_asked import ControllerFinding, ControllersAsked, QuorumProblem
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
+from recovery.membership.voters import ReplicaKey
 from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.metadata_log.rebuilt_log import RebuiltLog
-from recovery.model import Broker, PartitionState, TopicPartition
+from recovery.model import Broker, PartitionState, TopicPartition, Unknown
 
 if TYPE_CHECKING:
     # Only a cluster whose quorum was rebuilt needs it; the words are loaded for each first frame.
@@ -28,6 +29,7 @@ class AfterRebuildStep(StrEnum):
 
     SETTINGS = "settings"
     STOP = "stop"
+    MOVE = "move metadata"
     START = "start"
     BROKERS = "brokers"
     SURVEY = "survey"
@@ -69,10 +71,10 @@ class AfterRebuild:
 
     @property
     def joining(self) -> tuple[int, ...]:
-        """The controllers that fetch and have no vote yet."""
+        """The controllers that fetch and have no vote yet, old disks left out."""
         up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
-        members = self.health.members
-        return tuple(m.key.id for m in members if m.role is MemberRole.CONTROLLER and m.state in up)
+        found = (m for m in self.health.members if m.role is MemberRole.CONTROLLER and m.state in up)
+        return tuple(m.key.id for m in found if not was_replaced(m.key, self.log))
 
     @property
     def restored_topics(self) -> tuple[str, ...]:
@@ -81,8 +83,9 @@ class AfterRebuild:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the controllers' own answers show to be wrong."""
-        return () if self.asked is None else tuple(f.text for f in self.asked.findings(self.health))
+        """What the controllers' own answers show to be wrong, and old voters that run."""
+        wrong = () if self.asked is None else self.asked.findings(self.health)
+        return tuple(one.text for one in (*old_disks(self.health, self.asked, self.log), *wrong))
 
     @property
     def wrong_settings(self) -> tuple[str, ...]:
@@ -100,7 +103,9 @@ class AfterRebuild:
             AfterRebuildStep.SETTINGS: False if self.wrong_settings else None if self.away else True
         }
         if self.partitions:
-            progress[AfterRebuildStep.STOP] = None if self.away else True
+            progress |= dict.fromkeys(
+                (AfterRebuildStep.STOP, AfterRebuildStep.MOVE), None if self.away else True
+            )
         progress |= {
             AfterRebuildStep.START: True,
             AfterRebuildStep.BROKERS: not self.away,
@@ -127,6 +132,67 @@ class AfterRebuild:
     def now(self) -> AfterRebuildStep | None:
         """The step that comes next; None: nothing is seen to be open."""
         return next((step for step, at in self.steps.items() if at is AfterRebuildProgress.NOW), None)
+
+
+OLD_DISK_RISK = (
+    "a snapshot on it may be of changes that the quorum does not have, and Kafka starts from that one: such a voter"
+    " would lead with another state than the others"
+)
+
+
+def was_replaced(key: ReplicaKey, rebuilt: RebuiltLog) -> bool:
+    """Whether that disk had a vote before the rebuild, and was said never to start again."""
+    return any(voter.key == key for voter in rebuilt.gone)
+
+
+def adding_refusal(key: ReplicaKey, rebuilt: RebuiltLog | Unknown | None) -> str:
+    """Why an observer gets no vote that runs with an old voter's disk; "": it is none as far as is known."""
+    if rebuilt is None or isinstance(rebuilt, Unknown) or not was_replaced(key, rebuilt):
+        return ""
+    return (
+        f"{key} is the disk that voter {key.id} had before the quorum was rebuilt: {OLD_DISK_RISK}."
+        f" {_new_disk(key.id)}"
+    )
+
+
+def old_disks(
+    health: QuorumHealth, asked: ControllersAsked | None, rebuilt: RebuiltLog
+) -> Iterator[ControllerFinding]:
+    """Voters that the rebuild replaced and that run again: with the disk that they had, or at the address."""
+    up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
+    running = {member.key for member in health.members if member.state in up}
+    nodes = {key.id for key in running}
+    registered = {at.address for voter in health.quorum.voters.voters for at in voter.endpoints}
+    for voter in rebuilt.gone:
+        node = voter.key.id
+        if voter.key in running:
+            votes = health.quorum.voters.find(voter.key) is not None
+            yield ControllerFinding(
+                QuorumProblem.OLD_DISK,
+                f"controller {node} runs with the disk ({voter.key.directory_id}) that it had before the quorum was"
+                f" rebuilt, and {'has a vote' if votes else 'follows'}: {OLD_DISK_RISK}. {_new_disk(node)}",
+            )
+            continue
+        at = {endpoint.address for endpoint in voter.endpoints} - registered
+        answers = (
+            () if asked is None else (one for one in asked.controllers if one.address in at and one.reached)
+        )
+        for one in answers:
+            if one.node in (-1, node) and node not in nodes:
+                yield ControllerFinding(
+                    QuorumProblem.OLD_DISK,
+                    f"a controller answers at {one.address}, where voter {node} was before the quorum was rebuilt,"
+                    f" and does not follow this quorum: with its old disk ({voter.key.directory_id}) it must not"
+                    " run. Compare directory.id in meta.properties of its metadata log dir",
+                )
+
+
+def _new_disk(node: int) -> str:
+    """What is done with an old disk. A node of both roles keeps its data, in a log dir of its own."""
+    return (
+        "Stop it, wipe or rename its metadata log dir, format it with --no-initial-controllers, and start it;"
+        f" if node {node} is a broker too, set metadata.log.dir to a new directory instead, and format that"
+    )
 
 
 def away_brokers(brokers: Iterable[Broker], states: Iterable[PartitionState]) -> tuple[int, ...]:

@@ -48,6 +48,8 @@ class QuorumProblem(StrEnum):
     """What the answers show, the worst first."""
 
     SEVERAL_QUORUMS = "several quorums"
+    OLDER_EPOCH = "older epoch"
+    OLD_DISK = "old disk"
     ENDPOINT_LEADS_NOWHERE = "endpoint leads nowhere"
     NEW_DISK = "new disk"
     LEADER_NOT_NAMED = "leader not named"
@@ -58,6 +60,34 @@ class ControllerFinding(NamedTuple):
 
     problem: QuorumProblem
     text: str
+
+
+class RememberedQuorum(NamedTuple):
+    """The cluster's quorum as it was seen ``at`` a time: its leader's epoch, and its voters' addresses."""
+
+    epoch: int
+    at: str
+    addresses: tuple[str, ...]
+
+    def is_beyond(self, quorum: Quorum) -> bool:
+        """Whether the quorum is so far behind that it is not the one that was seen: an election is one epoch."""
+        return self.epoch - quorum.leader_epoch >= EPOCH_MARGIN // 2
+
+    def older(self, quorum: Quorum) -> tuple[ControllerFinding, ...]:
+        """That the leader is one of the voters that were replaced by a rebuild."""
+        if not self.is_beyond(quorum):
+            return ()
+        voters = both([key.id for key in quorum.voters.keys])
+        where = ",".join(self.addresses) or "HOST:PORT"
+        return (
+            ControllerFinding(
+                QuorumProblem.OLDER_EPOCH,
+                f"epoch {quorum.leader_epoch:,} IS OLDER than epoch {self.epoch:,}, in which this cluster's quorum"
+                f" was led at {self.at}: it was rebuilt before that, and these are its old voters, which must not"
+                f" run. Stop controllers {voters}, and wipe or rename their log dirs; the rebuilt quorum: ktriage"
+                f" quorum status --bootstrap-controller {where}",
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

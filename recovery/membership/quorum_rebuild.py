@@ -30,7 +30,7 @@ from recovery.membership.rewritten_partitions import (
 )
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
-FORMAT = "ktriage.quorum-rebuild/4"
+FORMAT = "ktriage.quorum-rebuild/5"
 WARNING = "the digest is over all that decides; a plan that was edited is refused"
 MAX_EPOCH = (1 << 31) - 1
 NO_VOTERS = VoterSet(())
@@ -74,7 +74,8 @@ class TargetDirectory(NamedTuple):
 class RehearsalReport(NamedTuple):
     """What a controller of that ``kafka`` version made of a copy: after how many milliseconds it led (None: not
     within ``limit_ms``), in which quorum epoch, and how many ``topics``, ``partitions``, ``configs`` and ``acls``
-    it had. ``differences`` from what the log implies, and the ``errors`` of its own log where it did not lead.
+    it had. ``differences`` from what the log implies, and the ``errors`` of its own log where it did not lead, the
+    cause first. ``ended_after_ms``: it ended on its own; None: it did not.
     """
 
     at: str
@@ -86,6 +87,7 @@ class RehearsalReport(NamedTuple):
     counts: Mapping[str, int]
     differences: tuple[str, ...]
     errors: tuple[str, ...]
+    ended_after_ms: int | None = None
 
     @property
     def is_passed(self) -> bool:
@@ -102,7 +104,8 @@ class RebuildPlan:
     them being the new voter alone, and behind them the ``partitions``; the copy knows the ids of
     ``known_topics``, and the ``restored_topics`` are those of which only brokers' disks know. ``newer`` is
     the voter set of a copy that goes on beyond the chosen one, or shares nothing with it; empty: there is none.
-    ``replaced`` are the voters that rebuilds in the past of a copy replaced.
+    ``replaced`` are the voters that rebuilds in the past of a copy replaced. ``ahead`` are the nodes whose metadata
+    log goes on beyond the chosen copy, or may.
     ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was none
     yet.
     """
@@ -133,6 +136,7 @@ class RebuildPlan:
     rehearsal: RehearsalReport | None = None
     newer: VoterSet = NO_VOTERS
     replaced: VoterSet = NO_VOTERS
+    ahead: tuple[int, ...] = ()
 
     @property
     def other_voters(self) -> tuple[Voter, ...]:
@@ -157,6 +161,35 @@ class RebuildPlan:
     @property
     def in_place(self) -> bool:
         return self.source == self.target
+
+
+def address_notes(plan: RebuildPlan) -> tuple[str, ...]:
+    """What is odd about the address of the new voter, which brokers and later voters must reach."""
+    voter = plan.voter
+    known = (plan.old, plan.newer, plan.replaced)
+    here = {endpoint.address for endpoint in voter.endpoints}
+    notes = []
+    own = {
+        at.address: None
+        for voters in known[:2]
+        for old in voters.voters
+        if old.key.id == voter.key.id
+        for at in old.endpoints
+    }
+    if own and not here & set(own):
+        notes.append(
+            f"controller {voter.key.id} is registered at {', '.join(own)} in the log, and is to listen at"
+            f" {', '.join(here)}: is that its own listener?"
+        )
+    for voters in known:
+        for old in voters.voters:
+            taken = here & {at.address for at in old.endpoints}
+            if taken and old.key.id != voter.key.id:
+                notes.append(
+                    f"{', '.join(taken)} is the address of voter {old.key.id}, which is dead: does controller"
+                    f" {voter.key.id} listen there now?"
+                )
+    return tuple(dict.fromkeys(notes))
 
 
 def parsed_voter(text: str) -> GivenVoter:
@@ -235,6 +268,31 @@ def replaced_voters(others: Iterable[ComparedQuorumCopy]) -> VoterSet:
         for voter in one.copy.replaced
     )
     return VoterSet(tuple(dict.fromkeys(found)))
+
+
+def nodes_ahead(chosen: QuorumCopy, others: Iterable[ComparedQuorumCopy]) -> tuple[int, ...]:
+    """The nodes with anything beyond the chosen copy, idle records too. One that runs ends when it finds the
+    rebuilt quorum. Kafka cuts its log off where the two differ, and keeps its snapshots: with one from beyond that
+    place the node then passes over what the quorum has at these offsets (seen on 4.3.1).
+    """
+    found = {
+        one.copy.node
+        for one in others
+        if one.copy.path != chosen.path
+        and one.relation is not CopyRelation.OTHER_CLUSTER
+        and (one.agrees_to is None or one.lost_from is not None)
+    }
+    return tuple(sorted(found))
+
+
+def voters_to_name(chosen: QuorumCopy, others: Sequence[ComparedQuorumCopy]) -> tuple[int, ...]:
+    """Whom a rebuild from the chosen copy must name as dead: all that any copy knows to have, or to have had, a
+    vote, but the copy's own node where it is a voter.
+    """
+    own = chosen.voters.find(chosen.key)
+    sets = (chosen.voters, newer_voters(chosen, others), replaced_voters(others))
+    found = {voter.key.id for voters in sets for voter in voters.voters}
+    return tuple(sorted(found if own is None else found - {own.key.id}))
 
 
 def whole_refusals(
@@ -467,6 +525,7 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "steps": [_set_members(voters) for voters in plan.steps],
         "dead": list(plan.dead),
         "brokers": list(plan.brokers),
+        "ahead": list(plan.ahead),
         "losses": list(plan.losses),
         "unchecked": list(plan.unchecked),
         "partitions": [partition_members(written) for written in plan.partitions],
@@ -490,13 +549,14 @@ def rehearsal_members(rehearsal: RehearsalReport | None) -> dict[str, object] | 
         "counts": dict(rehearsal.counts),
         "differences": list(rehearsal.differences),
         "errors": list(rehearsal.errors),
+        "endedAfterMs": rehearsal.ended_after_ms,
     }
 
 
 def _rehearsal(members: Mapping[str, Any] | None) -> RehearsalReport | None:
     if members is None:
         return None
-    led = members["ledAfterMs"]
+    led, ended = members["ledAfterMs"], members["endedAfterMs"]
     return RehearsalReport(
         str(members["at"]),
         str(members["by"]),
@@ -507,6 +567,7 @@ def _rehearsal(members: Mapping[str, Any] | None) -> RehearsalReport | None:
         {str(name): _int(count) for name, count in members["counts"].items()},
         tuple(str(text) for text in members["differences"]),
         tuple(str(text) for text in members["errors"]),
+        None if ended is None else _int(ended),
     )
 
 
@@ -541,6 +602,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         _rehearsal(members["rehearsal"]),
         _set(members["newerVoters"]),
         _set(members["replacedVoters"]),
+        tuple(_int(node) for node in members["ahead"]),
     )
 
 

@@ -61,7 +61,8 @@ class QuorumWithoutLeader:
 
     ``brokers``: the settings controller.quorum.bootstrap.servers of the brokers that told them, by "broker 1".
     ``answering``: the addresses where a controller answers. ``commits``: whether what ``leads`` has committed
-    anything in its epoch; None: not known.
+    anything in its epoch; None: not known. ``replaced``: the voters that a rebuild replaced, by node id.
+    ``known_brokers``: those that the cluster names, reached or not.
     """
 
     cluster_id: str
@@ -71,6 +72,8 @@ class QuorumWithoutLeader:
     brokers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     answering: frozenset[str] = frozenset()
     commits: bool | None = None
+    replaced: tuple[int, ...] = ()
+    known_brokers: tuple[int, ...] = ()
 
     @property
     def majority(self) -> int:

@@ -8,13 +8,28 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from recovery.membership.after_rebuild import AfterRebuild, AfterRebuildProgress, AfterRebuildStep
+from recovery.membership.after_rebuild import (
+    WANTED_VOTERS,
+    AfterRebuild,
+    AfterRebuildProgress,
+    AfterRebuildStep,
+)
+from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
-from recovery.model import PartitionState, TopicPartition
+from recovery.metadata_log.rebuilt_log import RebuiltLog
+from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.quantity_text import both, brokers_are, counted, either, ids, some_of
 
 Connected = Callable[..., str]
 """A command line of ktriage with these words, for the cluster in question."""
+
+
+METADATA_LOG = "__cluster_metadata-0"
+AHEAD_RISK = (
+    "a snapshot there may be of changes that the quorum does not have. Kafka cuts the log off and keeps the"
+    " snapshot: the node starts from that one, without the quorum's own changes; topics that were kept become"
+    " strays, or the node ends (seen on 4.3.1)"
+)
 
 
 class NextStep(NamedTuple):
@@ -47,12 +62,14 @@ def after_rebuild(
     away: Sequence[int] = (),
     restored: Sequence[str] = (),
     joining: Sequence[int] = (),
+    ahead: Sequence[int] = (),
     connected: Connected = unconnected,
 ) -> tuple[NextStep, ...]:
     """The steps in their order. ``voter``: the new one, None: not known. ``server``: its listener, host:port;
     ``loses``: whether the copy that was taken lacks anything that a broker may have applied. ``away``: the brokers
     that are waited for; none: not known. ``restored``: topics that only brokers' disks knew.
-    ``joining``: controllers that are formatted and fetch.
+    ``joining``: controllers that are formatted and fetch. ``ahead``: nodes that may have a snapshot of changes that
+    the quorum lacks; none: not known.
     """
     who = "the new voter" if voter is None else f"controller {voter}"
     which = f"brokers {ids(brokers)}" if brokers else "every broker"
@@ -64,6 +81,14 @@ def after_rebuild(
         AfterRebuildStep.STOP,
         "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
         " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads",
+    )
+    which_ahead = f"node{'' if len(ahead) == 1 else 's'} {both(ahead)}" if ahead else "every other node"
+    moved = NextStep(
+        AfterRebuildStep.MOVE,
+        f"On {which_ahead}, while it is stopped, move {METADATA_LOG} out of its log dir (metadata.log.dir, where"
+        " that is set); it fetches the whole again",
+        f"{AHEAD_RISK[0].upper()}{AHEAD_RISK[1:]}",
+        (f"mv LOG_DIR/{METADATA_LOG} LOG_DIR.metadata-before-rebuild",),
     )
     compared = NextStep(
         AfterRebuildStep.RESTORED,
@@ -81,7 +106,7 @@ def after_rebuild(
             f" {server}. Where it does not, set it and restart the node",
             "Who names only dead nodes never finds the quorum",
         ),
-        *((stop,) if loses else ()),
+        *((stop, moved) if loses else ()),
         NextStep(AfterRebuildStep.START, f"Start {who}, and wait until it leads", "", (status,)),
         NextStep(
             AfterRebuildStep.BROKERS,
@@ -162,6 +187,30 @@ def now_line(after: AfterRebuild, connected: Connected) -> str:
     return ""
 
 
+def growth_line(rebuilt: RebuiltLog | Unknown | None, health: QuorumHealth) -> str:
+    """That a rebuilt quorum needs more voters, and how; "" where it has them, or was not rebuilt."""
+    count = len(health.quorum.voters.keys)
+    if rebuilt is None or isinstance(rebuilt, Unknown) or count >= WANTED_VOTERS:
+        return ""
+    more = "two more voters" if count == 1 else "a third voter"
+    return (
+        f"the quorum was rebuilt at offset {rebuilt.offset:,} and has {counted(count, 'voter')} of"
+        f" {WANTED_VOTERS}: no failure is tolerated. Add {more}: format a controller with"
+        " --no-initial-controllers, start it, then ktriage quorum add NODE"
+    )
+
+
+def rebuilt_line(rebuilt: RebuiltLog | Unknown) -> str:
+    """Where the quorum was rebuilt, and whose disks must not start again."""
+    if isinstance(rebuilt, Unknown):
+        return f"whether the quorum was rebuilt is not known, its epoch is high enough for it: {rebuilt}"
+    old = both([str(voter.key) for voter in rebuilt.gone]) or "the old voters"
+    return (
+        f"rebuilt at offset {rebuilt.offset:,}, in quorum epoch {rebuilt.epoch:,}: the disks {old} must never start"
+        " again"
+    )
+
+
 def wipe_line(after: AfterRebuild) -> str:
     """Whose disks must not start again."""
     old = both(list(dict.fromkeys(voter.key.id for voter in after.log.gone)))
@@ -210,14 +259,16 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
             waiting = counted(after.offline, "partition")
             yield f"{waiting} without a leader; what each choice loses is in pane 1"
         case AfterRebuildStep.GROW:
-            yield f"{counted(len(after.quorum.voters.keys), 'voter')} of 3: no failure is tolerated"
+            yield f"{counted(len(after.quorum.voters.keys), 'voter')} of {WANTED_VOTERS}: no failure is tolerated"
             if after.joining:
                 yield f"controller {after.joining[0]} fetches, and can be added"
         case AfterRebuildStep.CHECK:
             yield from after.findings or ("the controllers were not asked one by one",)
         case AfterRebuildStep.WIPE:
             yield from (f"controller {key.id}, directory id {key.directory_id}" for key, *_ in after.log.gone)
-        case AfterRebuildStep.STOP | AfterRebuildStep.START | AfterRebuildStep.RESTORED:
+        case (
+            AfterRebuildStep.STOP | AfterRebuildStep.MOVE | AfterRebuildStep.START | AfterRebuildStep.RESTORED
+        ):
             yield from ()
 
 

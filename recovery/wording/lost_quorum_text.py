@@ -87,20 +87,28 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
 
 
 def last_resort(lost: QuorumWithoutLeader) -> tuple[str, ...]:
-    """``quorum evidence`` and ``quorum rebuild``, with every voter but one named as dead. LOG_DIR is not known from
-    here. Empty where nothing is missing, or somebody leads.
+    """``quorum evidence``, and ``quorum rebuild`` three times: the plan, with every voter but one named as dead,
+    the rehearsal, the apply. Directories are not known from here. Empty where nothing is missing, or somebody
+    leads.
     """
     if not _stuck(lost):
         return ()
     rest = max(_voting(lost), key=lambda host: host.offset, default=None)
     voter = f"{rest.key.id}@{rest.address}" if rest is not None else "NODE@HOST:PORT"
     into = () if rest is not None else ("--into", "NEW_LOG_DIR")
-    dead = [word for host in lost.hosts if host is not rest for word in ("--dead", _id(host))]
-    words = ("ktriage", "quorum", "rebuild", "--from", "LOG_DIR", *into, "--voter", voter, *dead)
+    gone = [_id(host) for host in lost.hosts if host is not rest]
+    # A rebuild before this one: their disks may still come back together.
+    gone += [str(node) for node in lost.replaced if not any(host.key.id == node for host in lost.hosts)]
+    dead = [word for node in gone for word in ("--dead", node)]
+    disks = [f"LOG_DIR_OF_BROKER_{broker}" for broker in lost.known_brokers]
+    data = [word for disk in disks or ["LOG_DIR_OF_EACH_BROKER"] for word in ("--data", disk)]
+    words = ("ktriage", "quorum", "rebuild", "--from", "LOG_DIR", *into, "--voter", voter, *dead, *data)
+    plan = ("ktriage", "quorum", "rebuild", "rebuild.json")
     return (
         shlex.join(EVIDENCE),
         shlex.join((*words, "--plan-out", "rebuild.json")),
-        shlex.join(("ktriage", "quorum", "rebuild", "rebuild.json")),
+        shlex.join((*plan, "--rehearse", "--kafka-dir", "KAFKA_DIR")),
+        shlex.join(plan),
     )
 
 

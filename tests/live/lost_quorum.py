@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+import subprocess
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,7 @@ from testbed.kafka.jars import cache_directory
 from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
 from tests.live.quorum_replacement import QuorumWatcher, wait_listening
+from tests.unit.cli.command_process import command_line, environment
 
 YES = ("--yes", "--reason", "a test")
 ORDERS = "orders"
@@ -42,11 +46,11 @@ KEEPS_LITTLE = {"internal.metadata.log.segment.bytes": "16384", "metadata.max.re
 """Kafka then deletes what is before a snapshot, a minute later at the latest."""
 
 Left = Literal["leader", "follower", "broker"]
-Step = tuple[Literal["kill", "changes", "topic", "known", "trimmed", "replaced"], int | str]
+Step = tuple[Literal["kill", "changes", "topic", "acl", "known", "trimmed", "replaced"], int | str]
 """``kill``: a node dies, and stays down. ``changes``: so many changes of a configuration. ``topic``: one is made,
-and written to. ``known``: what the chosen copy will know of configurations and ACLs is what there is now.
-``trimmed``: until every controller's log begins with a snapshot. ``replaced``: a spare controller takes the place
-of the voter that died."""
+and written to; ``acl``: one is made for that topic. ``known``: what the chosen copy will know of configurations and
+ACLs is what there is now. ``trimmed``: until every controller's log begins with a snapshot. ``replaced``: a spare
+controller takes the place of the voter that died."""
 
 
 def spec(
@@ -97,6 +101,10 @@ class LostQuorum:
     """Whom the first plan does not name as dead."""
     starts_at: Literal["anywhere", "zero", "snapshot"] = "anywhere"
     """Where the chosen log begins; ``zero``: and has a snapshot in its middle."""
+    ahead: tuple[int, ...] = ()
+    """Whose metadata the plan says must be moved away before the start."""
+    forgotten: tuple[str, ...] = ()
+    """Topics that no copy knows, because the brokers' own are gone: only their records are on disk."""
     new_voter: int = 0
     """The controller that gets a broker's copy; 0: the first of the old ones, with a new disk."""
 
@@ -178,6 +186,7 @@ class RebuiltQuorum:
             "kill": self._kill,
             "changes": self.change,
             "topic": self._make_topic,
+            "acl": self._make_acl,
             "known": self._know,
             "trimmed": self._trim,
             "replaced": self._replace,
@@ -207,6 +216,10 @@ class RebuiltQuorum:
             done = self.console("quorum", verb, str(node), *YES)
             assert done.status == 0, done
         assert new in watched.voters() and dead not in watched.voters()
+
+    def _make_acl(self, topic: int | str) -> None:
+        who = ("--allow-principal", "User:bob", "--operation", "Write", "--topic", str(topic))
+        self.cluster.tools("kafka-acls", "--add", *who)
 
     def _trim(self, _what: object) -> None:
         def trimmed() -> bool:
@@ -349,9 +362,13 @@ class RebuiltQuorum:
         if self.incident.stops:
             for broker in self.cluster.brokers.values():
                 broker.kill()
+                if self.incident.forgotten:
+                    shutil.rmtree(broker.log_dirs[0] / DIRECTORY)
         planned = self.rebuild(*self.words(), *self.incident.accepts)
         assert planned.status == 0, planned
-        return self.plan()
+        plan = self.plan()
+        assert set(plan["ahead"]) >= set(self.incident.ahead), planned
+        return plan
 
     def name_static_voter(self) -> None:
         """With static voters the plan is refused, and what the refusal says is done."""
@@ -405,7 +422,11 @@ class RebuiltQuorum:
     # Afterwards
 
     def start(self) -> None:
-        """The controller, then the brokers that do not run, or cannot find it."""
+        """The controller, then the brokers that do not run, or cannot find it; what the plan says is moved away."""
+        for node in self.plan()["ahead"] if self.plan_file.exists() else ():
+            log_dir = self.cluster.node(node).log_dirs[0]
+            self.cluster.node(node).kill()
+            shutil.move(log_dir / DIRECTORY, log_dir.with_name(f"{log_dir.name}.metadata-before-rebuild"))
         self.cluster.node(self.voter).start()
         for broker in self.cluster.brokers.values():
             if self.incident.new_voter:
@@ -421,9 +442,13 @@ class RebuiltQuorum:
         found = self.facts()
         assert found.topic_ids == self.before.topic_ids
         known = self._known or self.before
-        # A topic that the chosen copy lacks is kept with the configuration that another copy has.
-        assert found.configs == self.before.configs | known.configs
+        # A topic that the chosen copy lacks is kept with the configuration that another copy has; where none has
+        # it, with one that deletes nothing.
+        nothing_deleted = {"retention.ms": "-1", "retention.bytes": "-1"}
+        kept = dict.fromkeys(self.incident.forgotten, nothing_deleted)
+        assert found.configs == self.before.configs | known.configs | kept
         assert found.acls == known.acls
+        self._restore_acls()
         for topic in self._topics:
             for partition in (0, 1):
                 self.cluster.metadata.wait_partition(
@@ -436,6 +461,16 @@ class RebuiltQuorum:
             len(self.acknowledged),
             len(self._topics),
         )
+
+    def _restore_acls(self) -> None:
+        """The commands that the plan prints make the ACLs of kept topics again."""
+        plan = self.plan() if self.plan_file.exists() else {"restoredTopics": []}
+        for command in (acl for topic in plan["restoredTopics"] for acl in topic["acls"]):
+            tool, *words = shlex.split(command)
+            assert tool == "kafka-acls.sh" and words[-2:] == ["--bootstrap-server", "HOST:PORT"]
+            self.cluster.tools("kafka-acls", *words[:-2])
+        if plan["restoredTopics"] and not self.incident.forgotten:
+            assert self.facts().acls == self.before.acls
 
     def check_goes_on(self) -> None:
         """A topic can be made, and everything that was acknowledged is read."""
@@ -473,6 +508,26 @@ class RebuiltQuorum:
         return told
 
 
+def begun_rebuild(quorum: RebuiltQuorum, home: Path) -> subprocess.Popen[bytes]:
+    """``quorum rebuild PLAN`` in a process of its own, once it has begun to write, or has ended."""
+    # Behind everybody else, so that who waits for its first file is not late.
+    line = ["nice", "-n", "19", *command_line("ktriage", "quorum", "rebuild", str(quorum.plan_file), *YES)]
+    process = subprocess.Popen(
+        line, env=environment(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    backup = Path(quorum.plan()["backup"])
+    while not backup.exists() and process.poll() is None:
+        time.sleep(0.0005)  # what follows takes milliseconds
+    return process
+
+
+def holds_plan(quorum: RebuiltQuorum) -> bool:
+    """Whether the new log is there."""
+    plan = quorum.plan()
+    segment: Path = quorum.target / DIRECTORY / plan["segment"]
+    return segment.exists() and segment.stat().st_size > int(plan["wholeBytes"])
+
+
 def voter_ids(text: str) -> list[int]:
     """Of a line of ``kafka-metadata-quorum``: objects since 3.9, bare numbers before."""
     found = json.loads(text)
@@ -491,7 +546,20 @@ _UNEQUAL: tuple[Step, ...] = (
     ("kill", 2),
     ("topic", "third"),
 )
-_STALE: tuple[Step, ...] = (("known", 0), ("kill", 102), ("changes", 200), ("topic", "later"))
+_STALE: tuple[Step, ...] = (
+    ("known", 0),
+    ("kill", 102),
+    ("changes", 200),
+    ("topic", "later"),
+    ("acl", "later"),
+)
+DELETES_SOON = {
+    "log.retention.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "1000",
+    "log.segment.bytes": "1048576",
+}
+"""What the brokers do with a topic that has no configuration of its own."""
 _LACKS = ("node 1 has offsets", "node 2 has offsets", "topics whose ids the copy does not know: later")
 ACCEPTED = ("--accept-loss-of", "1", "--accept-loss-of", "2", "--keep-strays")
 
@@ -530,6 +598,28 @@ def _of_release(version: str) -> tuple[LostQuorum, ...]:
             refused=_LACKS,
             accepts=ACCEPTED,
             stops=True,
+        ),
+        LostQuorum(
+            f"an old copy, and brokers with snapshots of what it lacks, {version}",
+            spec(version, settings=SNAPSHOTS),
+            "follower",
+            102,
+            before=_STALE,
+            refused=_LACKS,
+            accepts=ACCEPTED,
+            stops=True,
+            ahead=(1, 2),
+        ),
+        LostQuorum(
+            f"a topic that no copy knows, on brokers that delete soon, {version}",
+            spec(version, settings=DELETES_SOON),
+            "follower",
+            102,
+            before=(("known", 0), ("kill", 102), ("topic", "later")),
+            refused=("topics whose ids the copy does not know: later",),
+            accepts=("--keep-strays",),
+            stops=True,
+            forgotten=("later",),
         ),
         LostQuorum(
             f"an old voter's disk: its copy does not know who took its place, {version}",

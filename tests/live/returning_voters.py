@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,15 @@ from backends.metadata_log.quorum_copy import stored_election
 from recovery.wording.quantity_text import both
 from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.command_server import Ended
-from tests.live.lost_quorum import ACCEPTED, YES, LostQuorum, RebuiltQuorum, spec
+from tests.live.lost_quorum import (
+    ACCEPTED,
+    YES,
+    LostQuorum,
+    RebuiltQuorum,
+    begun_rebuild,
+    holds_plan,
+    spec,
+)
 from tests.live.quorum_replacement import QuorumWatcher, wait_listening
 
 ADDED = 103
@@ -116,6 +125,7 @@ class ReturningVoters:
     def rebuild(self) -> None:
         """The plan, and its carrying out; nothing is started."""
         self.quorum.make_plan()
+        shutil.copytree(self.quorum.target, self._saved / "planned")
         self.quorum.apply()
 
     def come_back(self, back: Return) -> None:
@@ -161,6 +171,69 @@ class ReturningVoters:
         shutil.rmtree(self.quorum.target)
         shutil.copytree(rebuilt, self.quorum.target)
         return seen
+
+    def tried_during_the_write(self, back: Return) -> Seen:
+        """They return while the plan is being written: the process is halted in between until they lead. The plan
+        is written whole, and they are told; then the new voter starts.
+        """
+        rebuilt = self._saved / "rebuilt"
+        for _ in range(20):
+            self._unwritten()
+            process = begun_rebuild(self.quorum, self._saved.parent)
+            process.send_signal(signal.SIGSTOP)
+            halted = process.poll() is None and not holds_plan(self.quorum)
+            if halted:
+                self.come_back(back)
+                wait_until(lambda: self._led_by(back.nodes), f"one of {back.nodes} to lead", 90)
+            process.send_signal(signal.SIGCONT)
+            said, told = process.communicate(timeout=60)
+            if halted:
+                break
+        else:
+            raise AssertionError("the rebuild was never halted before its log was there")
+        assert process.returncode == 1, (said, told)
+        for node in back.nodes:
+            assert f"VOTER {node} ANSWERS NOW" in told.decode(), told
+        self.quorum.check_dump()
+        self.cluster.node(self.quorum.voter).start()
+        epoch = self.wait_led()
+        seen = self._settled(back, two=back.is_majority and not self.in_place)
+        assert self.wait_led() == epoch
+        self.cluster.node(self.quorum.voter).kill()
+        self.wipe(back)
+        shutil.rmtree(self.quorum.target)
+        shutil.copytree(rebuilt, self.quorum.target)
+        return seen
+
+    def _unwritten(self) -> None:
+        """The directory is as it was planned for, and there is no back-up."""
+        if not (self._saved / "rebuilt").exists():
+            shutil.copytree(self.quorum.target, self._saved / "rebuilt")
+        shutil.rmtree(self.quorum.target)
+        shutil.copytree(self._saved / "planned", self.quorum.target)
+        shutil.rmtree(self.quorum.plan()["backup"], ignore_errors=True)
+
+    def refuse_second_rebuild(self) -> None:
+        """The rebuilt quorum is lost too: whoever was replaced before must be named as well."""
+        for node in (self.quorum.voter, *self.cluster.brokers):
+            self.cluster.node(node).kill()
+        self.cluster.node(self.quorum.voter).wipe_log_dir()
+        self.cluster.format_again(101)
+        brokers = [str(node.log_dirs[0]) for node in self.cluster.brokers.values()]
+        words = ["--from", brokers[0], "--into", str(self.cluster.node(101).log_dirs[0])]
+        words += ["--voter", f"101@{self.cluster.controller_address(101)}", "--dead", str(self.quorum.voter)]
+        words += [word for path in brokers for word in ("--data", path)]
+        words += ["--plan-out", str(self._saved / "second.json")]
+        refused = self.quorum.rebuild(*words)
+        assert refused.status == 1, refused
+        assert "voters 100, 102, 103, which an earlier rebuild replaced, are not named" in refused.err, (
+            refused
+        )
+        told = self.quorum.console.without_cluster("quorum", "evidence", *brokers)
+        named = " ".join(f"--dead {node}" for node in (100, 101, 102, ADDED, NEW))
+        assert named in told.err, told
+        planned = self.quorum.rebuild(*words, *(w for n in (100, 102, ADDED) for w in ("--dead", str(n))))
+        assert planned.status == 0, planned
 
     def tried_afterwards(self, back: Return) -> Seen:
         """They return to a cluster that goes on; it must not notice."""
@@ -241,12 +314,14 @@ def returning_cluster(version: str) -> ClusterSpec:
 
 
 def all_returns(
-    voters: ReturningVoters, returns: tuple[Return, ...] = RETURNS
+    voters: ReturningVoters, returns: tuple[Return, ...] = RETURNS, *, during: bool = True
 ) -> Iterator[tuple[str, Return, Seen]]:
-    """Each of them before the new voter starts, and afterwards."""
+    """Each of them ``during`` the write, before the new voter starts, and afterwards."""
     voters.prepare()
     voters.rebuild()
     for back in returns:
+        if during and back.is_majority:
+            yield "during the write", back, voters.tried_during_the_write(back)
         yield "before its start", back, voters.tried_before_the_start(back)
     voters.quorum.start()
     voters.quorum.check()

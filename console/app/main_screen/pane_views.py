@@ -131,7 +131,10 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
             pane.table.empty = nobody if eligible.known else NOT_ANSWERED_YET
             pane.update(eligible)
         case QuorumPane():
-            pane.update(quorum_shown(view), after_rebuild_lines(session))
+            after = view.after_rebuild
+            pane.update(
+                quorum_shown(view), after_rebuild_lines(session), None if after is None else after.log
+            )
         case LogDirsPane():
             reading = None if view.log_dirs is None else view.reading
             pane.update(None if reading is None else dir_rows(reading), sources.log_dir)

@@ -200,7 +200,7 @@ class ClusterRefresh:
         written = before.partitions if before is not None and before.log == log else None
         asked = None if before is None else before.asked
         if before is None or due:
-            answers, asked_at = await _value(ask_every_controller(membership, view.cluster_id)), now
+            answers, asked_at = await _value(ask_every_controller(membership, view.cluster_id, log)), now
             asked = None if isinstance(answers, Unknown) else answers
         found = AfterRebuild(
             log,

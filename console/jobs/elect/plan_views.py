@@ -25,6 +25,7 @@ from console.jobs.elect.review_report import (
     verified_lines,
 )
 from console.jobs.elect.verify_plan import Verified, read_verified
+from console.jobs.quorum.lost_quorum import is_rebuild, review_rebuild
 from console.jobs.rescue.rescue_first import recorded_rescue, rescue_words
 from console.plan_file_checks import refuse_other_cluster
 from console.plan_files import read
@@ -57,6 +58,8 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
 
 def review_file(run: Run, path: Path, rows: int, *, markdown_wanted: bool) -> int:
     """Prints the review of the plan file; returns the exit status."""
+    if is_rebuild(path):
+        return review_rebuild(run, path, markdown_wanted=markdown_wanted)
     plan = read(path)
     if isinstance(plan, BarePlan):
         raise InputError(

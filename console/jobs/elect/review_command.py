@@ -35,11 +35,13 @@ def review(
     """Shows a plan before it is applied: counts and losses, every candidate and what its election would
     destroy, who would lead if the chosen leader failed, the requests that will be sent, and the digest with
     which a second person can approve the plan. Nothing is sent. No cluster is needed; if you name one, each
-    row is compared with it.
+    row is compared with it. A plan of quorum rebuild is shown too: what is written where, what is lost, what was
+    not checked, and its rehearsal.
 
     \b
     Examples:
       ktriage review recovery.json
+      ktriage review rebuild.json
       ktriage review recovery.json --bootstrap-server kafka-1:9092
       ktriage review recovery.json --output markdown
     """

@@ -19,6 +19,9 @@ from console.paths import unused
 from console.reading.cluster_reading import ClusterReading
 from recovery.cluster_health import QuorumState, short_of_replicas
 from recovery.log_preservation import taken_out
+from recovery.membership.after_rebuild import old_disks
+from recovery.membership.quorum_health import QuorumHealth
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.plan.values import NotElected
 from recovery.unread_disks import (
@@ -30,6 +33,7 @@ from recovery.unread_disks import (
     with_outcome,
 )
 from recovery.wording.advice_text import steps_lines, without_reasons
+from recovery.wording.after_rebuild_text import growth_line, rebuilt_line
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
 from recovery.wording.lost_quorum_text import last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
@@ -66,6 +70,7 @@ def open_items(incident: Incident) -> Iterator[str]:
             then = () if after else advice.then
             yield from without_reasons(steps_lines(now.steps, before=advice.first, then=then, after=after))
         yield from offline_lines(now, _offline_until(incident, now))
+    yield from _after_rebuild(incident)
     yield from _without_leader(incident)
     yield from disks_to_read(incident)
     yield from _brokers_away(incident)
@@ -214,6 +219,24 @@ def sentence(line: str) -> str:
     return f"{line[:1].upper()}{line[1:]}."
 
 
+def _after_rebuild(incident: Incident) -> Iterator[str]:
+    """Where the quorum was rebuilt, and what of the steps afterwards is seen to be open."""
+    rebuilt = _rebuilt(incident)
+    now = incident.sources.now
+    if rebuilt is None or now is None:
+        return
+    yield sentence(f"the quorum was {rebuilt_line(rebuilt)}")
+    found = now.members_health
+    if isinstance(found, QuorumHealth):
+        yield from (sentence(one.text) for one in old_disks(found, None, rebuilt))
+        yield from (sentence(line) for line in (growth_line(rebuilt, found),) if line)
+
+
+def _rebuilt(incident: Incident) -> RebuiltLog | None:
+    source = incident.sources.timeline
+    return None if source is None else source.timeline.history.rebuilt
+
+
 def _without_leader(incident: Incident) -> Iterator[str]:
     offline = _offline_now(incident)
     still = [one for one in incident.outages if one.until_ms is None and one.tp in (offline or ())]
@@ -323,7 +346,12 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
     for file in incident.plans:
         if file.plan is not None and file.plan.rows:
             yield line("verify", str(file.path))
-    for words in (*_disk_commands(incident), *_fix_commands(incident), *_client_commands(incident)):
+    for words in (
+        *_rebuild_commands(incident, stuck),
+        *_disk_commands(incident),
+        *_fix_commands(incident),
+        *_client_commands(incident),
+    ):
         yield line(*words)
     for rescue in incident.rescues:
         if rescue.branches and not rescue.restored:
@@ -347,6 +375,11 @@ def _client_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
         )
         yield "groups", "show", *named
         yield "transactions", "show", *named
+
+
+def _rebuild_commands(incident: Incident, stuck: bool) -> tuple[tuple[str, ...], ...]:
+    """What shows how far a rebuilt quorum is."""
+    return () if stuck or _rebuilt(incident) is None else (("quorum", "status"), ("check",))
 
 
 def _quorum_first(incident: Incident) -> bool:

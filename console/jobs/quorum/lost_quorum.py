@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json as json_text
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from backends.metadata_log.directory import MetadataDirError
+from backends.metadata_log.rebuild_steps import UNDONE_BEFORE, unresolved
 from console.cli.base.run import Run
 from console.errors import InputError, NotDone, Status
 from console.jobs.quorum.lost_quorum_evidence import gather_evidence
@@ -28,13 +31,15 @@ from console.jobs.quorum.quorum_rebuild_report import (
     next_line,
     rebuild_document,
     rebuild_lines,
+    rebuild_markdown,
     rehearsed_lines,
 )
 from console.jobs.quorum.rebuild_rehearsal import rehearse
 from console.new_files import write_new
 from console.program import Program
+from console.provenance import user
 from console.signals import Stopped
-from recovery.membership.quorum_rebuild import RebuildPlan, digest
+from recovery.membership.quorum_rebuild import FORMAT, RebuildPlan, digest
 
 
 def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
@@ -64,6 +69,7 @@ def plan_rebuild(program: Program, request: RebuildRequest, file: Path, *, json:
         raise
     save_rebuild(made.plan, file)
     screen = program.screen
+    screen.say(*_unresolved(made.plan))
     if json:
         screen.out(rebuild_document(made.plan, file, applied=None))
     else:
@@ -72,11 +78,80 @@ def plan_rebuild(program: Program, request: RebuildRequest, file: Path, *, json:
     return Status.DONE
 
 
-def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: bool, json: bool) -> int:
+class Reviewed(NamedTuple):
+    """Who reviewed which plan (two-person rule)."""
+
+    by: str
+    digest: str
+
+    @classmethod
+    def of(cls, by: str | None, digest: str | None) -> Reviewed | None:
+        """By what ``--reviewed-by`` and ``--digest`` say. Raises InputError."""
+        if by is None and digest is None:
+            return None
+        if by is None or digest is None:
+            raise InputError("give --reviewed-by and --digest together")
+        if by.strip() == user():
+            raise InputError(f"--reviewed-by {by}: name somebody else; {user()} runs this command")
+        return cls(by, digest)
+
+    def __str__(self) -> str:
+        return f"reviewed by {self.by}, digest {self.digest}"
+
+
+def is_rebuild(file: Path) -> bool:
+    """Whether the file says that it is a plan of a rebuild; of any format."""
+    try:
+        members = json_text.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    found = members.get("format") if isinstance(members, dict) else None
+    return isinstance(found, str) and found.startswith(FORMAT.rpartition("/")[0])
+
+
+def review_rebuild(run: Run, file: Path, *, markdown_wanted: bool) -> int:
+    """Shows the plan for a second person. Raises InputError."""
+    plan, screen = read_rebuild(file), run.screen
+    if run.named is not None:
+        raise InputError(
+            f"{file}: is a plan of quorum rebuild, which is compared with directories, not with a cluster"
+        )
+    if markdown_wanted:
+        screen.out(rebuild_markdown(plan, file))
+    elif run.json:
+        screen.out(rebuild_document(plan, file, applied=None))
+    else:
+        screen.out(rebuild_lines(plan, file))
+    screen.say(next_line(plan, file, reviewed=True))
+    return Status.DONE
+
+
+def read_reviewed(file: Path, reviewed: Reviewed | None) -> RebuildPlan:
+    """The plan, if it is the one that was reviewed. Raises InputError."""
+    plan = read_rebuild(file)
+    if reviewed is not None and digest(plan) != reviewed.digest.strip().lower():
+        raise InputError(
+            f"{file}: this is not the plan that was reviewed (a rehearsal changes it too); nothing was written."
+            " Have it reviewed: ktriage review"
+        )
+    return plan
+
+
+def carry_out(
+    program: Program,
+    file: Path,
+    reason: str,
+    *,
+    undo: bool,
+    ask: bool,
+    json: bool,
+    reviewed: Reviewed | None = None,
+) -> int:
     """Applies the plan, or puts back what was there before. Raises InputError, NotDone."""
-    plan, screen = read_rebuild(file), program.screen
+    plan, screen = read_reviewed(file, reviewed), program.screen
     if ask and not screen.interactive:
         raise InputError("there is no terminal to ask on: give --yes --reason TEXT; nothing was written")
+    screen.say(*(() if undo else _unresolved(plan)))
     shown = rebuild_lines(plan, file)
     if json or undo:
         screen.say(*shown)
@@ -86,12 +161,11 @@ def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: boo
         program.supervisor.run(lambda _stop: _confirmed(program, plan, undo=undo))
     if undo:
         away = undo_rebuild(plan, reason)
-        screen.out(
-            [f"{plan.target}: is as it was before (Kafka makes the indexes anew); the rebuilt files: {away}"]
-        )
+        put_back = f"is as it was before (Kafka makes the indexes anew); the rebuilt files: {away}"
+        screen.out([f"{plan.target}: {UNDONE_BEFORE if away is None else put_back}"])
         return Status.DONE
     try:
-        done = apply_rebuild(plan, reason)
+        done = apply_rebuild(plan, reason, reviewed="" if reviewed is None else str(reviewed))
     except RebuildRefused as refused:
         screen.say(*refused.reasons)
         raise
@@ -100,10 +174,11 @@ def carry_out(program: Program, file: Path, reason: str, *, undo: bool, ask: boo
     return Status.PARTLY if done.returned else Status.DONE
 
 
-def write_script(program: Program, file: Path, script: Path) -> int:
+def write_script(program: Program, file: Path, script: Path, reviewed: Reviewed | None = None) -> int:
     """Writes the plan as a script to the new file ``script``. Raises InputError, NotDone."""
-    plan, screen = read_rebuild(file), program.screen
-    write_new(script, script_of(plan, rebuild_lines(plan, file)), 0o755)
+    plan, screen = read_reviewed(file, reviewed), program.screen
+    by = "" if reviewed is None else str(reviewed)
+    write_new(script, script_of(plan, rebuild_lines(plan, file), reviewed=by), 0o755)
     screen.out(rebuild_lines(plan, file))
     screen.say(
         f"wrote {script}; nothing else was written",
@@ -131,6 +206,11 @@ def rehearse_plan(program: Program, file: Path, kafka: Path, limit_seconds: floa
         *((next_line(rehearsed, file),) if passed else ()),
     )
     return Status.DONE if passed else Status.PARTLY
+
+
+def _unresolved(plan: RebuildPlan) -> tuple[str, ...]:
+    """Hosts of the new voter whose names this host does not know: mistyped, or known elsewhere."""
+    return tuple(filter(None, (unresolved(endpoint.host) for endpoint in plan.voter.endpoints)))
 
 
 async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None:

@@ -27,6 +27,7 @@ from recovery.metadata_log.access_records import access_change_text
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
+from recovery.metadata_log.records import RegisterBrokerRecord, UnregisterBrokerRecord
 from recovery.metadata_log.timeline import events
 from recovery.metadata_log.timeline_text import event_text
 
@@ -156,6 +157,17 @@ def history_of(copy: QuorumCopy, until: int | None = None) -> MetadataHistory:
         if until is None or record.offset < until
     )
     return history
+
+
+def registered_brokers(history: MetadataHistory) -> tuple[int, ...]:
+    """The brokers that the log has registered, and not unregistered since."""
+    registered: dict[int, bool] = {}
+    for row in history.rows():
+        if isinstance(row.change, RegisterBrokerRecord):
+            registered[row.change.broker] = True
+        elif isinstance(row.change, UnregisterBrokerRecord):
+            registered[row.change.broker] = False
+    return tuple(sorted(broker for broker, there in registered.items() if there))
 
 
 def changes_from(copy: QuorumCopy, offset: int) -> Iterator[CopiedChange]:

@@ -7,10 +7,16 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from console.jobs.quorum.lost_quorum_evidence import CopiedChange, LostQuorumEvidence
+from console.jobs.quorum.lost_quorum_evidence import (
+    CopiedChange,
+    LostQuorumEvidence,
+    history_of,
+    registered_brokers,
+)
 from console.output.json_document import document
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.lost_quorum import ComparedQuorumCopy, CopyRelation, QuorumCopy, RunningNode
+from recovery.membership.quorum_rebuild import voters_to_name
 from recovery.wording.quantity_text import counted, human_bytes, offset, printable, time_text
 from widgets.fields import Field, json_row, text_rows
 from widgets.text import Tone
@@ -91,21 +97,24 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
     """The command that makes a plan from the best copy; nothing where its voters are not known."""
     best = evidence.chosen
     own = best.voters.find(best.key)
-    others = [voter.key.id for voter in best.voters.voters if voter is not own]
-    if not others:
+    others = voters_to_name(best, evidence.copies)
+    if not best.voters.voters or set(best.voters.keys) == {best.key}:
         return
-    brokers = [f.copy for f in evidence.copies if not best.voters.has_id(f.copy.node)]
+    brokers = registered_brokers(history_of(best))
+    copies = {f.copy.node: str(Path(f.copy.path).parent) for f in evidence.copies}
+    given = {one.node: one.source for one in evidence.scans} | copies
+    data = [given.get(broker, f"LOG_DIR_OF_BROKER_{broker}") for broker in brokers]
     where = own.endpoints[0].address if own is not None and own.endpoints else "HOST:PORT"
     # The address of the new voter is not known where no voter's disk is left.
     voter = "NODE@HOST:PORT" if own is None else f"{own.key.id}@{where}"
     words = ["--from", best.path, *(("--into", "NEW_LOG_DIR") if own is None else ()), "--voter", voter]
     words += [word for node in others for word in ("--dead", str(node))]
-    words += [word for copy in brokers for word in ("--data", str(Path(copy.path).parent))]
+    words += [word for path in data for word in ("--data", path)]
     stop = f"stop node {_node(best)}, then " if best.running is RunningNode.RUNS else ""
     command = shlex.join(("ktriage", "quorum", "rebuild", *words, "--plan-out", "rebuild.json"))
     yield (
         "next, only where the disks of a majority of the voters are gone for good (docs/runbook-lost-quorum.md):"
-        f" {stop}{command}, with --data for each further broker"
+        f" {stop}{command} (with --data for each further log dir of a broker)"
     )
 
 

@@ -458,6 +458,19 @@ def rebuild(
             help="Write PLAN as a Python script to this new file, for a host where nothing can be installed.",
         ),
     ] = None,
+    reviewed_by: Annotated[
+        str | None,
+        typer.Option("--reviewed-by", metavar="NAME", help="The person who reviewed PLAN. Needs --digest."),
+    ] = None,
+    reviewed_digest: Annotated[
+        str | None,
+        typer.Option(
+            "--digest",
+            metavar="SHA256",
+            help="The digest of the reviewed PLAN, as ktriage review prints it. A file with another one is"
+            " refused.",
+        ),
+    ] = None,
     undo: Annotated[
         bool,
         typer.Option(
@@ -491,10 +504,12 @@ def rebuild(
       ktriage quorum rebuild --from /var/lib/kafka/metadata --voter 100@controller-100:9093 \
           --dead 101 --dead 102 --data /mnt/broker-1/data --data /mnt/broker-2/data --plan-out rebuild.json
       ktriage quorum rebuild rebuild.json --rehearse --kafka-dir /opt/kafka
-      ktriage quorum rebuild rebuild.json
+      ktriage review rebuild.json
+      ktriage quorum rebuild rebuild.json --reviewed-by ada --digest 3f1c…
       ktriage quorum rebuild rebuild.json --undo
     """
     from console.jobs.quorum.lost_quorum import (  # noqa: PLC0415  # not for --help
+        Reviewed,
         carry_out,
         plan_rebuild,
         rehearse_plan,
@@ -504,9 +519,10 @@ def rebuild(
     from recovery.membership.quorum_rebuild import RebuildError, parsed_voter  # noqa: PLC0415
 
     json = output == Output.JSON
+    reviewed = Reviewed.of(reviewed_by, reviewed_digest)
+    if reviewed is not None and (from_ is not None or rehearse or undo):
+        raise InputError("--reviewed-by goes with a PLAN that is carried out, or written with --as-script")
     if from_ is None:
-        if plan is None:
-            raise InputError("give a PLAN to carry out, or --from DIR to make a plan")
         making = (
             into,
             voter,
@@ -520,8 +536,12 @@ def rebuild(
             backup,
             plan_out,
         )
-        if any(making):
-            raise InputError("PLAN is carried out as it is: the options of a new plan go with --from")
+        if plan is None or any(making):
+            raise InputError(
+                "give a PLAN to carry out, or --from DIR to make a plan"
+                if plan is None
+                else "PLAN is carried out as it is: the options of a new plan go with --from"
+            )
         if rehearse:
             if kafka_dir is None or undo:
                 raise InputError("--rehearse needs --kafka-dir DIR, and takes no --undo")
@@ -529,8 +549,9 @@ def rebuild(
         if as_script is not None:
             if undo:
                 raise InputError("--as-script takes no --undo: the script has its own")
-            return write_script(ctx.obj, plan, as_script)
-        return carry_out(ctx.obj, plan, stated(reason, asked=not yes), undo=undo, ask=not yes, json=json)
+            return write_script(ctx.obj, plan, as_script, reviewed)
+        why = stated(reason, asked=not yes)
+        return carry_out(ctx.obj, plan, why, undo=undo, ask=not yes, json=json, reviewed=reviewed)
     if plan is not None or undo or rehearse or as_script is not None:
         raise InputError("--from makes a plan: PLAN, --undo, --rehearse and --as-script go without it")
     if plan_out is None or not voter:

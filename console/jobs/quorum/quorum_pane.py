@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 from console.jobs.quorum.quorum_report import MEMBERS, host_fields, sentences
+from recovery.membership.after_rebuild import adding_refusal
 from recovery.membership.preflight import (
     EndpointProbe,
     LivenessLimits,
@@ -24,6 +25,7 @@ from recovery.membership.quorum_health import (
 )
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown
 from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state
 from recovery.wording.quantity_text import offset, printable
@@ -53,6 +55,7 @@ class QuorumPane(TablePane):
         super().__init__(id=id)
         self._shown: QuorumHealth | QuorumWithoutLeader | Unknown | None = None
         self._after_rebuild: tuple[str, ...] = ()
+        self._rebuilt: RebuiltLog | None = None
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(MEMBERS, _key, noun="member", empty="the quorum is not described")
@@ -61,11 +64,12 @@ class QuorumPane(TablePane):
         self,
         shown: QuorumHealth | QuorumWithoutLeader | Unknown | None,
         after_rebuild: tuple[str, ...] = (),
+        rebuilt: RebuiltLog | None = None,
     ) -> None:
-        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet. ``after_rebuild``:
-        what comes next where it was rebuilt.
+        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet. Where it was
+        ``rebuilt``, ``after_rebuild`` is what comes next.
         """
-        self._shown, self._after_rebuild = shown, after_rebuild
+        self._shown, self._after_rebuild, self._rebuilt = shown, after_rebuild, rebuilt
         if isinstance(shown, QuorumWithoutLeader):
             self.table.update(shown.down_first, host_fields(shown))
         else:
@@ -125,7 +129,7 @@ class QuorumPane(TablePane):
                 Piece("  what would be accepted, no advice", Tone.DIM),
             )
         )
-        for change in voter_changes(found):
+        for change in voter_changes(found, self._rebuilt):
             sign = Piece("possible      ") if change.possible else Piece("not possible  ", Tone.WARN)
             why = f": {printable(change.why)}" if change.why else ""
             lines += fold(line(sign, Piece(change.name, Tone.STRONG), Piece(why)), width, " " * 14)
@@ -138,7 +142,7 @@ def _key(row: QuorumMember | VoterHost) -> Hashable:
     return tuple(row.key)
 
 
-def voter_changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
+def voter_changes(found: QuorumHealth, rebuilt: RebuiltLog | None = None) -> Iterator[VoterChangePreview]:
     """Each voter's removal as judged by the rules, and the observers that could be added."""
     for key in found.quorum.voters.keys:
         verdict = before_removing(found.quorum, key, LivenessLimits())
@@ -148,10 +152,11 @@ def voter_changes(found: QuorumHealth) -> Iterator[VoterChangePreview]:
             continue
         gone = member.state is MemberState.GHOST
         verdict = _adding(found.quorum, member.key)
+        old = adding_refusal(member.key, rebuilt)
         yield VoterChangePreview(
             f"add observer {member.key.id}",
-            not gone and verdict.allowed,
-            "it does not fetch any more" if gone and found.dynamic else _why(verdict),
+            not gone and not old and verdict.allowed,
+            "it does not fetch any more" if gone and found.dynamic else old or _why(verdict),
         )
 
 

@@ -39,6 +39,7 @@ from console.jobs.quorum.lost_quorum_evidence import (
     ScannedMetadataEnd,
     gather_evidence,
     history_of,
+    registered_brokers,
 )
 from console.new_files import replace_own, write_new
 from console.provenance import made_by, now, version
@@ -54,6 +55,7 @@ from recovery.membership.quorum_rebuild import (
     from_json,
     new_voter,
     newer_voters,
+    nodes_ahead,
     other_voters,
     plan_steps,
     refusals,
@@ -76,7 +78,7 @@ from recovery.membership.voters import ReplicaKey, Voter
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.metadata_image import image_of
-from recovery.metadata_log.records import RegisterBrokerRecord, TopicRecord, UnregisterBrokerRecord
+from recovery.metadata_log.records import TopicRecord
 
 METADATA_TOPIC = "__cluster_metadata"
 
@@ -203,9 +205,17 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
         newer=newer,
         replaced=replaced,
+        ahead=_ahead(evidence, disks.left_out, request.dead),
         restored_topics=_restored_topics(evidence, written),
     )
     return PlannedRebuild(plan, evidence)
+
+
+def _ahead(evidence: LostQuorumEvidence, left_out: Iterable[int], dead: Collection[int]) -> tuple[int, ...]:
+    """Whose metadata goes on beyond the chosen copy, or may: of a disk that was not read nobody knows."""
+    scanned = (one.node for one in evidence.scans if one.position > evidence.chosen.position)
+    found = {*nodes_ahead(evidence.chosen, evidence.copies), *scanned, *left_out}
+    return tuple(sorted(found - set(dead)))
 
 
 def _restored_topics(
@@ -277,17 +287,6 @@ def backup_directory(given: Path | None, target: Path, plan_id: str) -> Path:
         return given.absolute()
     log_dir = target.parent
     return log_dir.with_name(f"{log_dir.name}.before-rebuild-{plan_id[:8]}")
-
-
-def registered_brokers(history: MetadataHistory) -> tuple[int, ...]:
-    """The brokers that the log has registered, and not unregistered since."""
-    registered: dict[int, bool] = {}
-    for row in history.rows():
-        if isinstance(row.change, RegisterBrokerRecord):
-            registered[row.change.broker] = True
-        elif isinstance(row.change, UnregisterBrokerRecord):
-            registered[row.change.broker] = False
-    return tuple(sorted(broker for broker, there in registered.items() if there))
 
 
 class ReadDisks(NamedTuple):
@@ -495,9 +494,11 @@ def order_of(plan: RebuildPlan) -> RebuildOrder:
     )
 
 
-def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) -> AppliedRebuild:
-    """Carries the plan out on this host. Raises NotDone: the directory is not as it was planned, its node runs,
-    or a dead voter answers; then nothing was written.
+def apply_rebuild(
+    plan: RebuildPlan, reason: str, answering: Answers = answers, *, reviewed: str = ""
+) -> AppliedRebuild:
+    """Carries the plan out on this host; ``reviewed``: by whom, for the journal. Raises NotDone: the directory is
+    not as it was planned, its node runs, or a dead voter answers; then nothing was written.
     """
     require_rehearsal_passed(plan)
     voter = plan.voter
@@ -507,7 +508,7 @@ def apply_rebuild(plan: RebuildPlan, reason: str, answering: Answers = answers) 
         raise RebuildRefused(tuple(alive))
     order = order_of(plan)
     try:
-        files = write_order(order, _recorder(order, reason))
+        files = write_order(order, _recorder(order, reason, reviewed))
     except (RewriteError, MetadataDirError) as error:
         raise NotDone(str(error)) from None
     # One that came up meanwhile may lead, with others, before the new voter does.
@@ -536,17 +537,17 @@ def require_rehearsal_passed(plan: RebuildPlan) -> None:
         raise NotDone("its rehearsal failed: nothing was written; rehearse it again, or make another plan")
 
 
-def script_of(plan: RebuildPlan, summary: Iterable[str]) -> str:
+def script_of(plan: RebuildPlan, summary: Iterable[str], *, reviewed: str = "") -> str:
     """The same as one standard-library script. Raises NotDone."""
     require_rehearsal_passed(plan)
     _, host, port = plan.voter.endpoints[0]
     addresses = (*dead_addresses(plan), AskedAddress(plan.key.id, host, port))
-    return rebuild_script(ScriptedRebuild(order_of(plan), tuple(summary), plan.dead, addresses))
+    return rebuild_script(ScriptedRebuild(order_of(plan), tuple(summary), plan.dead, addresses, reviewed))
 
 
-def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
-    """Puts back what was there before; returns where the rebuilt files are. Raises NotDone: the node runs,
-    nothing was applied, or the rebuilt quorum has led since.
+def undo_rebuild(plan: RebuildPlan, reason: str) -> Path | None:
+    """Puts back what was there before; returns where the rebuilt files are, None: an earlier run had done it.
+    Raises NotDone: the node runs, nothing was applied, or the rebuilt quorum has led since.
     """
     order = order_of(plan)
     try:
@@ -555,9 +556,12 @@ def undo_rebuild(plan: RebuildPlan, reason: str) -> Path:
         raise NotDone(str(error)) from None
 
 
-def _recorder(order: RebuildOrder, reason: str) -> Callable[[str, Sequence[PlannedFile]], None]:
+def _recorder(
+    order: RebuildOrder, reason: str, reviewed: str = ""
+) -> Callable[[str, Sequence[PlannedFile]], None]:
     def record(what: str, files: Sequence[PlannedFile]) -> None:
         at = now().isoformat(timespec="milliseconds")
-        journal_line(order, {"at": at, "by": made_by(), "what": what, "reason": reason}, files)
+        entry = {"at": at, "by": made_by(), "what": what, "reason": reason}
+        journal_line(order, {**entry, **({"reviewed": reviewed} if reviewed else {})}, files)
 
     return record

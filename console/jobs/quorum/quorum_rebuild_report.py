@@ -1,4 +1,4 @@
-"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/4``
+"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/5``
 (docs/output.md).
 """
 
@@ -11,11 +11,18 @@ from pathlib import Path
 from backends.metadata_log.rebuild_steps import WAY_BACK
 from console.jobs.quorum.quorum_rebuild import AppliedRebuild
 from console.output.json_document import document
-from recovery.membership.quorum_rebuild import RebuildPlan, digest, rehearsal_members
+from console.output.report_markdown import markdown_text
+from recovery.membership.quorum_rebuild import (
+    RebuildPlan,
+    RehearsalReport,
+    address_notes,
+    digest,
+    rehearsal_members,
+)
 from recovery.membership.restored_topics import restored_topic_lines, restored_topic_members
 from recovery.membership.rewritten_partitions import partition_members
 from recovery.membership.voters import VoterSet
-from recovery.wording.after_rebuild_text import after_rebuild
+from recovery.wording.after_rebuild_text import AHEAD_RISK, METADATA_LOG, after_rebuild
 from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
 
 
@@ -29,6 +36,7 @@ def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     if not plan.in_place:
         yield printable(f"  filled from   {plan.source}")
     yield printable(f"  listens at    {', '.join(map(str, voter.endpoints))}")
+    yield from (printable(f"  CHECK         {note}") for note in address_notes(plan))
     yield f"  log           kept up to offset {offset(plan.log_end)} (quorum epoch {plan.last_epoch})"
     if plan.cut_bytes:
         yield (
@@ -50,6 +58,7 @@ def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     if plan.unchecked:
         yield "NOT CHECKED, and accepted:"
         yield from (printable(f"  {line}") for line in plan.unchecked)
+    yield from ahead_lines(plan)
     yield from rehearsal_lines(plan, file)
     yield from dead_lines(plan)
     yield f"digest {digest(plan)}"
@@ -86,6 +95,33 @@ def rehearsed_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     yield from map(printable, restored_topic_lines(plan.restored_topics))
 
 
+_CAUSES = (
+    (
+        ("UnsupportedVersionException", "MetadataParseException", "No MetadataVersion", "Unknown metadata"),
+        "Kafka {kafka} cannot read this metadata log: a newer one wrote it. Give the Kafka that the controllers run"
+        " with --kafka-dir",
+    ),
+    (
+        (
+            "Could not find or load main class",
+            "NoClassDefFoundError",
+            "ClassNotFoundException",
+            "corrupt jar",
+        ),
+        "The folder that was given with --kafka-dir holds no whole Kafka: give an installation, or its folder libs",
+    ),
+    (("UnsupportedClassVersionError",), "This Java is too old for Kafka {kafka}: set JAVA_HOME"),
+    (("OutOfMemoryError", "Could not reserve enough space"), "More memory: KAFKA_HEAP_OPTS=-Xmx4g"),
+)
+"""What the lines of a controller's log mean that did not lead."""
+
+
+def rehearsal_cause(report: RehearsalReport) -> str:
+    """What is wrong with the Kafka of a rehearsal; "" where its log tells nothing of that."""
+    found = (text for signs, text in _CAUSES if any(sign in line for line in report.errors for sign in signs))
+    return next(found, "").format(kafka=report.kafka)
+
+
 def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     """What the rehearsal showed; or that there was none, and how to have one."""
     report = plan.rehearsal
@@ -98,11 +134,17 @@ def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
         return
     who = f"by {report.by} at {report.at}, Kafka {report.kafka}"
     if report.led_after_ms is None:
-        yield printable(
-            f"REHEARSAL FAILED ({who}): no controller led within {report.limit_ms / 1000:g} s. The last lines of"
-            " its log:"
+        ended = report.ended_after_ms
+        what = (
+            f"no controller led within {report.limit_ms / 1000:g} s"
+            if ended is None
+            else f"the controller ended after {ended / 1000:.1f} s, and had not led"
         )
-        yield from (printable(f"  {line}") for line in report.errors)
+        yield printable(f"REHEARSAL FAILED ({who}): {what}")
+        if cause := rehearsal_cause(report):
+            yield printable(f"  {cause}")
+        yield "  Of its log:"
+        yield from (printable(f"    {line}") for line in report.errors)
         return
     led = f"a controller led after {report.led_after_ms / 1000:.1f} s in quorum epoch {offset(report.epoch)}"
     if report.differences:
@@ -115,6 +157,16 @@ def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
         f" ({counts['partitions']:,}), configurations ({counts['configs']:,}), features and ACLs"
         f" ({counts['acls']:,}) as the log implies"
     )
+
+
+def ahead_lines(plan: RebuildPlan) -> Iterator[str]:
+    """Whose metadata must be moved away."""
+    if plan.ahead:
+        nodes = f"NODE{'' if len(plan.ahead) == 1 else 'S'} {both(plan.ahead)}"
+        yield (
+            f"{nodes} must not start again with {METADATA_LOG} as it is: {AHEAD_RISK}. Move it out of the log dir"
+            " first (see the steps afterwards)"
+        )
 
 
 def dead_lines(plan: RebuildPlan) -> Iterator[str]:
@@ -135,7 +187,7 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
 
 def host_lines(plan: RebuildPlan) -> Iterator[str]:
     """What is done on the hosts, once the plan is applied."""
-    loses = bool(plan.losses or plan.unchecked or plan.partitions)
+    loses = bool(plan.losses or plan.unchecked or plan.partitions or plan.ahead)
     steps = after_rebuild(
         plan.voter.key.id,
         _server(plan),
@@ -143,17 +195,22 @@ def host_lines(plan: RebuildPlan) -> Iterator[str]:
         tuple(plan.brokers),
         loses=loses,
         away=plan.brokers,
+        ahead=plan.ahead,
         restored=[one.topic for one in plan.restored_topics],
     )
     yield from (f"{number}. {step.text}" for number, step in enumerate(steps, start=1))
 
 
-def next_line(plan: RebuildPlan, file: Path) -> str:
-    """The rehearsal, where there was none, then the rebuild."""
-    words = ("ktriage", "quorum", "rebuild", str(file))
-    rehearse = (
-        f"{shlex.join((*words, '--rehearse', '--kafka-dir'))} DIR, then " if plan.rehearsal is None else ""
-    )
+def next_line(plan: RebuildPlan, file: Path, *, reviewed: bool = False) -> str:
+    """The rehearsal, where there was none, then the rebuild; ``reviewed``: with the reviewer, but for the name."""
+    words: tuple[str, ...] = ("ktriage", "quorum", "rebuild", str(file))
+    rehearsal = plan.rehearsal
+    if reviewed and rehearsal is not None:
+        words = (*words, "--reviewed-by", "NAME", "--digest", digest(plan))
+    again = (*words[:4], "--rehearse", "--kafka-dir")
+    if rehearsal is not None and not rehearsal.is_passed:
+        return f"next: {shlex.join(again)} DIR (a plan whose rehearsal failed is not carried out)"
+    rehearse = f"{shlex.join(again)} DIR, then " if rehearsal is None else ""
     return f"next: {rehearse}{shlex.join(words)} (on the host that has {plan.target})"
 
 
@@ -172,6 +229,19 @@ def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:
         yield printable(f"the back-up is {plan.backup}")
     yield (f"{WAY_BACK}: {shlex.join(('ktriage', 'quorum', 'rebuild', str(file), '--undo'))}")
     yield from host_lines(plan)
+
+
+def rebuild_markdown(plan: RebuildPlan, file: Path) -> list[str]:
+    """The plan for an incident channel, in at most 40 lines: cut before the rehearsal and the dead, never after."""
+    end = [*ahead_lines(plan), *rehearsal_lines(plan, file), *dead_lines(plan), f"digest {digest(plan)}"]
+    head, *lines = [line for line in rebuild_lines(plan, file) if line not in end]
+    end, room = end[-_CHANNEL:], max(0, _CHANNEL - len(end))
+    cut = len(lines) - room
+    shown = lines if cut <= 0 else [*lines[:room], f"and {cut:,} more lines: ktriage review {file}"]
+    return [f"## {markdown_text(head)}", "", *(f"- {markdown_text(line.strip())}" for line in (*shown, *end))]
+
+
+_CHANNEL = 36
 
 
 def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> Iterator[str]:
@@ -199,6 +269,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "replacedVoters": _ids(plan.replaced),
             "dead": list(plan.dead),
             "brokers": list(plan.brokers),
+            "ahead": list(plan.ahead),
             "losses": list(plan.losses),
             "unchecked": list(plan.unchecked),
             "partitions": [partition_members(written) for written in plan.partitions],

@@ -22,8 +22,10 @@ from recovery.membership.quorum_health import (
 )
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown
 from recovery.wording.advice_text import WARNING as ADVICE_WARNING
+from recovery.wording.after_rebuild_text import growth_line, rebuilt_line
 from recovery.wording.cluster_advice import quorum_advice
 from recovery.wording.lost_quorum_text import WARNING, leader_state, way_lines, ways_back
 from recovery.wording.quantity_text import counted, printable
@@ -131,6 +133,9 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     yield from finding_lines(reading)
     yield _head(reading)
     yield from (text for _, text in sentences(reading.health, reading.asked))
+    if reading.rebuilt is not None:
+        yield printable(rebuilt_line(reading.rebuilt))
+        yield from filter(None, (growth_line(reading.rebuilt, reading.health),))
     if isinstance(reading.controllers, Unknown):
         yield printable(
             f"which nodes are controllers and which are brokers is unknown: {reading.controllers}"
@@ -139,9 +144,9 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
 
 def finding_lines(reading: QuorumReading) -> Iterator[str]:
     """What the controllers' own answers show to be wrong, and how many were asked and not reached."""
+    yield from (printable(one.text) for one in reading.findings)
     if reading.asked is None:
         return
-    yield from (printable(one.text) for one in reading.findings)
     if reading.findings or reading.asked.left_out:
         yield printable(reading.asked.counts)
 
@@ -218,7 +223,7 @@ def _host_state(host: VoterHost) -> str:
 def _metadata_held(lost: QuorumWithoutLeader, host: VoterHost) -> str:
     if host in lost.without_metadata:
         return "none reported"  # what is known of it was on the disk that it had
-    return f"at least {host.offset:,}" if host.offset >= 0 else "not known"
+    return f"at least to offset {host.offset:,}" if host.offset >= 0 else "not known"
 
 
 def status_document(reading: QuorumReading, command: str = "quorum-status") -> Iterator[str]:
@@ -236,6 +241,7 @@ def status_document(reading: QuorumReading, command: str = "quorum-status") -> I
             "kraftVersion": quorum.kraft_version,
             "dynamic": found.dynamic,
             "strength": strength_json(found.strength),
+            "rebuilt": rebuilt_json(reading.rebuilt),
             "wedged": found.wedged,
             "well": found.well,
             "behind": [key_json(m.key) for m in found.behind],
@@ -281,6 +287,14 @@ def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> 
             ],
         },
     )
+
+
+def rebuilt_json(rebuilt: RebuiltLog | Unknown | None) -> object:
+    """Where the quorum was rebuilt, and the disks that must not start again."""
+    if rebuilt is None or isinstance(rebuilt, Unknown):
+        return None if rebuilt is None else unknown_json(rebuilt)
+    gone = [key_json(voter.key) for voter in rebuilt.gone]
+    return {"offset": rebuilt.offset, "epoch": rebuilt.epoch, "replaced": gone}
 
 
 def _not_reached(one: AskedController) -> dict[str, object]:

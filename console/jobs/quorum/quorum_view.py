@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from console.cli.base.quorum_run import read_quorum
@@ -16,7 +15,7 @@ from console.jobs.quorum.quorum_report import (
     status_lines,
 )
 from console.journal.run_records import ClusterMarks
-from console.reading.remembered_voters import ask_every_controller, reading_or_lost
+from console.reading.remembered_voters import reading_of_everybody, reading_or_lost
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def show(run: Run, *, everything: bool) -> int:
         reading = await reading_or_lost(membership)
         if isinstance(reading, QuorumWithoutLeader):
             return reading
-        return replace(reading, asked=await ask_every_controller(membership, reading.cluster_id))
+        return await reading_of_everybody(membership, reading)
 
     found = read_quorum(run, job)
     command = "quorum-replication" if everything else "quorum-status"

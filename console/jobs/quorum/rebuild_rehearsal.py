@@ -59,6 +59,7 @@ class _Observed(NamedTuple):
     led_after_ms: int | None
     epoch: int
     image: MetadataImage | None
+    ended_after_ms: int | None = None
 
 
 def rehearse(plan: RebuildPlan, kafka: Path, limit_seconds: float, progress: ShowProgress) -> RebuildPlan:
@@ -102,6 +103,7 @@ def rehearse(plan: RebuildPlan, kafka: Path, limit_seconds: float, progress: Sho
         counts={} if observed.image is None else observed.image.counts,
         differences=differences,
         errors=errors,
+        ended_after_ms=observed.ended_after_ms,
     )
     return replace(plan, rehearsal=summary)
 
@@ -160,7 +162,8 @@ def _watch(
             if image is not None:
                 return _Observed(led_after_ms, epoch, image)
         time.sleep(_INTERVAL_SECONDS)
-    return _Observed(led_after_ms, epoch, None)
+    ended = int(passed * 1000) if controller.has_ended else None
+    return _Observed(led_after_ms, epoch, None, ended)
 
 
 def _written_image(log: Path, end: int, work: Path) -> MetadataImage | None:

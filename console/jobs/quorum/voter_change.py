@@ -10,7 +10,8 @@ from backends.base.membership import CHANGE_TIMEOUT, ChangeAnswer, ChangeEnd, Me
 from backends.base.protocol import Recorder
 from console.change.elapsed_time import ElapsedWait
 from console.jobs.quorum.prepared_change import PreparedChange, RequestedVoter, VoterChange, differences
-from console.reading.quorum_state import settled_quorum
+from console.reading.quorum_state import read_rebuild, settled_quorum
+from recovery.membership.after_rebuild import adding_refusal
 from recovery.membership.preflight import (
     STATIC,
     EndpointProbe,
@@ -136,9 +137,15 @@ async def _prepare_add(membership: Membership, given: RequestedVoter) -> Prepare
     _newcomer(described, given.node_id, given.directory_id)
     endpoints = given.endpoints or await listed_endpoints(membership, described, given.node_id)
     probes = tuple([await probe_endpoint(membership, e, given.node_id) for e in endpoints])
+    rebuilt = await read_rebuild(membership, described)
     quorum, limits = await settled_quorum(membership, given.node_id)
     voter = Voter(_newcomer(quorum, given.node_id, given.directory_id), endpoints)
     verdict = before_adding(quorum, voter, probes, membership.rules, limits)
+    if isinstance(rebuilt, Unknown):
+        note = f"whether an old voter had this disk before a rebuild of the quorum is not known ({rebuilt})"
+        verdict = verdict._replace(warnings=(*verdict.warnings, note))
+    elif why := adding_refusal(voter.key, rebuilt):
+        verdict = verdict._replace(refused=(*verdict.refused, why))
     return PreparedChange(VoterChange.ADD, given, voter, quorum, verdict, probes)
 
 

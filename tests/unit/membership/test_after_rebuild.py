@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from backends.live.metadata_log import LiveMetadataLog
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.batches import BatchReader
-from console.jobs.quorum.quorum_pane import QuorumPane
+from console.jobs.quorum.quorum_pane import QuorumPane, voter_changes
 from recovery.controller.registration import Registration
 from recovery.membership.after_rebuild import (
     AfterRebuild,
     AfterRebuildProgress,
     AfterRebuildStep,
+    adding_refusal,
+    old_disks,
     partitions_written,
 )
 from recovery.membership.controllers_asked import AskedController, ControllersAsked
@@ -23,9 +31,10 @@ from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.rebuilt_log import RebuiltLog, RebuiltLogFinder
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import PartitionRecord, TopicRecord
-from recovery.model import PartitionState, TopicPartition
-from recovery.wording.after_rebuild_text import after_rebuild, now_line, standing_lines
-from tests.unit.membership.quorums import key, quorum
+from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.wording.after_rebuild_text import after_rebuild, growth_line, now_line, standing_lines
+from tests.unit.cli.command_process import Caller
+from tests.unit.membership.quorums import CLUSTER, key, progress, quorum
 from tests.unit.widgets.harness import Harness, text_of
 
 TOPIC_ID, KEPT_ID = "AAAAAAAAAAAAAAAAAAAAbg", "AAAAAAAAAAAAAAAAAAAAcg"
@@ -112,7 +121,7 @@ def test_one_step_comes_after_the_other_and_each_has_its_command() -> None:
     found = after(away=(2,), offline=3, unsurveyed=3)
     assert found.now is AfterRebuildStep.BROKERS
     assert found.steps[AfterRebuildStep.SETTINGS] is AfterRebuildProgress.NOT_SEEN
-    assert line(found).startswith("After the rebuild, step 4 of 10: broker 2 is not back")
+    assert line(found).startswith("After the rebuild, step 5 of 11: broker 2 is not back")
     assert line(found).endswith("ktriage watch --broker-id 2")
     found = after(offline=3, unsurveyed=3)
     assert found.now is AfterRebuildStep.SURVEY and "3 partitions without a leader" in line(found)
@@ -126,6 +135,52 @@ def test_one_step_comes_after_the_other_and_each_has_its_command() -> None:
     grown = health(quorum(100, 103, 104), LivenessLimits(), {100, 103, 104})
     assert after(health=grown, asked=None).now is AfterRebuildStep.CHECK
     assert after(health=grown).now is None and line(after(health=grown)) == ""
+
+
+def old_disks_of(found: AfterRebuild) -> list[str]:
+    return [one.text for one in old_disks(found.health, found.asked, found.log)]
+
+
+def test_an_old_voter_that_follows_with_its_disk_is_told_and_gets_no_vote() -> None:
+    back = health(quorum(100, observers=(disk(101), key(103))), LivenessLimits(), {100, 101, 103})
+    found = after(health=back)
+    (told,) = old_disks_of(found)
+    assert told.startswith(f"controller 101 runs with the disk ({disk(101).directory_id}) that it had before")
+    assert found.findings == (told,) and found.joining == (103,)
+    changes = {change.name: change for change in voter_changes(back, found.log)}
+    assert (
+        not changes["add observer 101"].possible
+        and "before the quorum was rebuilt" in changes["add observer 101"].why
+    )
+    assert "before the quorum was rebuilt" not in changes["add observer 103"].why
+    assert adding_refusal(disk(101), found.log) and not adding_refusal(key(101), found.log)
+    assert adding_refusal(disk(101), None) == ""
+
+
+def test_an_old_voter_that_has_a_vote_again_is_told() -> None:
+    again = replace(quorum(100), voters=VoterSet((*quorum(100).voters.voters, *voters(101).voters)))
+    again = replace(again, progress=(*again.progress, progress(disk(101))))
+    (told,) = old_disks_of(after(health=health(again, LivenessLimits(), {100, 101})))
+    assert "and has a vote" in told
+
+
+def test_a_controller_at_an_old_voters_address_that_does_not_follow_is_told() -> None:
+    silent = Unknown(Why.NOT_ANSWERED, "connection refused")
+    answers = AskedController("c101:9093", 101, CLUSTER, 101), AskedController("c102:9093", problem=silent)
+    (told,) = old_disks_of(after(asked=ControllersAsked(answers)))
+    assert told.startswith("a controller answers at c101:9093, where voter 101 was before")
+    # One that was formatted anew at that address fetches.
+    formatted = health(quorum(100, observers=(key(101),)), LivenessLimits(), {100, 101})
+    assert old_disks_of(after(health=formatted, asked=ControllersAsked(answers))) == []
+
+
+@pytest.mark.parametrize(("nodes", "more"), [((100,), "two more voters"), ((100, 103), "a third voter")])
+def test_a_rebuilt_quorum_with_too_few_voters_says_how_it_grows(nodes: tuple[int, ...], more: str) -> None:
+    found = health(quorum(*nodes), LivenessLimits(), set(nodes))
+    line = growth_line(after().log, found)
+    assert line.startswith("the quorum was rebuilt at offset 4 and has ") and f"Add {more}: " in line
+    assert growth_line(None, found) == ""
+    assert growth_line(after().log, health(quorum(100, 103, 104), LivenessLimits(), {100})) == ""
 
 
 def test_a_broker_that_would_not_find_the_quorum_comes_first() -> None:
@@ -159,7 +214,7 @@ async def test_pane_4_says_the_step_above_the_voters() -> None:
         await pane.table.wait_settled()
         await pilot.pause()
         screen = text_of(pilot.app)
-    assert "After the rebuild, step 8 of 10: 1 voter of 3" in screen and "(M: all steps)" in screen
+    assert "After the rebuild, step 9 of 11: 1 voter of 3" in screen and "(M: all steps)" in screen
 
 
 def test_partitions_are_named_as_they_are_now() -> None:
@@ -167,3 +222,33 @@ def test_partitions_are_named_as_they_are_now() -> None:
     assert (kept.topic, kept.is_new, orders.known_epoch, orders.disk_epoch) == ("kept", True, 2, 4)
     assert after().restored_topics == ("kept",)
     assert TopicPartition("orders", 0) in after().states
+
+
+def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    call, disk_failure = Caller(monkeypatch, tmp_path), ("--simulate", "controller-disk-failure")
+    members = json.loads(call("ktriage", "quorum", "status", *disk_failure, "--output", "json").out)[
+        "members"
+    ]
+    (new,) = (m for m in members if m["role"] == "observer")
+    old = Voter(ReplicaKey(new["id"], new["directoryId"]))
+    read = LiveMetadataLog.read
+
+    async def read_rebuilt(log: LiveMetadataLog, **how: Any) -> int:
+        count = await read(log, **how)
+        log.history.rebuilt = RebuiltLog(4, 9, 1, (old,))
+        return count
+
+    monkeypatch.setattr(LiveMetadataLog, "read", read_rebuilt)
+    monkeypatch.setattr("console.reading.quorum_state.EPOCH_MARGIN", 0)
+    told = f"controller {new['id']} runs with the disk ({new['directoryId']}) that it had before"
+    status = call("ktriage", "quorum", "status", *disk_failure)
+    assert status.status == 1 and told in status.out
+    assert f"rebuilt at offset 4, in quorum epoch 1: the disks {old.key} must never start again" in status.out
+    document = json.loads(call("ktriage", "quorum", "status", *disk_failure, "--output", "json").out)
+    assert document["rebuilt"]["replaced"][0]["directoryId"] == new["directoryId"]
+    assert document["problems"][0]["problem"] == "old disk"
+    assert told in call("ktriage", "check", *disk_failure).err
+    added = call("ktriage", "quorum", "add", str(new["id"]), *disk_failure, "--yes", "--reason", "a test")
+    assert added.status == 1 and "is the disk that voter" in added.err and "nothing was sent" in added.err

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from console.last_healthy import recall
+from console.reading.remembered_voters import MEMORY, remember_voters
 from recovery.membership.controllers_asked import (
     AskedController,
     ControllersAsked,
     QuorumProblem,
+    RememberedQuorum,
 )
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
@@ -209,3 +213,28 @@ def test_a_controller_of_another_quorum_is_not_told_to_join_this_one() -> None:
         QuorumProblem.LEADER_NOT_NAMED,
     ]
     assert found[1][1].startswith("broker 8 will find no leader")
+
+
+def test_a_leader_whose_epoch_is_far_behind_the_one_that_was_seen_leads_old_voters() -> None:
+    seen = RememberedQuorum(1_003, "2026-01-01T00:00:00+00:00", ("host9:9093",))
+    ((problem, text),) = seen.older(quorum(1, 2, 3))
+    assert problem is QuorumProblem.OLDER_EPOCH
+    assert text.startswith(
+        "epoch 7 IS OLDER than epoch 1,003, in which this cluster's quorum was led at 2026"
+    )
+    assert "Stop controllers 1, 2 and 3" in text and "--bootstrap-controller host9:9093" in text
+    assert seen.older(quorum(1, leader_epoch=1_004)) == ()
+
+
+def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    rebuilt = quorum(9, leader_epoch=1_003, leader=key(9))
+    remember_voters(rebuilt, (1, 2, 3))
+    remember_voters(quorum(1, 2, 3))
+    saved = recall(CLUSTER, MEMORY)
+    assert saved is not None and [voter["id"] for voter in saved["voters"]] == [9]
+    remember_voters(replace(rebuilt, leader_epoch=1_004))
+    saved = recall(CLUSTER, MEMORY)
+    assert saved is not None and (saved["leaderEpoch"], saved["replaced"]) == (1_004, [1, 2, 3])

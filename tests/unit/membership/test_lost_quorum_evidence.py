@@ -15,6 +15,7 @@ import pytest
 
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.quorum_copy import read_quorum_copy
+from console.jobs.quorum.quorum_rebuild import apply_rebuild
 from recovery.membership.lost_quorum import (
     CopyRelation,
     QuorumCopy,
@@ -23,22 +24,17 @@ from recovery.membership.lost_quorum import (
     compared,
     voter_path,
 )
-from recovery.membership.voters import ReplicaKey, Voter, VoterSet, majorities_overlap
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet, majorities_overlap
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import ConfigRecord, TopicRecord
 from tests.command_server import Ended
 from tests.unit.cli.command_process import invoke
+from tests.unit.membership.rebuilt_disks import LOGS, VOTER, disks, made, silent
 
-LOGS = Path(__file__).parent / "lost_quorum"
+__all__ = ["disks"]  # the fixture
+
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAA7w"
-
-
-@pytest.fixture
-def disks(tmp_path: Path) -> Path:
-    """The directories, to be changed."""
-    shutil.copytree(LOGS, tmp_path / "disks")
-    return tmp_path / "disks"
 
 
 def evidence(home: Path, *dirs: Path) -> tuple[int, dict[str, Any]]:
@@ -276,7 +272,7 @@ def test_the_next_command_makes_a_plan_from_the_best_copy(
 ) -> None:
     ended = shown(tmp_path, *(disks / f"node-{node}" for node in left))
     line = next(line for line in ended.err.splitlines() if line.startswith("next, only where the disks"))
-    command = line[line.index("ktriage quorum rebuild") : line.index(", with --data")]
+    command = line[line.index("ktriage quorum rebuild") : line.index(" (with --data")]
     if 102 not in left:
         assert "--into NEW_LOG_DIR --voter NODE@HOST:PORT --dead 100 --dead 101 --dead 102" in command
         blank = tmp_path / "blank"
@@ -290,3 +286,25 @@ def test_the_next_command_makes_a_plan_from_the_best_copy(
     planned = invoke(tmp_path, *shlex.split(command))
     assert planned.status == 0, planned
     assert "next: ktriage quorum rebuild rebuild.json --rehearse" in planned.err
+
+
+def test_the_next_command_names_the_voters_that_an_earlier_rebuild_replaced(
+    disks: Path, tmp_path: Path
+) -> None:
+    """The quorum of 100 alone was rebuilt, got 103, and is lost again: 101 and 102 could still come back."""
+    plan = made(disks, voters=(VOTER._replace(port=1),))
+    apply_rebuild(plan, "a test", silent)
+    copy = read_quorum_copy(disks / "node-100")
+    added = Voter(ReplicaKey(103, "AAAAAAAAAAAAAAAAAAAAAw"), (VoterEndpoint("CONTROLLER", "127.0.0.1", 3),))
+    append(disks / "node-100", leader_change_batch(copy.end, copy.epoch + 1, 5, 100, (100,)))
+    both = VoterSet((*copy.voters.voters, added))
+    append(disks / "node-100", voters_batch(copy.end + 1, copy.epoch + 1, 5, [both]))
+    ended = shown(tmp_path, *(disks / f"node-{node}" for node in (100, 2)))
+    line = next(line for line in ended.err.splitlines() if line.startswith("next, only where the disks"))
+    command = line[line.index("ktriage quorum rebuild") : line.index(" (with --data")]
+    assert "--dead 101 --dead 102 --dead 103" in command
+    assert command.count("--data") == 2
+    # Broker 1 has a record of its own, which another decision is about.
+    command = command.replace("--data LOG_DIR_OF_BROKER_1", "--unscanned 1")
+    planned = invoke(tmp_path, *shlex.split(command))
+    assert planned.status == 0, planned

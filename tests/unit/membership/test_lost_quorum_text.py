@@ -41,7 +41,8 @@ def test_the_least_harm_comes_first_and_a_rebuild_last_with_its_cost_and_command
     assert "What this copy lacks is lost" in rebuild.cost
     assert rebuild.commands == last_resort(LOST)
     assert rebuild.commands[1] == (
-        "ktriage quorum rebuild --from LOG_DIR --voter 100@c100:9093 --dead 101 --dead 102 --plan-out rebuild.json"
+        "ktriage quorum rebuild --from LOG_DIR --voter 100@c100:9093 --dead 101 --dead 102"
+        " --data LOG_DIR_OF_EACH_BROKER --plan-out rebuild.json"
     )
     assert action(LOST) == "Start 102 or 101 with its old disk: a leader is elected, nothing is lost."
 
@@ -90,6 +91,15 @@ def test_a_new_disk_counts_as_a_lost_vote_and_its_old_disk_as_a_way_back() -> No
     assert "--voter 100@" in last_resort(found)[1]
 
 
+def test_the_last_way_names_disks_rehearsal_and_voters_of_before_an_earlier_rebuild() -> None:
+    found = replace(LOST, replaced=(98, 101), known_brokers=(1, 2))
+    _, plan, rehearsal, apply = last_resort(found)
+    assert "--dead 101 --dead 102 --dead 98 --data LOG_DIR_OF_BROKER_1 --data LOG_DIR_OF_BROKER_2" in plan
+    assert rehearsal == "ktriage quorum rebuild rebuild.json --rehearse --kafka-dir KAFKA_DIR"
+    assert apply == "ktriage quorum rebuild rebuild.json"
+    assert "--data LOG_DIR_OF_EACH_BROKER" in last_resort(LOST)[1]
+
+
 def test_what_survives_is_named_by_node_with_its_end() -> None:
     texts = list(survives(LOST))
     assert texts[0] == "controller 100 answers: at least to offset 60"
@@ -101,7 +111,7 @@ def test_what_survives_is_named_by_node_with_its_end() -> None:
 def test_the_guide_and_quorum_status_name_the_same_ways_and_the_guide_goes_on_to_the_end() -> None:
     guide, status = list(guide_lines(LOST)), list(lost_lines(LOST))
     ways = [line for line in status if line.startswith("  1. Bring back") or "quorum rebuild" in line]
-    assert len(ways) == 3 and set(ways) <= set(guide)
+    assert len(ways) == 4 and set(ways) <= set(guide)
     assert WARNING in guide and WARNING in status
     steps = [step.text for step in after_rebuild(100, "c100:9093", LOST.cluster_id)]
     assert guide[-len(steps) :] == [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
@@ -113,8 +123,9 @@ def test_the_guide_and_quorum_status_name_the_same_ways_and_the_guide_goes_on_to
 def test_a_copy_that_lacks_something_has_its_brokers_stopped_first() -> None:
     whole = [step.text for step in after_rebuild(100, "c:9093", "a-cluster", (1, 2))]
     stale = [step.text for step in after_rebuild(100, "c:9093", "a-cluster", (1, 2), loses=True)]
-    assert [step for step in stale if step not in whole] == [stale[1]]
+    assert [step for step in stale if step not in whole] == stale[1:3]
     assert stale[1].startswith("Stop the brokers that run")
+    assert "move __cluster_metadata-0 out of its log dir" in stale[2]
     assert whole[0].startswith("On brokers 1,2,")
 
 

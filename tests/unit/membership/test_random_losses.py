@@ -1,5 +1,6 @@
 """Random histories of the simulator, of which random disks are left: what any surviving disk holds is in the
-rebuilt log or named before, no leader epoch is given out twice, and no other voters can commit.
+rebuilt log or named before, no leader epoch is given out twice, and no other voters can commit, also where the
+rebuilt quorum has grown and is lost again.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import pytest
 
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import ScanDepth
+from backends.metadata_log.batch_writer import leader_change_batch, voters_batch
 from backends.metadata_log.directory import DIRECTORY
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from backends.simulator.disk_image import write_log_dirs
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import prepare, run
-from console.jobs.quorum.lost_quorum_evidence import changes_from, history_of
+from console.jobs.quorum.lost_quorum_evidence import changes_from, gather_evidence, history_of
 from console.jobs.quorum.quorum_rebuild import (
     RebuildRefused,
     RebuildRequest,
@@ -27,8 +29,9 @@ from console.jobs.quorum.quorum_rebuild import (
     make_rebuild,
     scanned_replicas,
 )
-from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan
+from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, voters_to_name
 from recovery.membership.rewritten_partitions import ScannedReplica
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.metadata_log.log_changes import PartitionSubject
 from tests.repetitions import repetitions
 
@@ -38,6 +41,7 @@ LOGS = Path(__file__).parent / "lost_quorum"
 VOTERS_OF_THE_FORMAT = LOGS / "node-100" / DIRECTORY / "00000000000000000000-0000000000.checkpoint"
 CLUSTER = "a-cluster"
 OLD = (100, 101, 102)
+VOTERS_OF_THE_FORMAT_KEYS = read_quorum_copy(LOGS / "node-100").voters.keys
 
 
 def silent(_host: str, _port: int) -> bool:
@@ -105,6 +109,70 @@ def test_what_a_surviving_disk_holds_is_kept_or_named(seed: int, tmp_path: Path)
         plan = made(replace(request, keep_strays=False, accept_strays=True))
     apply_rebuild(plan, "a test", silent)
     check(plan, blank, disks, data, source)
+    lost_again(request, blank, disks, tmp_path, random)
+
+
+def lost_again(
+    first: RebuildRequest, blank: Path, disks: dict[int, list[Path]], directory: Path, random: Random
+) -> None:
+    """The rebuilt quorum leads, grows, and is lost; some brokers have followed it, others have not."""
+    grow(blank, random)
+    for dirs in disks.values():
+        if random.random() < 0.5:
+            shutil.rmtree(dirs[0] / DIRECTORY)
+            shutil.copytree(blank / DIRECTORY, dirs[0] / DIRECTORY)
+    again = directory / "again"
+    again.mkdir()
+    (again / "meta.properties").write_text(
+        f"cluster.id={CLUSTER}\ndirectory.id=CCCCCCCCCCCCCCCCCCCCCg\nnode.id=110\nversion=1\n"
+    )
+    source = random.choice([*(dirs[0] for dirs in disks.values()), blank])
+    evidence = gather_evidence((*(dirs[0] for dirs in disks.values()), blank), chosen=source)
+    named = voters_to_name(evidence.chosen, evidence.copies)
+    request = replace(
+        first,
+        source=source,
+        into=again,
+        voters=(GivenVoter(110, "CONTROLLER", "127.0.0.1", 6),),
+        dead=tuple({*named, *(key.id for key in evidence.chosen.voters.keys)}),
+        compare=(blank,),
+        accept_loss_of=(*disks, 103),
+        keep_strays=False,
+        accept_strays=True,
+    )
+    left_out = random.choice(request.dead)
+    with pytest.raises(RebuildRefused) as refused:
+        make_rebuild(replace(request, dead=tuple(set(request.dead) - {left_out})), silent)
+    assert any(f" {left_out}" in reason and "--dead" in reason for reason in refused.value.reasons)
+    plan = made(request)
+    apply_rebuild(plan, "a test", silent)
+    only_one_commits(plan, [*(dirs[0] for dirs in disks.values()), blank, again])
+
+
+def grow(blank: Path, random: Random) -> None:
+    """It is led, and a few voters are added one by one, as a leader writes them."""
+    copy = read_quorum_copy(blank)
+    voters, offset, epoch = copy.voters, copy.end, copy.epoch + 1
+    with (blank / DIRECTORY / copy.segment).open("ab") as log:
+        log.write(leader_change_batch(offset, epoch, 1, 103, (103,)))
+        for node in range(104, 104 + random.randint(0, 3)):
+            offset += 1
+            key = ReplicaKey(node, f"AAAAAAAAAAAAAAAAAAAA{node % 10}w")
+            voters = voters.plus(Voter(key, (VoterEndpoint("CONTROLLER", "127.0.0.1", node),)))
+            log.write(voters_batch(offset, epoch, 1, [voters]))
+
+
+def only_one_commits(plan: RebuildPlan, dirs: list[Path]) -> None:
+    """Of each voter set that any disk knows, or knew, no majority is left that was not named as dead; and each log
+    loses every vote against the rebuilt one.
+    """
+    copies = [read_quorum_copy(path) for path in dirs]
+    sets = {VOTERS_OF_THE_FORMAT_KEYS, *(copy.voters.keys for copy in copies)}
+    for keys in sets - {(plan.key,)}:
+        alive = [key for key in keys if key.id not in plan.dead or key == plan.key]
+        assert len(alive) < len(keys) // 2 + 1, (keys, plan.dead)
+    rebuilt = next(copy for copy in copies if copy.path == plan.target)
+    assert all(copy.position < rebuilt.position for copy in copies if copy is not rebuilt)
 
 
 def check(
@@ -118,12 +186,10 @@ def check(
     for replica in scanned_replicas(scan):
         replicas.setdefault(replica.subject, []).append(replica)
 
-    # No other voters can commit: all old ones are named, and their logs lose every vote against this one.
     assert {key.id for key in rebuilt.voters.keys} == {103}
-    assert set(plan.dead) == {key.id for key in plan.old.keys}
+    only_one_commits(plan, [*(dirs[0] for dirs in disks.values()), blank])
     for dirs in disks.values():
         copy = read_quorum_copy(dirs[0])
-        assert copy.position < rebuilt.position
         # What the copies have beyond the chosen one is named, change by change.
         for change in changes_from(copy, plan.log_end):
             assert any(f"offset {change.offset}: {change.text}" in line for line in plan.losses)

@@ -17,7 +17,7 @@ from backends.metadata_log import rebuilt_directory
 from console.errors import NotDone
 from console.jobs.quorum.quorum_rebuild import apply_rebuild, undo_rebuild
 from recovery.membership.quorum_rebuild import RebuildPlan
-from tests.unit.membership.test_quorum_rebuild import blank_controller, contents, disks, made, silent
+from tests.unit.membership.rebuilt_disks import blank_controller, contents, disks, made, silent
 
 __all__ = ["disks"]  # the fixture
 

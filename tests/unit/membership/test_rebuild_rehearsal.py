@@ -16,7 +16,7 @@ import pytest
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from console.errors import InputError, NotDone
 from console.jobs.quorum.quorum_rebuild import apply_rebuild, read_rebuild, save_rebuild, save_rehearsed
-from console.jobs.quorum.quorum_rebuild_report import rebuild_lines
+from console.jobs.quorum.quorum_rebuild_report import next_line, rebuild_lines, rehearsal_cause
 from console.jobs.quorum.rebuild_rehearsal import PREFIX, rehearse
 from recovery.controller.registration import Registration
 from recovery.membership.quorum_rebuild import RebuildPlan, digest
@@ -34,7 +34,7 @@ from recovery.metadata_log.records import (
 )
 from testbed.kafka import wait_until
 from tests.unit.cli.command_process import command_line
-from tests.unit.membership.test_quorum_rebuild import (
+from tests.unit.membership.rebuilt_disks import (
     SEGMENT,
     HeldLock,
     blank_controller,
@@ -46,6 +46,7 @@ from tests.unit.membership.test_quorum_rebuild import (
 
 __all__ = ["disks"]  # the fixture
 
+Work = tuple[RebuildPlan, Path]
 ORDERS, PAYMENTS = "AAAAAAAAAAAAAAAAAAAA7w", "AAAAAAAAAAAAAAAAAAAA8w"
 
 
@@ -63,6 +64,12 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def plan(disks: Path) -> RebuildPlan:
     return made(disks)
+
+
+@pytest.fixture
+def work_of(plan: RebuildPlan, work: Path, tmp_path: Path) -> Work:
+    """The plan, and the directory of the test; nothing stays in ``work``."""
+    return plan, tmp_path
 
 
 def kafka(tmp_path: Path) -> Path:
@@ -96,6 +103,44 @@ def test_a_controller_that_ends_fails_the_rehearsal_with_the_errors_of_its_log(
     with pytest.raises(NotDone, match="its rehearsal failed"):
         apply_rebuild(rehearsed, "a test", silent)
     assert read_quorum_copy(Path(plan.source)).end == plan.log_end
+
+
+@pytest.mark.parametrize(
+    ("log", "first", "told"),
+    [
+        (
+            "[a time] ERROR got exception (a.Class)\n"
+            "org.apache.kafka.server.common.serialization.MetadataParseException: Failed to deserialize\n"
+            "\tat org.apache.kafka.Some.thing(Some.java:104)\n"
+            "Caused by: org.apache.kafka.common.errors.UnsupportedVersionException: Can't read version 4 of X",
+            "org.apache.kafka.common.errors.UnsupportedVersionException: Can't read version 4 of X",
+            "Kafka 4.3.1 cannot read this metadata log: a newer one wrote it",
+        ),
+        (
+            "Error: Could not find or load main class kafka.Kafka\n"
+            "Caused by: java.lang.ClassNotFoundException: kafka.Kafka",
+            "java.lang.ClassNotFoundException: kafka.Kafka",
+            "holds no whole Kafka",
+        ),
+        ("[a time] ERROR no such record", "[a time] ERROR no such record", ""),
+    ],
+    ids=["older Kafka", "no jars", "another reason"],
+)
+def test_a_failed_rehearsal_says_the_cause_first(
+    work_of: Work, monkeypatch: pytest.MonkeyPatch, log: str, first: str, told: str
+) -> None:
+    plan, tmp_path = work_of
+    (tmp_path / "its-log").write_text(log + "\n")
+    java(tmp_path, monkeypatch, f"cat {tmp_path}/its-log; exit 1")
+    rehearsed = rehearse(plan, kafka(tmp_path), 60, lambda *_: None)
+    report = rehearsed.rehearsal
+    assert report is not None and report.errors[0] == first and report.ended_after_ms is not None
+    assert rehearsal_cause(report).startswith(told) if not told else told in rehearsal_cause(report)
+    shown = list(rebuild_lines(rehearsed, tmp_path / "plan.json"))
+    assert any("the controller ended after" in line and "had not led" in line for line in shown)
+    assert not any("led within" in line for line in shown)
+    assert next_line(rehearsed, tmp_path / "plan.json").startswith("next: ktriage quorum rebuild")
+    assert "--rehearse" in next_line(rehearsed, tmp_path / "plan.json")
 
 
 def test_the_report_is_part_of_the_plan_and_of_its_digest(
