@@ -46,6 +46,15 @@ def status_of(error: Exception) -> Status:
     return Status.PARTLY
 
 
+def kind_of(error: Exception) -> str:
+    """What kind of error it is, in the words of ``ktriage.error/1``."""
+    if isinstance(error, NotAllowed):
+        return "not allowed"
+    if isinstance(error, Unreachable):
+        return "unreachable"
+    return {Status.USAGE: "usage", Status.STALE: "stale plan"}.get(status_of(error), "not done")
+
+
 STATUS_HELP = """\
 \b
 Exit status:

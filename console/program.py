@@ -12,7 +12,8 @@ from console.signals import Supervisor
 class Program:
     """The process: its name and arguments, its streams, its signals.
 
-    ``resume`` is the command that a second signal prints before the process leaves at once.
+    ``resume`` is the command that a second signal prints before the process leaves at once. ``logs_to_stderr``:
+    connections or requests are said there.
     """
 
     name: str
@@ -20,3 +21,4 @@ class Program:
     screen: Screen
     supervisor: Supervisor
     resume: str = ""
+    logs_to_stderr: bool = False

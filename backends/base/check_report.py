@@ -10,6 +10,8 @@ from recovery.model import Unknown
 
 CLUSTER_RESOURCE = "Cluster:kafka-cluster"
 TOPICS = "Topic:*"
+GROUPS = "Group:*"
+TRANSACTIONAL_IDS = "TransactionalId:*"
 
 CLUSTER_RIGHTS = {
     "DESCRIBE": "log dirs, the quorum, reassignments in progress, hidden topics, all consumer groups",
@@ -27,6 +29,12 @@ TOPIC_RIGHTS = {
     "ALTER_CONFIGS": "",
 }
 """The same on topics."""
+
+GROUP_RIGHTS = {"DESCRIBE": "committed offsets and members of groups", "READ": ""}
+"""The same on consumer groups."""
+
+TRANSACTIONAL_ID_RIGHTS = {"DESCRIBE": "open transactions, and how they were decided"}
+"""The same on transactional ids."""
 
 
 class Reachability(NamedTuple):
@@ -46,8 +54,8 @@ class Reachability(NamedTuple):
 
 
 class PermissionCheck(NamedTuple):
-    """Whether the caller has a permission; ``used_for``: what is read with it. ``missing`` are topics without it,
-    of ``looked_at`` (0: cluster).
+    """Whether the caller has a permission; ``used_for``: what is read with it. ``missing`` are topics or groups
+    without it, of ``looked_at`` (0: it is of the cluster, or of every name).
     """
 
     operation: str

@@ -2,19 +2,24 @@
 
 No request changes anything. Permissions come from the authorized operations in the brokers' answers. Without
 DESCRIBE on the cluster those are missing; then an ElectLeaders of no partition and a DescribeConfigs show the rest.
+Of groups and transactional ids, a name that nobody has is asked about too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from backends.base.answers import RIGHTS_UNKNOWN, Partitions
 from backends.base.check_report import (
     CLUSTER_RESOURCE,
     CLUSTER_RIGHTS,
+    GROUP_RIGHTS,
+    GROUPS,
     TOPIC_RIGHTS,
     TOPICS,
+    TRANSACTIONAL_ID_RIGHTS,
+    TRANSACTIONAL_IDS,
     CheckReport,
     PermissionCheck,
     Reachability,
@@ -22,9 +27,11 @@ from backends.base.check_report import (
 from backends.base.errors import BackendError, NotAllowed
 from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.configs import describe_broker_configs
+from backends.live.calls.consumer_groups import group_operations, list_groups
 from backends.live.calls.describe_cluster import cluster_info, describe_cluster
 from backends.live.calls.describe_partitions import topic_operations
 from backends.live.calls.elect_leaders import elect_leaders
+from backends.live.calls.transactions import may_describe_transactional_id
 from backends.live.client.addresses import Address
 from backends.live.codec.apis import Api
 from backends.live.codec.offered_versions import capabilities, without_cluster_action
@@ -51,7 +58,12 @@ async def check(fleet: BrokerFleet, everything: Callable[[], Awaitable[Partition
     offered = capabilities(served, conn.features)
     operations = await _topics(conn)
     hidden = await _hidden(everything, operations)
-    rights = [*await _cluster_rights(conn, _native(served)), *_topic_rights(operations, hidden)]
+    cluster = await _cluster_rights(conn, _native(served))
+    sees_all = next((right.granted is True for right in cluster if right.operation == "DESCRIBE"), False)
+    groups, transactions = await asyncio.gather(
+        _group_rights(fleet, reached, sees_all=sees_all), _transactional_id_rights(conn)
+    )
+    rights = [*cluster, *_topic_rights(operations, hidden), *groups, *transactions]
     natively = next((right.granted for right in rights if right.operation == "CLUSTER_ACTION"), True)
     if natively is not True:
         offered = without_cluster_action(offered, natively)
@@ -162,3 +174,64 @@ def _topic_rights(
             granted = hidden
         rights.append(PermissionCheck(name, TOPICS, use, granted, missing, len(operations) + len(unseen)))
     return rights
+
+
+ANY_NAME = "ktriage-check"
+"""A group and a transactional id that nobody has: what is allowed on them is allowed on every name, as far as no
+rule for a name says otherwise.
+"""
+
+
+async def _group_rights(
+    fleet: BrokerFleet, brokers: Sequence[int], *, sees_all: bool
+) -> list[PermissionCheck]:
+    """``sees_all``: every group is listed to the caller."""
+    answers = await asyncio.gather(*(_operations_on_groups(fleet, broker) for broker in brokers))
+    known = [answer for answer in answers if not isinstance(answer, Unknown)]
+    groups = {name: allowed for answer in known for name, allowed in answer.items() if name != ANY_NAME}
+    on_any = next((answer[ANY_NAME] for answer in known if ANY_NAME in answer), None)
+    failed = next((answer for answer in answers if isinstance(answer, Unknown)), None)
+    rights = []
+    for name, use in GROUP_RIGHTS.items():
+        missing = tuple(sorted(group for group, allowed in groups.items() if not allowed.allows(name)))
+        granted: bool | Unknown = not missing
+        if not missing and (on_any is None or not on_any.allows(name)):
+            # Allowed on all that are listed: these are all groups only where every one is listed.
+            granted = failed or NO_GROUPS if on_any is None else sees_all and bool(groups)
+        rights.append(PermissionCheck(name, GROUPS, use, granted, missing, len(groups) if missing else 0))
+    return rights
+
+
+NO_GROUPS = Unknown(Why.NOT_ANSWERED, "no broker coordinates groups: there may be no __consumer_offsets yet")
+
+
+async def _operations_on_groups(fleet: BrokerFleet, broker: int) -> Mapping[str, Operations] | Unknown:
+    try:
+        async with asyncio.timeout(GROUPS_SECONDS):
+            conn = await fleet.connection(broker)
+            names = [group.name for group in await list_groups(conn)]
+            found = dict(await group_operations(conn, (ANY_NAME,)))
+            for begin in range(0, len(names), GROUPS_A_REQUEST):
+                found.update(await group_operations(conn, names[begin : begin + GROUPS_A_REQUEST]))
+            return found
+    except TimeoutError:
+        return Unknown(
+            Why.NOT_ANSWERED, f"broker {broker} did not tell its groups within {GROUPS_SECONDS:g} s"
+        )
+    except BackendError as error:
+        return as_unknown(error)
+
+
+GROUPS_SECONDS = 5.0
+GROUPS_A_REQUEST = 500
+
+
+async def _transactional_id_rights(conn: BrokerConnection) -> list[PermissionCheck]:
+    try:
+        granted: bool | Unknown = await may_describe_transactional_id(conn, ANY_NAME)
+    except BackendError as error:
+        granted = as_unknown(error)
+    return [
+        PermissionCheck(name, TRANSACTIONAL_IDS, use, granted)
+        for name, use in TRANSACTIONAL_ID_RIGHTS.items()
+    ]

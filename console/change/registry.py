@@ -114,6 +114,9 @@ ACTIONS = (
     _command(
         "status", "check", "Check before an incident: reachable brokers, supported requests, permissions."
     ),
+    _command(
+        "status", "info", "Show which ktriage this is: version, paths, extras. No cluster is contacted."
+    ),
     _command("status", "status", "Show the whole cluster on one screen: what is broken, the worst first."),
     _command("status", "replicas", "Show every replica's log, as its own broker describes it."),
     _command("elect", "plan", "Choose a leader for each offline partition and write a plan file."),

@@ -27,11 +27,13 @@ from console.cli.base.options import (
 )
 from console.cli.base.verbs import Verb, VerbGroup
 from console.errors import STATUS_HELP, InputError
+from console.logs import LOG_OPTIONS_HELP
 from console.paths import use_state_dir
 from console.provenance import version as installed
 from console.target import resolve
 
-HELP = """\
+HELP = (
+    """\
 Triage and recovery for Apache Kafka: what is broken, what each choice loses, and what exactly
 will be sent.
 
@@ -45,7 +47,10 @@ Examples:
   ktriage review recovery.json
   ktriage apply --bootstrap-server kafka-1:9092 recovery.json
   ktriage verify --bootstrap-server kafka-1:9092 recovery.json
+
 """
+    + LOG_OPTIONS_HELP
+)
 
 
 class LazyGroup(TyperGroup):

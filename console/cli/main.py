@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -19,7 +20,8 @@ from typer.exceptions import Exit, TyperException
 
 from backends.base.errors import BackendError
 from console.cli.command_tree import single, tree
-from console.errors import ConsoleError, Status, status_of
+from console.errors import ConsoleError, Status, kind_of, status_of
+from console.logs import LogOptions
 from console.output.screen import Screen
 from console.program import Program
 from console.signals import AT_QUESTION, Stopped, Supervisor, status_of_signal
@@ -103,9 +105,13 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
     screen = program.screen
     reported = False
     try:
-        status = command.main(
-            args=list(program.argv[1:]), prog_name=program.name, standalone_mode=False, obj=program
-        )
+        logs = LogOptions(program.argv[1:])
+        program.argv = (program.name, *logs.rest)
+        program.logs_to_stderr = logs.to_stderr
+        with logs.applied(screen.say):
+            status = command.main(
+                args=list(program.argv[1:]), prog_name=program.name, standalone_mode=False, obj=program
+            )
     except TyperException as error:
         status = _usage(error, program)
     except (Exit, typer.Abort) as error:
@@ -122,8 +128,7 @@ def run(command: TyperCommand | TyperGroup, program: Program) -> int:
             screen.say(f"  {program.resume}")
         status = status_of_signal(stopped.signum)
     except (ConsoleError, BackendError) as error:
-        screen.say(f"{program.name}: {printable(str(error))}")
-        status = status_of(error)
+        status = _failed(error, str(error), program)
     except Exception as error:  # the last handler: no traceback reaches the user
         status = _crashed(error, program)
     stop = program.supervisor.stop
@@ -146,7 +151,25 @@ def _usage(error: TyperException, program: Program) -> int:
     if option.startswith("-") and option[1:2].isdecimal():
         message = f"{option}: negative numbers are not allowed"
     program.screen.say(f"{path}: {message} (see {path} --help)")
+    _say_as_json(program, Status.USAGE, "usage", message)
     return Status.USAGE
+
+
+def _failed(error: Exception, text: str, program: Program) -> int:
+    status = status_of(error)
+    program.screen.say(f"{program.name}: {printable(text)}")
+    _say_as_json(program, status, kind_of(error), text)
+    return status
+
+
+def _say_as_json(program: Program, status: Status, kind: str, message: str) -> None:
+    """Where JSON was asked for and nothing was written yet: a program reads one document, whatever happens."""
+    words = program.argv
+    asked = "--output=json" in words or ("--output", "json") in itertools.pairwise(words)
+    if asked and not program.screen.wrote:
+        from console.output.json_document import document  # noqa: PLC0415  # not for a command that succeeds
+
+        program.screen.out(document("error", {"status": int(status), "kind": kind, "message": message}))
 
 
 def _crashed(error: Exception, program: Program) -> int:
@@ -158,6 +181,7 @@ def _crashed(error: Exception, program: Program) -> int:
     from console.redaction import redact  # noqa: PLC0415
 
     what = f"internal error ({type(error).__name__})"
+    _say_as_json(program, Status.PARTLY, "internal error", what)
     try:
         path = write_crash(error, program.argv, state_dir() / "crashes", datetime.now(UTC))
     except OSError as failed:

@@ -50,6 +50,8 @@ def open_console(
         raise InputError(
             "this terminal (TERM=dumb) cannot show a screen; ktriage status prints the same. If it can, set TERM"
         )
+    if program.logs_to_stderr:
+        raise InputError("-v and --debug would write over the console: give --log-file FILE instead")
     copy = None if metadata_dir is None else _read_copy(metadata_dir)
     options = {"read_only": read_only, "guide": guide, "served": in_browser, "copy": copy}
     return int(_screens("start").start(program, target, **options))

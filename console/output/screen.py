@@ -67,7 +67,8 @@ def no_progress(_what: str, _done: int, _of: int) -> None:
 class Screen:
     """The output of a command. If the reader closes the pipe (``| head``), the output ends, but not the work.
 
-    ``output_failed`` says why results could not be written (such as a full disk), None if all is well.
+    ``output_failed`` says why results could not be written (such as a full disk), None if all is well. ``wrote``:
+    there were results.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Screen:
         self._stderr = stderr or sys.stderr or _nowhere()
         self._progress = ProgressLine(self._stderr, clock) if self._stderr.isatty() else None
         self.output_failed: str | None = None
+        self.wrote = False
 
     def out(self, lines: Iterable[str]) -> None:
         """Results, to stdout."""
@@ -85,6 +87,7 @@ class Screen:
         try:
             most = terminal_width()
             for line in lines:
+                self.wrote = True
                 self._stdout.write(_fitted(line, most) + "\n")
             self._stdout.flush()
         except BrokenPipeError:

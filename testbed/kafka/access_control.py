@@ -37,13 +37,17 @@ class AccessControl:
         *operations: str,
         topic: str | None = None,
         group: str | None = None,
+        transactional_id: str | None = None,
         prefixed: bool = False,
     ) -> None:
         """ALLOW the operations (DESCRIBE, READ, ALTER, DESCRIBE_CONFIGS, CLUSTER_ACTION, ...) to ``User:<user>``.
 
-        On a topic or a group ("*" for all, a prefix with ``prefixed``), and on the cluster when neither is given.
+        On a topic, a group or a transactional id ("*" for all, a prefix with ``prefixed``), and on the cluster when
+        none is given.
         """
-        self._add(AclPermissionType.ALLOW, user, operations, _resource(topic, group, prefixed))
+        self._add(
+            AclPermissionType.ALLOW, user, operations, _resource(topic, group, transactional_id, prefixed)
+        )
 
     def deny(
         self,
@@ -51,10 +55,13 @@ class AccessControl:
         *operations: str,
         topic: str | None = None,
         group: str | None = None,
+        transactional_id: str | None = None,
         prefixed: bool = False,
     ) -> None:
         """DENY, which overrides any ALLOW."""
-        self._add(AclPermissionType.DENY, user, operations, _resource(topic, group, prefixed))
+        self._add(
+            AclPermissionType.DENY, user, operations, _resource(topic, group, transactional_id, prefixed)
+        )
 
     def set_scram_password(self, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> None:
         """Make the SCRAM user, or change its password."""
@@ -76,11 +83,13 @@ class AccessControl:
             future.result(_ANSWER_SECONDS)
 
 
-def _resource(topic: str | None, group: str | None, prefixed: bool) -> Resource:
+def _resource(topic: str | None, group: str | None, transactional_id: str | None, prefixed: bool) -> Resource:
     pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
     if topic is not None:
         return ResourceType.TOPIC, topic, pattern
     if group is not None:
         return ResourceType.GROUP, group, pattern
+    if transactional_id is not None:
+        return ResourceType.TRANSACTIONAL_ID, transactional_id, pattern
     # librdkafka calls the resource type CLUSTER (4) by its older name.
     return ResourceType.BROKER, _CLUSTER_NAME, ResourcePatternType.LITERAL

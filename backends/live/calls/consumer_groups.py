@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backends.base.consumer_groups import Commits
+from backends.live.calls.authorized_operations import Operations
 from backends.live.calls.partition_errors import by_topic
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import Permission, check, on_cluster, on_topic, unknown
@@ -221,4 +222,24 @@ async def describe_consumer(
         if g.error_code
         else GroupMembers(tuple(GroupMember(m.client_id, m.client_host) for m in g.members), g.assignor_name)
         for g in answer.groups
+    }
+
+
+_NOT_COORDINATOR = (14, 15, 16)
+
+
+async def group_operations(conn: BrokerConnection, groups: Sequence[str]) -> dict[str, Operations]:
+    """What the caller may do with each group; without those that another broker coordinates, or that this one
+    still loads. A group need not exist. Raises BrokerError, NotOffered.
+    """
+    from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
+    from kio.schema.describe_groups.v5.response import DescribeGroupsResponse
+    from kio.schema.types import GroupId
+
+    request = DescribeGroupsRequest(groups=tuple(map(GroupId, groups)), include_authorized_operations=True)
+    answer = await conn.send(request, DescribeGroupsResponse)
+    return {
+        str(g.group_id): Operations.of(g.authorized_operations) or Operations(frozenset())
+        for g in answer.groups
+        if g.error_code not in _NOT_COORDINATOR
     }

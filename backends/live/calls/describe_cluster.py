@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
+from backends.base.errors import BackendError
 from backends.live.calls.authorized_operations import Operations
 from backends.live.codec.apis import Api
 from backends.live.codec.offered_versions import release
@@ -14,8 +16,12 @@ from backends.live.errors import BrokerError, ConnectionProblem, check, on_clust
 from recovery.controller.rules import ELR_FEATURE
 from recovery.model import Broker, Unknown, Why
 
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
+
 _CALL = "DescribeCluster"
 _NEED = on_cluster("DESCRIBE")
+_MISMATCHED_ENDPOINT_TYPE = 114
 MOST_BROKERS = 5_000
 """Each broker that is listed is connected to; a node that lists more of them is no broker of Kafka's."""
 
@@ -50,6 +56,15 @@ async def describe_cluster(
     return described
 
 
+def _check(conn: BrokerConnection, code: ErrorCode, message: str | None) -> None:
+    if code == _MISMATCHED_ENDPOINT_TYPE:
+        raise BackendError(
+            f"{conn.where} is a controller's listener: give a broker's address, or this one by"
+            " --bootstrap-controller (quorum, timeline, metadata-log and others take it)"
+        )
+    check(code, _CALL, _NEED, message)
+
+
 async def _describe_v2(conn: BrokerConnection, operations: bool, timeout: float | None) -> ClusterDescription:
     from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
     from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
@@ -58,7 +73,7 @@ async def _describe_v2(conn: BrokerConnection, operations: bool, timeout: float 
         include_cluster_authorized_operations=operations, include_fenced_brokers=True
     )
     answer = await conn.send(request, DescribeClusterResponse, timeout=timeout)
-    check(answer.error_code, _CALL, _NEED, answer.error_message)
+    _check(conn, answer.error_code, answer.error_message)
     return ClusterDescription(
         answer.cluster_id,
         tuple(Broker(b.broker_id, b.host, b.port, b.rack, b.is_fenced) for b in answer.brokers),
@@ -72,7 +87,7 @@ async def _describe_v0(conn: BrokerConnection, operations: bool, timeout: float 
 
     request = DescribeClusterRequest(include_cluster_authorized_operations=operations)
     answer = await conn.send(request, DescribeClusterResponse, timeout=timeout)
-    check(answer.error_code, _CALL, _NEED, answer.error_message)
+    _check(conn, answer.error_code, answer.error_message)
     return ClusterDescription(
         answer.cluster_id,
         tuple(Broker(b.broker_id, b.host, b.port, b.rack, None) for b in answer.brokers),

@@ -153,6 +153,14 @@ async def describe_transactions(
     return dict(answer.transactions)
 
 
+async def may_describe_transactional_id(conn: BrokerConnection, name: str) -> bool:
+    """Whether the caller has DESCRIBE on it: a broker says so before it looks who coordinates the id, or whether it
+    exists. Raises BrokerError, NotOffered, BackendError.
+    """
+    answer = (await describe_transactions(conn, (name,))).get(name)
+    return not (isinstance(answer, Unknown) and answer.why is Why.NOT_ALLOWED)
+
+
 class DescribedTransactions(NamedTuple):
     """A coordinator's answer: each transactional id with what is known of it."""
 

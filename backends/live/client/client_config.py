@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+import shlex
 import ssl
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from backends.live.client.addresses import Address, parse_addresses
-from backends.live.client.oauth import LIFETIME, ClientCredentials, TokenError, file_of, from_file, unsecured
+from backends.live.client.oauth import (
+    LIFETIME,
+    ClientCredentials,
+    TokenCommand,
+    TokenError,
+    file_of,
+    from_file,
+    unsecured,
+)
 from backends.live.client.properties import (
     Properties,
     PropertiesError,
@@ -30,6 +40,7 @@ from backends.live.client.tls import (
     pem_in_lines,
     read_store,
     trusted_certificates,
+    valid_until,
 )
 
 # The ``sasl.*`` keys of a client.properties file, ``sasl.jaas.config`` among them: one login module with
@@ -106,6 +117,8 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 _URL = "sasl.oauthbearer.token.endpoint.url"
+_COMMAND = "sasl.oauthbearer.token.command"
+"""A key of ktriage, which Kafka's tools pass over: what AWS, Azure, GCP and others print a token with."""
 _CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
 _CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105 - the key's name
 _STRING, _NUMBER, _LIST = (f"unsecuredLogin{kind}Claim_" for kind in ("String", "Number", "List"))
@@ -113,7 +126,10 @@ _EXTENSION = "unsecuredLoginExtension_"
 
 
 _TOKEN_FILE = f"{_URL}=file:///PATH with a token that another program keeps fresh"
-_OTHER_TOKEN = f"use {_URL}=https://… with clientId and clientSecret, or {_TOKEN_FILE}"
+_OTHER_TOKEN = (
+    f"use {_URL}=https://… with clientId and clientSecret,"
+    f" {_COMMAND}=COMMAND that prints a token, or {_TOKEN_FILE}"
+)
 _CLASSES = {
     "sasl.login.callback.handler.class": (
         "OAuthBearerLoginCallbackHandler",
@@ -145,6 +161,8 @@ def read_sasl(properties: Properties, protocol: str) -> Sasl:
     """The mechanism and credentials. Raises PropertiesError."""
     _refuse_others_keys(properties)
     mechanism = _mechanism(properties, protocol)
+    if mechanism == "OAUTHBEARER" and _COMMAND in properties:
+        return Sasl(mechanism, token=_token_command(properties[_COMMAND]))
     if mechanism == "OAUTHBEARER":
         _refuse_other_classes(properties)
     given = properties.get("sasl.jaas.config")
@@ -170,6 +188,16 @@ def read_sasl(properties: Properties, protocol: str) -> Sasl:
             f"{given.where}: sasl.jaas.config: delegation tokens (tokenauth) are not supported"
         )
     return Sasl(mechanism, username, password)
+
+
+def _token_command(given: Property) -> TokenSource:
+    try:
+        words = shlex.split(given.text)
+    except ValueError as error:
+        raise PropertiesError(f"{given.where}: {_COMMAND}: {error}") from None
+    if not words:
+        raise PropertiesError(f"{given.where}: {_COMMAND} is empty")
+    return TokenCommand(words)
 
 
 def _refuse_others_keys(properties: Properties) -> None:
@@ -216,7 +244,8 @@ def _instead(properties: Properties) -> str:
     if handler is None:
         return ""
     return (
-        f", nor its class {handler.text[:200]!r}; where the brokers offer OAUTHBEARER too, use {_TOKEN_FILE}"
+        f", nor its class {handler.text[:200]!r}; where the brokers offer OAUTHBEARER too, use"
+        f" {_COMMAND}=COMMAND that prints a token, or {_TOKEN_FILE}"
     )
 
 
@@ -409,7 +438,24 @@ def settings_from(properties: Properties, bootstrap: tuple[Address, ...] = ()) -
         tls=read_tls(properties) if protocol.endswith("SSL") else None,
         sasl=read_sasl(properties, protocol) if protocol.startswith("SASL") else None,
     )
-    return replace(settings, warnings=tuple(_unknown_keys(properties)))
+    return replace(settings, warnings=(*_expiry(settings.tls, properties), *_unknown_keys(properties)))
+
+
+SOON_DAYS = 14
+
+
+def _expiry(tls: Tls | None, properties: Properties) -> Iterator[str]:
+    """That the client's certificate has expired, or soon will: a broker then only breaks off the handshake."""
+    ends = None if tls is None or tls.identity is None else valid_until(tls.identity.pem.reveal())
+    if ends is None:
+        return
+    place = next(p.where for k, p in properties.items() if k.startswith("ssl.keystore."))
+    left = ends.timestamp() - time.time()
+    when = f"{ends:%Y-%m-%d %H:%M} UTC"
+    if left <= 0:
+        yield f"{place}: the client certificate expired on {when}: brokers will refuse the connection"
+    elif left < SOON_DAYS * 86_400:
+        yield f"{place}: the client certificate expires on {when}"
 
 
 def _protocol(given: Property | None) -> str:

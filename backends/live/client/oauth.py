@@ -1,12 +1,14 @@
-"""Sources of OAUTHBEARER tokens: unsecured ones, a file, or the client-credentials grant (RFC 6749)."""
+"""Sources of OAUTHBEARER tokens: unsecured ones, a file, a command, the client-credentials grant (RFC 6749)."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
+import re
+import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
@@ -60,8 +62,96 @@ def from_file(path: Path) -> TokenSource:
     return token
 
 
-class ClientCredentials:
-    """Tokens from a token endpoint; one is kept until shortly before it expires. A TokenSource."""
+class RenewedToken:
+    """A token that is kept until shortly before it expires. A TokenSource."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._token: tuple[Secret, float] | None = None
+        self._turn = asyncio.Lock()
+
+    async def __call__(self) -> Secret:
+        """The token. Raises TokenError."""
+        async with self._turn:
+            if self._token is None or self._clock() >= self._token[1]:
+                token, lifetime = await in_daemon_thread(self._fetch, "token")
+                self._token = token, self._clock() + max(lifetime - _SPARE, 0)
+            return self._token[0]
+
+    def _fetch(self) -> tuple[Secret, float]:
+        """A new token, and for how many seconds it is good. Raises TokenError."""
+        raise NotImplementedError
+
+
+class TokenCommand(RenewedToken):
+    """Tokens that a command prints: alone, or in a JSON object as ``access_token`` (also ``accessToken`` or
+    ``token``) with ``expires_in``. Without that, a JWT's own ``exp`` counts; else the command runs for each
+    connection.
+
+    The command is started without a shell. What it says on stderr is not shown: it may be a secret.
+    """
+
+    def __init__(
+        self, words: Sequence[str], clock: Clock = time.monotonic, time_of_day: Clock = time.time
+    ) -> None:
+        super().__init__(clock)
+        self._words = tuple(words)
+        self._time_of_day = time_of_day
+
+    def _fetch(self) -> tuple[Secret, float]:
+        name = one_line(self._words[0])
+        try:
+            ended = subprocess.run(
+                self._words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=COMMAND_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise TokenError(f"{name} did not end within {COMMAND_SECONDS:g} s") from None
+        except OSError as error:
+            raise TokenError(f"{name} cannot be started: {error.strerror}") from None
+        if ended.returncode:
+            raise TokenError(f"{name} ended with status {ended.returncode}: run it by hand to see why")
+        found = _printed(ended.stdout)
+        if found is None:
+            raise TokenError(f"{name} printed no token")
+        token, lifetime = found
+        return token, lifetime if lifetime is not None else _lifetime_of(token, self._time_of_day())
+
+
+COMMAND_SECONDS = 10.0
+_TOKEN_KEYS = ("access_token", "accessToken", "token")
+_TOKEN_TEXT = re.compile(r"[\x21-\x7e]+")
+
+
+def _printed(output: bytes) -> tuple[Secret, float | None] | None:
+    """The token, and its lifetime if that is told; None: there is none."""
+    text = output[:_MAX_ANSWER].decode("ascii", "replace").strip()
+    lifetime: float | None = None
+    if text.startswith("{"):
+        try:
+            fields: Any = json.loads(text)
+            text = next((fields[key] for key in _TOKEN_KEYS if isinstance(fields.get(key), str)), "")
+            lifetime = float(fields["expires_in"]) if "expires_in" in fields else None
+        except (ValueError, TypeError, RecursionError):
+            return None
+    return (Secret(text), lifetime) if _TOKEN_TEXT.fullmatch(text) else None
+
+
+def _lifetime_of(token: Secret, now: float) -> float:
+    """Of a JWT, by its own claim; 0 for anything else."""
+    try:
+        _, claims, _ = token.reveal().split(".")
+        return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]) - now
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 0.0
+
+
+class ClientCredentials(RenewedToken):
+    """Tokens from a token endpoint."""
 
     def __init__(
         self,
@@ -71,21 +161,11 @@ class ClientCredentials:
         scope: str | None,
         clock: Clock = time.monotonic,
     ) -> None:
+        super().__init__(clock)
         self._url = url
         self._client_id = client_id
         self._client_secret = client_secret
         self._scope = scope
-        self._clock = clock
-        self._token: tuple[Secret, float] | None = None
-        self._turn = asyncio.Lock()
-
-    async def __call__(self) -> Secret:
-        """The token. Raises TokenError."""
-        async with self._turn:
-            if self._token is None or self._clock() >= self._token[1]:
-                token, lifetime = await in_daemon_thread(self._fetch, "token endpoint")
-                self._token = token, self._clock() + max(lifetime - _SPARE, 0)
-            return self._token[0]
 
     def _fetch(self) -> tuple[Secret, float]:
         from http.client import HTTPException

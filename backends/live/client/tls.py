@@ -8,9 +8,11 @@ import secrets
 import shlex
 import ssl
 import tempfile
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -74,6 +76,43 @@ def pem_in_lines(text: str) -> str:
         return "\n".join((f"-----BEGIN {name}-----", *lines, f"-----END {name}-----\n"))
 
     return _PEM_BLOCK.sub(in_lines, text)
+
+
+def valid_until(pem: str) -> datetime | None:
+    """When the first certificate expires (RFC 5280, 4.1.2.5); None where that cannot be read."""
+    block = re.search(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", pem, re.DOTALL)
+    if block is None:
+        return None
+    try:
+        fields = _der_fields(_der_fields(_der_fields(b64decode(block[1]))[0][1])[0][1])
+        validity = next(content for tag, content in fields[3:] if tag == _SEQUENCE and _is_validity(content))
+        tag, text = _der_fields(validity)[1]
+        century = "" if tag == _GENERALIZED_TIME else "20" if text[:2] < b"50" else "19"
+        return datetime.strptime(f"{century}{text.decode('ascii')}", "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+    except (ValueError, IndexError, StopIteration):
+        return None
+
+
+_SEQUENCE, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0x17, 0x18
+
+
+def _is_validity(content: bytes) -> bool:
+    return content[:1] in (bytes([_UTC_TIME]), bytes([_GENERALIZED_TIME]))
+
+
+def _der_fields(data: bytes) -> list[tuple[int, bytes]]:
+    """Tag and content of each value of a DER sequence. Raises IndexError where it ends early."""
+    found, at = [], 0
+    while at < len(data):
+        tag, size, at = data[at], data[at + 1], at + 2
+        if size & 0x80:
+            count = size & 0x7F
+            size, at = int.from_bytes(data[at : at + count]), at + count
+        if at + size > len(data):
+            raise IndexError("cut short")
+        found.append((tag, data[at : at + size]))
+        at += size
+    return found
 
 
 def is_pem(data: bytes) -> bool:

@@ -102,6 +102,11 @@ class CarriedRequest:
         response = response_type(self._request.__api_key__, self._request.__version__)
         self._read_header = entity_reader(response.__header_schema__)
 
+    @property
+    def name(self) -> str:
+        """Kafka's name of the call, with the version."""
+        return f"{self._request.__name__.removesuffix('Request')} v{self._request.__version__}"
+
     def prepare(self, _versions: Versions) -> CarriedRequest:
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import struct
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -25,6 +26,9 @@ from backends.live.connections.transport import Transport, explain, protocol_hin
 from backends.live.errors import BrokerError, ConnectionProblem, one_line
 
 R = TypeVar("R", bound=ResponsePayload)
+
+_LOG = logging.getLogger("ktriage.connections")
+"""Connections and how they end; each request where DEBUG is wanted. Addresses, names and numbers, no content."""
 
 
 class Throttling(Protocol):
@@ -82,6 +86,20 @@ class BrokerConnection:
         fetched first does not count. Raises BrokerError.
         """
         where = place(address, broker)
+        began = asyncio.get_running_loop().time()
+        try:
+            conn = await cls._open(address, settings, broker, where, timeout)
+        except BrokerError as error:
+            _LOG.info("%s", error)
+            raise
+        took = asyncio.get_running_loop().time() - began
+        _LOG.info("%s: connected by %s in %.0f ms", where, settings.security_protocol, took * 1000)
+        return conn
+
+    @classmethod
+    async def _open(
+        cls, address: Address, settings: ClientSettings, broker: int | None, where: str, timeout: float | None
+    ) -> BrokerConnection:
         token = await _token(settings, where)
         limit = settings.connect_timeout if timeout is None else timeout
         loop = asyncio.get_running_loop()
@@ -234,6 +252,7 @@ class BrokerConnection:
     async def _exchange(self, carried: CarriedRequest, deadline: float, limit: float) -> RawAnswer:
         if self.closed:
             raise self._error(ConnectionProblem.CLOSED, "connection closed")
+        began = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(deadline):
                 raw: RawAnswer = await self._transport.send(carried)
@@ -251,6 +270,9 @@ class BrokerConnection:
             self.close()
             raise
         self.answers += 1
+        if _LOG.isEnabledFor(logging.DEBUG):
+            took = asyncio.get_running_loop().time() - began
+            _LOG.debug("%s: %s: %.0f ms, %d bytes", self.where, carried.name, took * 1000, len(raw.data))
         return raw
 
     def _note_throttle(self, answer: ResponsePayload) -> None:

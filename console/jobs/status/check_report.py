@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 
 from backends.base.answers import Offered
-from backends.base.check_report import CheckReport, PermissionCheck, Reachability
-from console.journal.change_kinds import used_for
+from backends.base.check_report import (
+    CLUSTER_RESOURCE,
+    GROUPS,
+    TOPIC_RIGHTS,
+    TOPICS,
+    TRANSACTIONAL_IDS,
+    CheckReport,
+    PermissionCheck,
+    Reachability,
+)
+from console.change.registry import COMMANDS
+from console.journal.change_kinds import rights_of, used_for
 from console.output.json_document import document
 from console.reading.evidence_sources import FurtherSource
 from console.reading.survey_json import cluster_json, health_json, unknown_json
@@ -19,11 +30,55 @@ from widgets.fields import Field, data_field, id_field, json_of, text_field, tex
 NAMES_SHOWN = 5
 
 
+class Job(StrEnum):
+    """What a caller may want to do, by ``check --for``."""
+
+    READ = "read"
+    ELECT = "elect"
+    HEAL = "heal"
+    QUORUM = "quorum"
+    GROUPS = "groups"
+
+
+_COMMANDS: Mapping[Job, tuple[str, ...]] = {
+    Job.READ: (),
+    Job.ELECT: ("apply",),
+    Job.HEAL: ("heal",),
+    Job.QUORUM: ("quorum",),
+    Job.GROUPS: ("groups", "transactions"),
+}
+"""The commands that change something for it: the registry knows what they send, and so what they need."""
+_SEES = (("DESCRIBE", CLUSTER_RESOURCE),)
+_SEES_TOPICS = (*_SEES, *((operation, TOPICS) for operation, use in TOPIC_RIGHTS.items() if use))
+_READS: Mapping[Job, tuple[tuple[str, str], ...]] = {
+    Job.READ: _SEES_TOPICS,
+    Job.ELECT: _SEES_TOPICS,
+    Job.HEAL: (*_SEES_TOPICS, ("DESCRIBE_CONFIGS", CLUSTER_RESOURCE)),
+    Job.QUORUM: _SEES,
+    Job.GROUPS: (
+        *_SEES,
+        ("DESCRIBE", TOPICS),
+        ("READ", TOPICS),
+        ("DESCRIBE", GROUPS),
+        ("DESCRIBE", TRANSACTIONAL_IDS),
+    ),
+}
+
+
+def needed(job: Job) -> frozenset[tuple[str, str]]:
+    """The operations, each with its resource, that a job needs."""
+    sent = (name for command in _COMMANDS[job] for name in COMMANDS[command].sends)
+    return frozenset(_READS[job]) | rights_of(sent)
+
+
 def checked_lines(
-    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource]
+    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource], job: Job | None = None
 ) -> Iterator[str]:
     """What is wrong now, then counts, then brokers, permissions, further sources and calls."""
     yield from health_lines(health)
+    if job is not None:
+        lacking = len(problems(checked, job))
+        yield f"for {job}: {counted(lacking, 'problem') if lacking else 'nothing is missing'}"
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
     yield f"cluster {cluster.cluster_id}, Kafka {cluster.release or 'of unknown release'}: ELR {_elr(checked)}"
@@ -54,13 +109,31 @@ def _reach_problem(reach: Reachability, problem: Unknown) -> str:
     )
 
 
-def problems(checked: CheckReport) -> list[str]:
-    """Each problem on one line, with what to do."""
-    lines = [_reach_problem(reach, reach.problem) for reach in checked.reach if reach.problem is not None]
+def problems(checked: CheckReport, job: Job | None = None) -> list[str]:
+    """Each problem on one line, with what to do. Of a job, only those that keep it from being done: a broker that
+    the controller calls fenced need not be reached for it, and a permission that is not known counts as missing,
+    but not on topics that nobody can tell of while a broker is down.
+    """
+    lines = [
+        _reach_problem(reach, reach.problem)
+        for reach in checked.reach
+        if reach.problem is not None and (job is None or (job is not Job.QUORUM and reach.fenced is not True))
+    ]
+    wanted = None if job is None else needed(job)
     for right in checked.rights:
+        if wanted is not None and (right.operation, right.resource) not in wanted:
+            continue
         if right.granted is False:
             lines.append(f"missing: {right.operation} on {_resource(right)}, used for {_used_for(right)}")
+        elif wanted is not None and isinstance(right.granted, Unknown) and not right.looked_at:
+            lines.append(
+                f"not known: {right.operation} on {right.resource} ({printable(str(right.granted))})"
+            )
+    if job in (Job.QUORUM, Job.GROUPS):
+        return lines
     if isinstance(checked.hidden, Unknown):
+        if job is not None:
+            return lines
         lines.append(f"hidden topics: not known ({printable(checked.hidden.detail)})")
     elif checked.hidden:
         topics = counted(len(checked.hidden), "topic")
@@ -96,7 +169,8 @@ def _used_for(right: PermissionCheck) -> str:
 def _resource(right: PermissionCheck) -> str:
     if not right.missing:
         return right.resource
-    return f"{len(right.missing)} of {right.looked_at} topics ({_names(right.missing)})"
+    noun = "group" if right.resource == GROUPS else "topic"
+    return f"{len(right.missing)} of {counted(right.looked_at, noun)} ({_names(right.missing)})"
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -161,7 +235,7 @@ CALL: tuple[Field[Offered], ...] = (
 
 
 def checked_document(
-    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource]
+    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource], job: Job | None = None
 ) -> Iterator[str]:
     """``ktriage.check/1``."""
     offered, hidden = checked.capabilities, checked.hidden
@@ -178,6 +252,7 @@ def checked_document(
             "features": dict(offered.features),
             "calls": list(map(json_of(CALL), offered.calls)),
             "sources": list(map(json_of(SOURCE), sources)),
-            "problems": problems(checked),
+            "for": job,
+            "problems": problems(checked, job),
         },
     )

@@ -12,7 +12,7 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import Status
-from console.jobs.status.check_report import checked_document, checked_lines, problems
+from console.jobs.status.check_report import Job, checked_document, checked_lines, problems
 from console.jobs.status.cluster_watch import WatchReport, watch
 from console.journal.state_access import why_unusable
 from console.notifications import Notifications
@@ -30,8 +30,8 @@ from recovery.wording.quantity_text import counted, printable, time_text
 from recovery.wording.unread_disk_text import came_back_text, unread_disk_lines
 
 
-def check_cluster(run: Run) -> int:
-    """Checks and prints; returns the exit status."""
+def check_cluster(run: Run, wanted: Job | None) -> int:
+    """Checks and prints; returns the exit status: of the wanted job, whether it could be done."""
 
     async def job(
         backend: Backend, _stop: StopRequest
@@ -46,9 +46,9 @@ def check_cluster(run: Run) -> int:
 
     checked, health, sources, quorum = run.read(job)
     form = checked_document if run.json else checked_lines
-    run.screen.out(form(checked, health, sources))
-    found = [*quorum, *problems(checked)]
-    if why := why_unusable():
+    run.screen.out(form(checked, health, sources, wanted))
+    found = [*(quorum if wanted in (None, Job.QUORUM) else ()), *problems(checked, wanted)]
+    if wanted is not Job.READ and (why := why_unusable()):
         found.append(f"nothing can be changed from here, because it could not be recorded: {why}")
     for problem in found:
         run.screen.say(problem)

@@ -43,6 +43,7 @@ class Node:
         self.tells = tells
         self.strict = strict
         self.listed = 1
+        self.refuses = ErrorCode.none
 
 
 class Connection:
@@ -71,7 +72,7 @@ class Connection:
         )
         return DescribeClusterResponse(
             throttle_time=NOW,
-            error_code=ErrorCode.none,
+            error_code=self._node.refuses,
             error_message=None,
             endpoint_type=i8(1),
             cluster_id=self._node.cluster,
@@ -201,3 +202,11 @@ async def test_a_node_that_lists_more_brokers_than_any_cluster_has_is_not_believ
     node.listed = MOST_BROKERS
     _, described = await connector().bootstrap()
     assert len(described.brokers) == MOST_BROKERS
+
+
+async def test_a_controllers_address_is_told_with_the_option_that_takes_it(opened: Opened) -> None:
+    node = Node(OURS, 100)
+    node.refuses = ErrorCode.mismatched_endpoint_type
+    opened({AT: node})
+    with pytest.raises(NobodyReached, match=r"is a controller's listener: give a broker's address"):
+        await connector().bootstrap()

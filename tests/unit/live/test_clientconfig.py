@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -264,3 +265,25 @@ def test_variables_come_from_the_providers_that_are_named(
     with pytest.raises(PropertiesError, match=r":2: config.providers.e.class: known here are "):
         load(text.replace("EnvVar", "Vault"))
     assert load("client.id=${e:HOME}").client_id == "${e:HOME}"
+
+
+async def test_a_command_gives_the_token_and_needs_nothing_else(tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
+        "sasl.login.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler\n"
+        f"sasl.oauthbearer.token.command={sys.executable} -c \"print('a token'.split()[1])\"\n"
+    )
+    sasl = load_settings(config).sasl
+    assert sasl is not None and sasl.token is not None
+    assert (await sasl.token()).reveal() == "token"
+
+
+@pytest.mark.parametrize(("given", "said"), [("", "is empty"), ("'a", "No closing quotation")])
+def test_a_command_that_cannot_be_read_is_named_with_its_line(tmp_path: Path, given: str, said: str) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(
+        f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.oauthbearer.token.command={given}\n"
+    )
+    with pytest.raises(PropertiesError, match=f":3: sasl.oauthbearer.token.command.*{said}"):
+        load_settings(config)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 
-from backends.live.client.oauth import ClientCredentials, TokenError
+from backends.live.client.oauth import ClientCredentials, TokenCommand, TokenError
 from backends.live.client.secret import Secret
 
 SECRET = "hunter2"
@@ -143,3 +145,50 @@ async def test_a_clients_secret_is_not_sent_on_to_where_an_endpoint_points(endpo
 async def test_an_endpoint_that_is_not_there_is_named() -> None:
     with pytest.raises(TokenError, match=r"^http://127\.0\.0\.1:1/token: Connection refused$"):
         await ClientCredentials("http://127.0.0.1:1/token", "me", Secret(SECRET), None)()
+
+
+def printing(text: str, tmp_path: Path) -> TokenCommand:
+    """A command that prints the text, and counts how often it ran."""
+    code = "import sys; open(sys.argv[1], 'a').write('x'); print(sys.argv[2])"
+    return TokenCommand(
+        (sys.executable, "-c", code, str(tmp_path / "ran"), text), time_of_day=lambda: 1_000.0
+    )
+
+
+def jwt(claims: object) -> str:
+    return f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.signature"
+
+
+@pytest.mark.parametrize(
+    ("printed", "token", "runs"),
+    [
+        ("abc", "abc", 2),  # nothing tells how long it is good
+        (jwt({"exp": 2_000}), jwt({"exp": 2_000}), 1),
+        (jwt({"exp": 1_020}), jwt({"exp": 1_020}), 2),  # too late to be used again
+        ('{"access_token": "abc", "expires_in": 900}', "abc", 1),
+        ('{"accessToken": "abc", "expiresOn": "tomorrow"}', "abc", 2),
+    ],
+)
+async def test_the_token_that_a_command_prints_is_kept_while_it_is_good(
+    printed: str, token: str, runs: int, tmp_path: Path
+) -> None:
+    source = printing(printed, tmp_path)
+    assert [(await source()).reveal(), (await source()).reveal()] == [token, token]
+    assert (tmp_path / "ran").read_text() == "x" * runs
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "two words", "{", '{"token": 3}', '{"expires_in": "x", "token": "a"}']
+)
+async def test_a_command_that_prints_no_token_is_named(printed: str, tmp_path: Path) -> None:
+    with pytest.raises(TokenError, match="printed no token"):
+        await printing(printed, tmp_path)()
+
+
+async def test_a_command_that_fails_or_is_not_there_is_named_without_what_it_says() -> None:
+    fails = (sys.executable, "-c", "import sys; sys.exit('a-secret')")
+    with pytest.raises(TokenError, match="ended with status 1: run it by hand") as told:
+        await TokenCommand(fails)()
+    assert "a-secret" not in str(told.value)
+    with pytest.raises(TokenError, match="no-such-program cannot be started: No such file"):
+        await TokenCommand(("no-such-program",))()

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import ssl
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from backends.live.client.addresses import Address
+from backends.live.client.client_config import load_settings
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
-from backends.live.client.tls import StoreError, Tls, key_pair, keytool, read_store, trusted_certificates
+from backends.live.client.tls import (
+    StoreError,
+    Tls,
+    key_pair,
+    keytool,
+    read_store,
+    trusted_certificates,
+    valid_until,
+)
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
 
@@ -192,3 +202,45 @@ def test_blanks_count_as_line_ends_in_pem_as_in_a_properties_file_with_continued
     inline = " ".join(certificates.split("\n"))
     assert trusted_certificates(inline.encode(), None).split() == certificates.split()
     Tls(trusted=trusted_certificates(inline.encode(), None)).context("localhost")
+
+
+def certificate_until(ends: datetime.datetime) -> str:
+    """A key and its certificate, as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "client")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(ends - datetime.timedelta(days=400))
+        .not_valid_after(ends)
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + certificate.public_bytes(
+        Encoding.PEM
+    )
+    return pem.decode()
+
+
+@pytest.mark.parametrize("year", [1999, 2026, 2049, 2050])
+def test_a_certificate_tells_when_it_expires(year: int) -> None:
+    ends = datetime.datetime(year, 3, 4, 5, 6, 7, tzinfo=datetime.UTC)
+    assert valid_until(certificate_until(ends)) == ends
+    assert valid_until("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----") is None
+    assert valid_until("") is None
+
+
+@pytest.mark.parametrize(
+    ("days", "said"), [(-2, "expired on"), (3, "the client certificate expires on"), (30, "")]
+)
+def test_an_expired_client_certificate_is_told_with_its_date(days: int, said: str, tmp_path: Path) -> None:
+    ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+    (tmp_path / "client.pem").write_text(certificate_until(ends))
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SSL\n# of the client\nssl.keystore.location=client.pem\n")
+    with chdir(tmp_path):
+        warnings = " ".join(load_settings(config).warnings)
+    assert (f"{config}:3: the client certificate" in warnings) == bool(said)
+    assert said in warnings and (not said or f"{ends:%Y-%m-%d %H:%M} UTC" in warnings)

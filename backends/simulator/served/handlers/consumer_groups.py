@@ -10,6 +10,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from backends.live.calls.authorized_operations import CODES
 from backends.live.codec.message_fields import Values
 from backends.simulator.broker.group_coordinator import refused
 from backends.simulator.classic_group import (
@@ -199,6 +200,8 @@ SEVERAL_LEAVE_FROM = 3
 NOT_FOUND_FROM = 6
 """DescribeGroups of this version says that there is no such group; before, that it is dead (KIP-1043)."""
 OPERATIONS_NOT_ASKED = -(2**31)
+OPERATIONS = ("READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+"""All that there are on a group."""
 
 
 async def join_group(call: ServedCall) -> Values:
@@ -320,8 +323,16 @@ async def describe_groups(call: ServedCall) -> Values:
     return {"groups": groups}
 
 
+def _operations(call: ServedCall, group: str) -> int:
+    return sum(1 << CODES[name] for name in OPERATIONS if f"{name} group {group}" not in call.rights)
+
+
 def _described(call: ServedCall, name: str, found: ClassicGroup | Error) -> Values:
-    values = {"group_id": name, "authorized_operations": OPERATIONS_NOT_ASKED}
+    asked = call.field("include_authorized_operations", False)
+    values = {
+        "group_id": name,
+        "authorized_operations": _operations(call, name) if asked else OPERATIONS_NOT_ASKED,
+    }
     nothing = {"group_state": "", "protocol_type": "", "protocol_data": "", "members": ()}
     if found is Error.GROUP_ID_NOT_FOUND:
         missing = {**values, **nothing, "group_state": GroupPhase.DEAD.value}
