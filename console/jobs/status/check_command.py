@@ -31,7 +31,7 @@ def check(run: Run, job: For = None) -> int:
     \b
     Examples:
       ktriage check --bootstrap-server kafka-1:9092
-      ktriage check --bootstrap-server kafka-1:9092 --for elect && echo ready
+      ktriage check --bootstrap-server kafka-1:9092 --for elect
       ktriage check --bootstrap-server kafka-1:9092 --command-config client.properties --broker 3=10.0.0.3:9092
     """
     from console.jobs.status.watch_view import check_cluster  # noqa: PLC0415  # not for --help

@@ -39,6 +39,7 @@ READ_ONLY_PROFILE = "clusters: {production: {bootstrap: 'kafka:9092', read-only:
 
 LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "check": ((),),
+    "info": ((),),
     "status": ((),),
     "replicas": ((),),
     "plan": (("new.json",),),
@@ -108,7 +109,7 @@ def cluster(call: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_no_command_sends_a_change_to_a_read_only_cluster(
     call: Caller, cluster: Noting, name: str, given: tuple[str, ...]
 ) -> None:
-    target = () if name in ("simulate", "pipeline", "disk") else ("--cluster", "production")
+    target = () if name in ("info", "simulate", "pipeline", "disk") else ("--cluster", "production")
     ended = call("ktriage", name, *given, *target)
     assert cluster.sent == [], str(ended)
     if COMMANDS[name].changes and given[:1] not in [(verb,) for verb in READING_VERBS]:
