@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from backends.base.membership import (
     ChangeAnswer,
 )
 from backends.live.membership import LiveMembership
-from backends.simulator.simulation import Simulation
 from recovery.membership.quorum import MembershipRules
 
 if TYPE_CHECKING:
@@ -23,37 +22,11 @@ if TYPE_CHECKING:
     )
     from backends.base.protocol import Recorder
     from backends.live.adapter import LiveBackend
+    from backends.simulator.adapter import SimulatorBackend
     from recovery.metadata_log.history import MetadataHistory
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class VirtualAdapter(Protocol):
-    """What :class:`SimulatedMembership` needs of the adapter."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def cluster_id(self) -> str: ...
-
-    @property
-    def simulation(self) -> Simulation:
-        """Raises Unreachable before ``open``."""
-        ...
-
-    async def open(self) -> object:
-        """Open the simulation where it is not."""
-        ...
-
-    async def advance(self, seconds: float) -> None:
-        """Let virtual time pass, and save the state."""
-        ...
-
-    async def run(self, ask: Callable[[LiveBackend], Coroutine[Any, Any, T]], *, changes: bool = False) -> T:
-        """What the live adapter answers, in virtual time."""
-        ...
 
 
 class SimulatedMembership:
@@ -62,7 +35,7 @@ class SimulatedMembership:
     simulated = True
     asks_brokers = True
 
-    def __init__(self, backend: VirtualAdapter) -> None:
+    def __init__(self, backend: SimulatorBackend) -> None:
         self.title = backend.title
         self._backend = backend
 
@@ -130,7 +103,7 @@ class SimulatedMembership:
 class _VirtualLog:
     """Virtual time passes while others ask, so a reading waits for news in real time."""
 
-    def __init__(self, backend: VirtualAdapter, log: MetadataLogReader) -> None:
+    def __init__(self, backend: SimulatorBackend, log: MetadataLogReader) -> None:
         self._backend = backend
         self._log = log
 
@@ -158,7 +131,7 @@ class _VirtualLog:
 class _VirtualLogBytes:
     """As :class:`_VirtualLog`."""
 
-    def __init__(self, backend: VirtualAdapter, log: MetadataLogBytes) -> None:
+    def __init__(self, backend: SimulatorBackend, log: MetadataLogBytes) -> None:
         self._backend = backend
         self._log = log
 

@@ -5,7 +5,7 @@ A caught-up follower costs one held request per wait, however many partitions it
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from backends.simulator.broker.leadership import Leadership
 from backends.simulator.broker.replica_log import Log, end_of_epoch, read
@@ -15,42 +15,11 @@ from backends.simulator.messages import Error, Fetch, Fetched, FetchedPartition,
 from backends.simulator.rpc import Answer
 from recovery.model import EpochSpan, TopicPartition
 
+if TYPE_CHECKING:
+    from backends.simulator.broker.partition_leader import PartitionLeader
+
 WARM = 1
 """Id of the session that exists from the start in a cluster that is loaded running."""
-
-
-class FollowerRequests(Protocol):
-    """What the sessions need of the partition leader."""
-
-    def leading(self, tp: TopicPartition) -> Leadership | None:
-        """The leadership of the partition; None where this broker does not lead it."""
-        ...
-
-    def generation(self, topic: str) -> int:
-        """Which topic of that name this broker knows."""
-        ...
-
-    def read(self, tp: TopicPartition) -> Log | None:
-        """The log, or None where reading it fails."""
-        ...
-
-    def followed(
-        self, position: Position, lead: Leadership, body: Fetch, diverging: tuple[int, int] | None
-    ) -> None:
-        """The follower reported its position."""
-        ...
-
-    def may_join(self, tp: TopicPartition, broker: int) -> None:
-        """The follower fetched again from the same position: it may join the ISR now."""
-        ...
-
-    def forgotten(self, tp: TopicPartition, broker: int) -> None:
-        """The follower no longer fetches the partition."""
-        ...
-
-    def fetches_again(self, broker: int) -> None:
-        """The follower fetches again after a pause."""
-        ...
 
 
 class FetchSession:
@@ -72,7 +41,7 @@ class FetchSession:
 class FetchSessions:
     """The sessions of all followers of one broker. ``warm``: the cluster was loaded running."""
 
-    def __init__(self, leader: FollowerRequests, config: Config, timers: TimerGroup, *, warm: bool) -> None:
+    def __init__(self, leader: PartitionLeader, config: Config, timers: TimerGroup, *, warm: bool) -> None:
         self._leader = leader
         self._config = config
         self._timers = timers

@@ -52,7 +52,7 @@ from recovery.model import TopicPartition
 
 
 class ActiveController:
-    """Lives while its controller leads the metadata log. Implements ``MetadataWriter`` for its parts."""
+    """Lives while its controller leads the metadata log."""
 
     def __init__(
         self, context: Context, endpoint: RpcEndpoint, state: MetadataUpdate, committed: Callable[[], None]

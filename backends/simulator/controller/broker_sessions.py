@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from backends.simulator.controller.metadata_changes import MetadataWriter
+from typing import TYPE_CHECKING
+
 from backends.simulator.loop import Loop, Timer
 from backends.simulator.messages import (
     Done,
@@ -24,11 +25,14 @@ from recovery.controller.broker_changes import (
 from recovery.controller.cluster_image import Effect
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 
+if TYPE_CHECKING:
+    from backends.simulator.controller.active_controller import ActiveController
+
 
 class BrokerSessions:
     """The last heartbeat of each broker. A broker that is silent for the session timeout is fenced."""
 
-    def __init__(self, metadata: MetadataWriter, loop: Loop, timeout: int) -> None:
+    def __init__(self, metadata: ActiveController, loop: Loop, timeout: int) -> None:
         self._metadata = metadata
         self._loop = loop
         self._timeout = timeout

@@ -5,10 +5,9 @@ Recovery Manager of KIP-966, which asks the replicas for their logs and elects b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backends.simulator.config import Config
-from backends.simulator.controller.metadata_changes import MetadataWriter
 from backends.simulator.loop import Loop, Timer
 from backends.simulator.messages import LogInfoReply, LogInfoRequest
 from backends.simulator.network import broker as node
@@ -21,11 +20,14 @@ from recovery.controller.transition_targets import ElectionKind
 from recovery.controller.unclean_recovery import LogInfo, RecoveryDecision, RecoveryStep, recover
 from recovery.model import TopicPartition
 
+if TYPE_CHECKING:
+    from backends.simulator.controller.active_controller import ActiveController
+
 
 class PeriodicElections:
     """The intervals start anew with each active controller, as in Kafka."""
 
-    def __init__(self, metadata: MetadataWriter, loop: Loop, config: Config) -> None:
+    def __init__(self, metadata: ActiveController, loop: Loop, config: Config) -> None:
         self._metadata = metadata
         self._loop = loop
         self._config = config
@@ -83,7 +85,7 @@ class UncleanRecovery:
     controller.
     """
 
-    def __init__(self, metadata: MetadataWriter, loop: Loop, config: Config, endpoint: RpcEndpoint) -> None:
+    def __init__(self, metadata: ActiveController, loop: Loop, config: Config, endpoint: RpcEndpoint) -> None:
         self._metadata = metadata
         self._loop = loop
         self._config = config

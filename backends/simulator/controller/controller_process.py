@@ -20,7 +20,7 @@ BATCH = 64
 
 
 class ControllerProcess:
-    """One run of a controller, from its start until ``stop``. Implements ``MetadataLogListener``."""
+    """One run of a controller, from its start until ``stop``."""
 
     def __init__(self, context: Context, controller: int, halted: Callable[[int], None]) -> None:
         self.id = controller

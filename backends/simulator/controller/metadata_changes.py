@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from backends.simulator.messages import AssignDirectories, CreateTopic, DeleteTopic, SetConfig, UpdateFeature
 from backends.simulator.partition_table import PartitionTable
@@ -25,32 +24,6 @@ from recovery.controller.transition_targets import Proposal, without
 from recovery.model import TopicPartition
 
 Then = Callable[[], None]
-
-
-class MetadataWriter(Protocol):
-    """``image`` is the newest state, committed or not."""
-
-    image: ClusterImage
-
-    def next_broker_epoch(self) -> int:
-        """A broker epoch that no broker ever had."""
-        ...
-
-    def write(
-        self,
-        effect: Effect,
-        why: str,
-        *,
-        then: Then | None = None,
-        otherwise: Then | None = None,
-        brokers: Iterable[int] = (),
-        created: Sequence[TopicPartition] = (),
-    ) -> None:
-        """Make ``effect`` the newest state and append it to the metadata log.
-
-        ``then`` runs when it is committed, ``otherwise`` when the leadership was lost before.
-        """
-        ...
 
 
 LARGEST = 2**31 - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.simulator.config import Config
 from backends.simulator.events import Emit
@@ -34,12 +34,14 @@ from backends.simulator.quorum.raft_messages import (
     QuorumLeader,
 )
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica
-from backends.simulator.quorum.raft_state import MetadataLogListener
 from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.topology import Topology, cluster_id
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voter_changes import RemoveRaftVoter
 from recovery.membership.voters import ReplicaKey, VoterSet
+
+if TYPE_CHECKING:
+    from backends.simulator.controller.controller_process import ControllerProcess
 
 KRAFT_VERSION = "kraft.version"
 FIRST_EPOCH = 1
@@ -150,9 +152,9 @@ class QuorumLog:
 
     # What a controller asks of the log.
 
-    def start(self, controller: int, endpoint: RpcEndpoint, listener: MetadataLogListener) -> None:
+    def start(self, controller: int, endpoint: RpcEndpoint, process: ControllerProcess) -> None:
         """The controller's process started, with the replica that its disk holds."""
-        replica = RaftReplica(self.context, self.disks[controller], endpoint, listener)
+        replica = RaftReplica(self.context, self.disks[controller], endpoint, process)
         self.replicas[controller] = replica
         self.registered[controller] = None
         if controller in self._fresh and self._loop.now == 0:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from backends.simulator.loop import Timer
 from backends.simulator.quorum.raft_messages import RaftVote, VoteReply
-from backends.simulator.quorum.raft_state import RaftParts
 from backends.simulator.rpc import Answer
 from recovery.membership.raft_votes import Elector, RaftRole, VoteRequest, VoteTally, tally, vote
 from recovery.membership.voters import ReplicaKey, Voter
+
+if TYPE_CHECKING:
+    from backends.simulator.quorum.raft_replica import RaftReplica
 
 
 class RaftElections:
     """One replica's part in elections. A replica that is not a voter starts none, but votes when asked."""
 
-    def __init__(self, parts: RaftParts) -> None:
-        self._state, self._context, self._endpoint, self._roles, _ = parts
+    def __init__(self, replica: RaftReplica) -> None:
+        self._state, self._context, self._endpoint = replica.state, replica.context, replica.endpoint
+        self._replica = replica
         self._timer: Timer | None = None
         self._round = 0
         self._granted: dict[ReplicaKey, None] = {}
@@ -41,16 +46,16 @@ class RaftElections:
         if state.role is RaftRole.PROSPECTIVE:
             self._lost()
         elif state.role is RaftRole.RESIGNED:
-            self._roles.become_unattached(state.epoch)
+            self._replica.become_unattached(state.epoch)
         elif state.is_voter:
-            self._roles.stand(RaftRole.PROSPECTIVE)
+            self._replica.stand(RaftRole.PROSPECTIVE)
         else:
             self._timer = None
 
     def stand_now(self) -> None:
         """Stand without waiting for the timer."""
         if self._state.role in (RaftRole.UNATTACHED, RaftRole.FOLLOWER):
-            self._roles.stand(RaftRole.PROSPECTIVE)
+            self._replica.stand(RaftRole.PROSPECTIVE)
 
     def begin(self) -> None:
         """Vote for this replica, and ask every other voter."""
@@ -84,7 +89,7 @@ class RaftElections:
 
     def _heard(self, voter: Voter, round_: int, reply: VoteReply | None) -> None:
         state = self._state
-        if state.closed or (reply is not None and self._roles.observe_epoch(reply.epoch, reply.leader)):
+        if state.closed or (reply is not None and self._replica.observe_epoch(reply.epoch, reply.leader)):
             return
         if round_ != self._round:
             return
@@ -98,9 +103,9 @@ class RaftElections:
         state = self._state
         outcome = tally(state.voters, self._granted, self._refused)
         if outcome is VoteTally.WON and state.role is RaftRole.PROSPECTIVE:
-            self._roles.stand(RaftRole.CANDIDATE)
+            self._replica.stand(RaftRole.CANDIDATE)
         elif outcome is VoteTally.WON and state.role is RaftRole.CANDIDATE:
-            self._roles.won()
+            self._replica.won()
         elif outcome is VoteTally.LOST and state.role is RaftRole.PROSPECTIVE:
             self._lost()
         # A candidate that cannot win any more waits for its timer.
@@ -109,9 +114,9 @@ class RaftElections:
         """A prospective replica follows its leader again if it knows one."""
         state = self._state
         if state.leader is not None:
-            self._roles.follow(state.epoch, state.leader)
+            self._replica.follow(state.epoch, state.leader)
         else:
-            self._roles.become_unattached(state.epoch)
+            self._replica.become_unattached(state.epoch)
 
     def handle_vote(self, body: RaftVote, answer: Answer) -> None:
         """Another replica asks for this replica's vote."""
@@ -129,5 +134,5 @@ class RaftElections:
         outcome = vote(elector, body.request)
         after = outcome.elector
         if after.epoch > state.epoch or after.voted != state.disk.voted:
-            self._roles.become_unattached(after.epoch, after.voted)
+            self._replica.become_unattached(after.epoch, after.voted)
         answer(VoteReply(outcome.granted, state.epoch, state.leader, outcome.error))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from backends.simulator.events import QuorumTruncated
 from backends.simulator.loop import MILLISECOND, SECOND, Timer
 from backends.simulator.network import controller
@@ -16,11 +18,14 @@ from backends.simulator.quorum.raft_messages import (
     RaftVoterReply,
     VoterRequest,
 )
-from backends.simulator.quorum.raft_state import RaftParts, RaftState
+from backends.simulator.quorum.raft_state import RaftState
 from backends.simulator.rpc import RpcEndpoint
 from recovery.membership.raft_votes import RaftLogEnd, RaftRole
 from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter, auto_join_request
 from recovery.membership.voters import ReplicaKey, Voter
+
+if TYPE_CHECKING:
+    from backends.simulator.quorum.raft_replica import RaftReplica
 
 JOIN_TIMEOUT = 600 * SECOND
 """TimeoutMs of a controller that adds itself (KIP-853)."""
@@ -94,8 +99,9 @@ class RaftFollower:
     Each turn begins with a new leader or role; answers to earlier turns are dropped.
     """
 
-    def __init__(self, parts: RaftParts) -> None:
-        self._state, self._context, self._endpoint, self._roles, self._writer = parts
+    def __init__(self, replica: RaftReplica) -> None:
+        self._state, self._context, self._endpoint = replica.state, replica.context, replica.endpoint
+        self._replica = replica
         self._turn = 0
         self._deadline = 0
         self._timer: Timer | None = None
@@ -135,9 +141,9 @@ class RaftFollower:
         if self._deadline > self._context.loop.now:
             self._timer = self._context.loop.call_at(self._deadline, self._expired)
         elif state.is_voter:
-            self._roles.stand(RaftRole.PROSPECTIVE)
+            self._replica.stand(RaftRole.PROSPECTIVE)
         else:
-            self._roles.become_unattached(state.epoch)
+            self._replica.become_unattached(state.epoch)
 
     # Without a leader.
 
@@ -152,7 +158,7 @@ class RaftFollower:
 
         def heard(reply: FetchedMetadata | None) -> None:
             if turn != self._turn or (
-                reply is not None and self._roles.observe_epoch(reply.epoch, reply.leader)
+                reply is not None and self._replica.observe_epoch(reply.epoch, reply.leader)
             ):
                 return
             self._retry = self._context.loop.call_later(DISCOVERY_BACKOFF, self.discover)
@@ -191,7 +197,7 @@ class RaftFollower:
         if reply is None:
             self._fetch(leader, turn)
             return
-        if self._roles.observe_epoch(reply.epoch, reply.leader):
+        if self._replica.observe_epoch(reply.epoch, reply.leader):
             return
         if reply.error is not None or reply.epoch != state.epoch:
             self._again(leader, turn)
@@ -203,7 +209,7 @@ class RaftFollower:
             return
         if reply.diverging is not None:
             self._truncate(reply.diverging)
-        elif reply.entries and not self._writer.write(reply.entries):
+        elif reply.entries and not self._replica.write(reply.entries):
             return
         self._learn(reply.high_watermark)
         self._joining.send_if_due(leader)
@@ -233,7 +239,7 @@ class RaftFollower:
 
         def heard(reply: FetchedSnapshot | None) -> None:
             if turn != self._turn or (
-                reply is not None and self._roles.observe_epoch(reply.epoch, reply.leader)
+                reply is not None and self._replica.observe_epoch(reply.epoch, reply.leader)
             ):
                 return
             if reply is None or reply.snapshot is None:
@@ -241,7 +247,7 @@ class RaftFollower:
                 return
             self._reset()
             if state.disk.broken:
-                self._writer.fail()
+                self._replica.fail()
                 return
             self._context.note(state.id, f"loads the snapshot at {reply.snapshot.end}")
             state.log.install(reply.snapshot)

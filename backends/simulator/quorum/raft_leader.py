@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.simulator.events import QuorumCommitted
 from backends.simulator.loop import Timer
@@ -25,13 +25,16 @@ from backends.simulator.quorum.raft_messages import (
     FetchedMetadata,
     FetchMetadata,
 )
-from backends.simulator.quorum.raft_state import RaftParts, RaftState
+from backends.simulator.quorum.raft_state import RaftState
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer
 from recovery.membership import voters as rules
 from recovery.membership.quorum import Quorum, QuorumReplica, RaftError, described
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import ReplicaKey
+
+if TYPE_CHECKING:
+    from backends.simulator.quorum.raft_replica import RaftReplica
 
 FETCHED_RECORDS = 256
 FORGET_EVERY = 20
@@ -54,14 +57,17 @@ class RaftLeader:
     ``announced``: ``announce`` was called, because a record of the epoch is committed.
     """
 
-    def __init__(self, parts: RaftParts, *, announce: Callable[[], None], first: int, running: bool) -> None:
-        self.state, self._context, self._endpoint, self._roles, self._writer = parts
+    def __init__(
+        self, replica: RaftReplica, *, announce: Callable[[], None], first: int, running: bool
+    ) -> None:
+        self.state, self._context, self._endpoint = replica.state, replica.context, replica.endpoint
+        self._replica = replica
         self._announce_to_controller = announce
         self.first = first
         self.announced = False
         self.closed = False
         self.progress = ProgressByReplica()
-        self.changes = VoterChanges(parts, self)
+        self.changes = VoterChanges(replica, self)
         self._running = running
         self._began = self._context.loop.now
         self._waiting: deque[_PendingCommit] = deque()
@@ -120,7 +126,7 @@ class RaftLeader:
         state, now = self.state, self._context.loop.now
         config = self._context.config
         if not self._majority_heard(now - config.controller_fetch_timeout * 3 // 2):
-            self._roles.become_resigned(self.successors(), "no majority of the voters fetches any more")
+            self._replica.become_resigned(self.successors(), "no majority of the voters fetches any more")
             return
         self._ticks += 1
         if self._ticks % FORGET_EVERY == 0:
@@ -173,14 +179,14 @@ class RaftLeader:
 
     def _begun(self, reply: EpochReply | None) -> None:
         if reply is not None and not self.closed:
-            self._roles.observe_epoch(reply.epoch, reply.leader)
+            self._replica.observe_epoch(reply.epoch, reply.leader)
 
     # Appending.
 
     def append(self, *bodies: RecordBody) -> None:
         """Write records of this epoch; held fetches are answered at the end of the instant."""
         epoch = self.state.epoch
-        if self._writer.write([LogRecord(epoch, body) for body in bodies]):
+        if self._replica.write([LogRecord(epoch, body) for body in bodies]):
             self._appended = self._context.loop.now
             if not self._woken:
                 self._woken = True
@@ -247,7 +253,7 @@ class RaftLeader:
         if pending is not None and pending.body.log_end.offset == self.state.log.end:
             others = [key for key in self.successors() if key != self._successor]
             why = f"hands over to {pending.body.replica.id}"
-            self._roles.become_resigned([pending.body.replica, *others], why)
+            self._replica.become_resigned([pending.body.replica, *others], why)
 
     def _serve(self, body: FetchMetadata, answer: Answer) -> None:
         state = self.state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backends.simulator.events import QuorumLed, QuorumWritten
 from backends.simulator.quorum.metadata_disk import MetadataDisk
@@ -28,13 +28,16 @@ from backends.simulator.quorum.raft_messages import (
     RaftVoterReply,
     VoterRequest,
 )
-from backends.simulator.quorum.raft_state import MetadataLogListener, RaftParts, RaftState
+from backends.simulator.quorum.raft_state import RaftState
 from backends.simulator.quorum.voter_changes import VoterChanges
 from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.membership.quorum import RaftError, VoterChangeRefusal
 from recovery.membership.raft_votes import RaftRole
 from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from recovery.membership.voters import ReplicaKey, VoterSet
+
+if TYPE_CHECKING:
+    from backends.simulator.controller.controller_process import ControllerProcess
 
 REQUESTS = frozenset(
     (
@@ -53,23 +56,22 @@ REQUESTS = frozenset(
 
 
 class RaftReplica:
-    """Lives as long as the controller's process; its disk outlives it.
-
-    Implements ``RoleChanges`` and ``LogWriter`` for its parts. ``leadership`` exists while this replica leads.
+    """Lives as long as the controller's process; its disk outlives it. It makes the transitions between the roles
+    (KIP-595) and writes the log for its parts. ``leadership`` exists while this replica leads; ``controller`` is
+    told when it leads, no longer leads, or has lost its disk.
     """
 
     def __init__(
-        self, context: QuorumContext, disk: MetadataDisk, endpoint: RpcEndpoint, listener: MetadataLogListener
+        self, context: QuorumContext, disk: MetadataDisk, endpoint: RpcEndpoint, controller: ControllerProcess
     ) -> None:
-        self.state = state = RaftState(disk)
-        self.id = state.id
+        self.state = RaftState(disk)
+        self.id = self.state.id
         self.leadership: RaftLeader | None = None
-        self._context = context
-        self._endpoint = endpoint
-        self._listener = listener
-        self._parts = RaftParts(state, context, endpoint, self, self)
-        self.elections = RaftElections(self._parts)
-        self._follower = RaftFollower(self._parts)
+        self.context = context
+        self.endpoint = endpoint
+        self._controller = controller
+        self.elections = RaftElections(self)
+        self._follower = RaftFollower(self)
 
     @property
     def epoch(self) -> int:
@@ -85,7 +87,7 @@ class RaftReplica:
         return self.state.voters
 
     def _note(self, what: str) -> None:
-        self._context.note(self.id, what)
+        self.context.note(self.id, what)
 
     # Start and end.
 
@@ -123,7 +125,7 @@ class RaftReplica:
         if leading is not None:
             leading.close()
             if leading.announced:
-                self._listener.resign()
+                self._controller.resign()
 
     def _enter(self, role: RaftRole, epoch: int) -> None:
         self._leave()
@@ -148,12 +150,12 @@ class RaftReplica:
         self._enter(RaftRole.RESIGNED, self.state.epoch)
         self.state.leader = None
         body = EndQuorumEpoch(
-            self._context.cluster_id, self.state.epoch, self._context.leader_at(self.id), tuple(successors)
+            self.context.cluster_id, self.state.epoch, self.context.leader_at(self.id), tuple(successors)
         )
         for voter in self.state.others:
-            target = self._context.resolve(voter.endpoints)
+            target = self.context.resolve(voter.endpoints)
             if target is not None:
-                self._endpoint.send_one_way(target, body)
+                self.endpoint.send_one_way(target, body)
         self.elections.wait()
 
     def follow(self, epoch: int, leader: QuorumLeader) -> None:
@@ -182,17 +184,17 @@ class RaftReplica:
         self._lead(self.state.log.end, running=False)
 
     def _lead(self, first: int, *, running: bool) -> None:
-        leader = RaftLeader(self._parts, announce=self._announce, first=first, running=running)
+        leader = RaftLeader(self, announce=self._announce, first=first, running=running)
         self.state.role = RaftRole.LEADER
-        self.state.leader = self._context.leader_at(self.id)
+        self.state.leader = self.context.leader_at(self.id)
         self.state.disk.leader = self.id
         self.leadership = leader
-        self._context.emit(QuorumLed(self.id, self.state.key, self.state.epoch))
+        self.context.emit(QuorumLed(self.id, self.state.key, self.state.epoch))
         leader.begin()
 
     def _announce(self) -> None:
         log = self.state.log
-        self._listener.lead(self.state.epoch, log.newest_payload(log.end)[1])
+        self._controller.lead(self.state.epoch, log.newest_payload(log.end)[1])
 
     def observe_epoch(self, epoch: int, leader: QuorumLeader | None) -> bool:
         """Apply what an answer says of the epoch; True if this replica changes its role for it."""
@@ -216,13 +218,13 @@ class RaftReplica:
             return False
         first = self.state.log.end
         self.state.log.append(entries)
-        self._context.emit(QuorumWritten(self.id, self.state.disk, first))
+        self.context.emit(QuorumWritten(self.id, self.state.disk, first))
         return True
 
     def fail(self) -> None:
         """The metadata log dir has failed: Kafka halts."""
         self._note("the metadata log dir fails: the controller stops")
-        self._listener.halt()
+        self._controller.halt()
 
     # Requests.
 
@@ -240,15 +242,13 @@ class RaftReplica:
             self._snapshot(body, answer)
         elif isinstance(body, ApiVersions):
             answer(
-                ApiVersionsReply(
-                    self._context.hosts[self.id].kraft_versions if body.node == self.id else None
-                )
+                ApiVersionsReply(self.context.hosts[self.id].kraft_versions if body.node == self.id else None)
             )
         else:
             self._change(body, answer)
 
     def _refused(self, cluster_id: str, epoch: int) -> RaftError | None:
-        if cluster_id != self._context.cluster_id:
+        if cluster_id != self.context.cluster_id:
             return RaftError.INCONSISTENT_CLUSTER_ID
         if epoch < self.state.epoch:
             return RaftError.FENCED_LEADER_EPOCH
@@ -275,7 +275,7 @@ class RaftReplica:
 
     def _begins(self, body: BeginQuorumEpoch, answer: Answer) -> None:
         """Neither the leader nor this replica need be in the voter set (KIP-853, "BeginQuorumEpoch")."""
-        if body.cluster_id != self._context.cluster_id:
+        if body.cluster_id != self.context.cluster_id:
             answer(EpochReply(self.state.epoch, self.state.leader, RaftError.INCONSISTENT_CLUSTER_ID))
             return
         if body.epoch < self.state.epoch:
@@ -288,7 +288,7 @@ class RaftReplica:
         )
 
     def _ends(self, body: EndQuorumEpoch, answer: Answer) -> None:
-        if body.cluster_id != self._context.cluster_id or body.epoch < self.state.epoch:
+        if body.cluster_id != self.context.cluster_id or body.epoch < self.state.epoch:
             answer(EpochReply(self.state.epoch, self.state.leader, RaftError.FENCED_LEADER_EPOCH))
             return
         self.observe_epoch(body.epoch, body.leader)

@@ -1,17 +1,11 @@
-"""The state of one replica of the metadata log, the changes that its roles may make, and what the roles share."""
+"""The state of one replica of the metadata log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
-
 from backends.simulator.quorum.metadata_disk import MetadataDisk
-from backends.simulator.quorum.quorum_context import QuorumContext
-from backends.simulator.quorum.raft_log import LogRecord
 from backends.simulator.quorum.raft_messages import QuorumLeader
-from backends.simulator.rpc import RpcEndpoint
 from recovery.membership.raft_votes import RaftRole
-from recovery.membership.voters import ReplicaKey, Voter, VoterSet
+from recovery.membership.voters import Voter, VoterSet
 
 
 class RaftState:
@@ -67,73 +61,3 @@ class RaftState:
             self._split_of = voters
             self._own = voters.find(self.key)
             self._others = tuple(voter for voter in voters.voters if not voter.matches(self.key))
-
-
-class MetadataLogListener(Protocol):
-    """How a replica of the log notifies its controller."""
-
-    def lead(self, epoch: int, last: Any | None) -> None:
-        """This controller leads ``epoch`` and may append. ``last`` is the newest payload of its log, None in an
-        empty one. Its whole log is committed by then.
-        """
-        ...
-
-    def resign(self) -> None:
-        """This controller no longer leads; its uncommitted payloads may be lost."""
-        ...
-
-    def halt(self) -> None:
-        """The disk of the log failed: the process must end."""
-        ...
-
-
-class RoleChanges(Protocol):
-    """The transitions between the roles of one replica (KIP-595)."""
-
-    def become_unattached(self, epoch: int, voted: ReplicaKey | None = None) -> None:
-        """In ``epoch`` without a leader; with ``voted`` this replica has given its vote."""
-        ...
-
-    def become_resigned(self, successors: Iterable[ReplicaKey], why: str) -> None:
-        """Give up the leadership, and tell the voters (EndQuorumEpoch)."""
-        ...
-
-    def follow(self, epoch: int, leader: QuorumLeader) -> None:
-        """Fetch from ``leader``."""
-        ...
-
-    def stand(self, role: RaftRole) -> None:
-        """Begin an election: a prospective node asks the voters whether they would vote for it (PreVote), a
-        candidate asks for their votes.
-        """
-        ...
-
-    def won(self) -> None:
-        """A majority has voted for this replica."""
-        ...
-
-    def observe_epoch(self, epoch: int, leader: QuorumLeader | None) -> bool:
-        """What an answer tells of the epoch; True where the replica changes its role for it."""
-        ...
-
-
-class LogWriter(Protocol):
-    """Writes to the metadata log on this replica's disk."""
-
-    def write(self, entries: Iterable[LogRecord]) -> bool:
-        """Append and flush; False where the disk fails, which ends the process."""
-        ...
-
-    def fail(self) -> None:
-        """The disk has failed: end the process."""
-        ...
-
-
-class RaftParts(NamedTuple):
-    """A replica's state, its quorum's context, its network, and the changes that its roles may make."""
-
-    state: RaftState
-    context: QuorumContext
-    endpoint: RpcEndpoint
-    roles: RoleChanges
-    writer: LogWriter

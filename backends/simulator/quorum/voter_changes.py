@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from backends.simulator.messages import Done, NotController
-from backends.simulator.quorum.fetch_progress import ProgressByReplica
-from backends.simulator.quorum.raft_log import KRaftVersionRecord, RecordBody, VotersRecord
+from backends.simulator.quorum.raft_log import KRaftVersionRecord, VotersRecord
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
     ApiVersions,
@@ -15,7 +13,6 @@ from backends.simulator.quorum.raft_messages import (
     RaftVoterReply,
     VoterRequest,
 )
-from backends.simulator.quorum.raft_state import RaftParts
 from backends.simulator.rpc import Answer
 from recovery.controller.controller_errors import ControllerError, ControllerRefusal
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, TimeoutCause, VoterChangeRefusal
@@ -30,37 +27,22 @@ from recovery.membership.voter_changes import (
     settle,
     update_voter,
 )
-from recovery.membership.voters import ReplicaKey, Voter, VoterSet
+from recovery.membership.voters import Voter, VoterSet
+
+if TYPE_CHECKING:
+    from backends.simulator.quorum.raft_leader import RaftLeader
+    from backends.simulator.quorum.raft_replica import RaftReplica
 
 GOOD = VersionsProbe(answered=True)
 """The best answer of a new voter; with it the checks run that precede the question."""
 
 
-class LeaderLog(Protocol):
-    """What changes of the voters need of the leader."""
-
-    announced: bool
-    closed: bool
-    progress: ProgressByReplica
-
-    def append(self, *bodies: RecordBody) -> None:
-        """Write records of this epoch."""
-        ...
-
-    def append_and_wait(self, bodies: tuple[RecordBody, ...], done: Callable[[bool], None]) -> None:
-        """As ``append``; ``done`` is called with whether they were committed."""
-        ...
-
-    def successors(self) -> list[ReplicaKey]:
-        """The other voters, the one with the longest log first."""
-        ...
-
-
 class VoterChanges:
     """``static`` is the voter set with the updates of static voters before kraft.version 1; in memory only."""
 
-    def __init__(self, parts: RaftParts, leader: LeaderLog) -> None:
-        self._state, self._context, self._endpoint, self._roles, _ = parts
+    def __init__(self, replica: RaftReplica, leader: RaftLeader) -> None:
+        self._state, self._context, self._endpoint = replica.state, replica.context, replica.endpoint
+        self._replica = replica
         self._leader = leader
         self._probing = False
         self._pending: PendingChange | None = None
@@ -168,7 +150,7 @@ class VoterChanges:
             self._context.note(state.id, f"the voters {_names(pending.voters)} are committed")
         self._reply(settled.refusal)
         if settled.refusal is None and not state.is_voter:
-            self._roles.become_resigned(self._leader.successors(), "it is no voter any more")
+            self._replica.become_resigned(self._leader.successors(), "it is no voter any more")
 
     def close(self) -> None:
         """The leadership is lost before the commit of the change, which may still happen."""
