@@ -6,16 +6,12 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.errors import BackendError
 from backends.base.membership import Membership
-from backends.base.protocol import Recorder
 from console.change.unfinished_orders import unfinished_quorum
 from console.errors import InputError
-from console.jobs.quorum.prepared_change import PreparedChange
 from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, Watcher, go_through
-from console.jobs.quorum.voter_change import VoterChangeResult
-from console.journal.change_kinds import CONFIRM, REPLACE
+from console.journal.change_kinds import REPLACE
 from console.journal.journal import Journal
 from console.new_files import write_new
 from console.plan_files import plans_directory, share_plan
@@ -26,58 +22,8 @@ from recovery.membership.replacement import (
     ReplacementError,
     ReplacementHeader,
     ReplacementPlan,
-    ReplacementStep,
 )
 from recovery.membership.replacement_file import from_json, to_json
-from recovery.membership.replacement_state import StepSituation
-
-# Records in the journal the steps that an operator confirmed, so that a later run does not ask again.
-
-
-class ConfirmedStepRecorder:
-    """A watcher around another one that records confirmed steps. ``earlier`` are the steps confirmed in earlier
-    runs.
-    """
-
-    def __init__(self, watcher: Watcher, plan_id: str, recorder: Recorder, earlier: frozenset[int]) -> None:
-        self._watcher = watcher
-        self._plan_id = plan_id
-        self._recorder = recorder
-        self._confirmed = earlier
-
-    @property
-    def confirmed(self) -> frozenset[int]:
-        new = self._watcher.confirmed - self._confirmed
-        if new:
-            detail = {"planId": self._plan_id, "steps": sorted(new)}
-            self._recorder.after(self._recorder.before(CONFIRM, detail), {})
-            self._confirmed |= new
-        return self._confirmed
-
-    def begins(self, step: ReplacementStep, step_state: StepSituation) -> None:
-        self._watcher.begins(step, step_state)
-
-    def waits(self, step: ReplacementStep, step_state: StepSituation, seconds_left: float | None) -> None:
-        self._watcher.waits(step, step_state, seconds_left)
-
-    def quorum_unknown(self, step: ReplacementStep, why: BackendError) -> None:
-        self._watcher.quorum_unknown(step, why)
-
-    def judged(self, step: ReplacementStep, prepared: PreparedChange) -> None:
-        self._watcher.judged(step, prepared)
-
-    async def allows(self, step: ReplacementStep, prepared: PreparedChange) -> bool:
-        return await self._watcher.allows(step, prepared)
-
-    def says(self, step: ReplacementStep, said: str) -> None:
-        self._watcher.says(step, said)
-
-    def changed(self, step: ReplacementStep, changed: VoterChangeResult) -> None:
-        self._watcher.changed(step, changed)
-
-    def ends(self, step: ReplacementStep) -> None:
-        self._watcher.ends(step)
-
 
 PATIENCE = 3600.0
 """Seconds that one step may take; most of it is the time until somebody has worked on a host."""
@@ -151,10 +97,16 @@ async def run_replacement(
     found = await unfinished_quorum(membership, planned.cluster_id)
     entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
     confirmed = found.confirmed_steps(plan.header.plan_id)
-    keeping = ConfirmedStepRecorder(watcher, plan.header.plan_id, journal, confirmed)
     with stop.in_flight():
         result = await go_through(
-            membership, plan, journal, keeping, stop, patience=PATIENCE, attended=attended
+            membership,
+            plan,
+            journal,
+            watcher,
+            stop,
+            patience=PATIENCE,
+            attended=attended,
+            confirmed=confirmed,
         )
     if result.quorum is not None:
         remember_voters(result.quorum)

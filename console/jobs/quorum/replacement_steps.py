@@ -25,6 +25,7 @@ from console.jobs.quorum.voter_change import (
     prepare_remove,
     unregistered,
 )
+from console.journal.change_kinds import CONFIRM
 from recovery.membership.catch_up_rate import CatchUpRate
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep, StepKind, gone_nodes
@@ -117,14 +118,15 @@ async def go_through(
     *,
     patience: float,
     attended: bool = True,
+    confirmed: frozenset[int] = frozenset(),
 ) -> ReplacementResult:
     """Takes the steps from where the cluster is. ``patience`` is how many seconds may pass without a step
     that was not reached before. Unless it is ``attended`` by somebody who can say that a step is done, it ends
-    where the cluster will never show that.
+    where the cluster will never show that. ``confirmed`` are the steps that were said to be done in earlier runs.
 
     Raises BackendError only from the first reading: later the quorum is read again until ``patience`` is over.
     """
-    run = _Run(membership, plan, recorder, watcher, patience, attended=attended)
+    run = _Run(membership, plan, recorder, watcher, patience, attended=attended, confirmed=confirmed)
     await run.refresh()
     while not stop:
         result = await run.on()
@@ -156,6 +158,7 @@ class _Run:
         patience: float,
         *,
         attended: bool,
+        confirmed: frozenset[int],
     ) -> None:
         self._membership = membership
         self._plan = plan
@@ -163,6 +166,7 @@ class _Run:
         self._watcher = watcher
         self._patience = patience
         self._attended = attended
+        self._confirmed = confirmed
         self._waited = ElapsedWait(membership)
         self._furthest = 0
         self._pace = CatchUpRate()
@@ -173,7 +177,12 @@ class _Run:
         self.picture: QuorumPicture
 
     async def refresh(self) -> None:
-        confirmed = self._watcher.confirmed | self._swapped
+        new = self._watcher.confirmed - self._confirmed
+        if new:  # so that a later run does not ask again
+            detail = {"planId": self._plan.header.plan_id, "steps": sorted(new)}
+            self._recorder.after(self._recorder.before(CONFIRM, detail), {})
+            self._confirmed |= new
+        confirmed = self._confirmed | self._swapped
         self.picture = await _picture(self._membership, self._plan, confirmed, self._history)
         self._note_swaps()
 
