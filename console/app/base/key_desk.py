@@ -16,8 +16,10 @@ from console.app.base.progress import TaskProgress
 from console.app.base.running_task import RunningTask
 from console.app.base.screen_calls import Ask, OpenScreen, Say
 from console.app.session.session import Session
+from console.change.access import Access
 from console.change.change import Change, ChangeReport, run_change
 from console.change.registry import Action
+from console.errors import NotDone
 from console.program import Program
 from recovery.model import TopicPartition
 from recovery.wording.quantity_text import and_more
@@ -92,32 +94,43 @@ class KeyDesk:
         return answer
 
     async def send(
-        self, change: Change[Backend, P, R], cluster_id: str, what: str, *, resume: str = ""
+        self,
+        change: Change[Backend, P, R],
+        cluster_id: str,
+        what: str,
+        *,
+        resume: str = "",
+        revert: bool = False,
     ) -> Sent[R]:
         """Carries ``change`` out, in the journal and under the lock. ``what`` names it in the progress line;
-        ``resume`` is the command that goes on after an interruption, ``ktriage resume`` if it is empty.
+        ``resume`` is the command that goes on after an interruption, ``ktriage resume`` if it is empty. ``revert``:
+        what an earlier run left is reverted first.
 
-        Raises what :func:`run_change` raises.
+        Raises NotDone if this is another cluster by now, and what :func:`run_change` raises.
         """
         unrecorded: list[str] = []
         program = self.program
         with self.tasks.sending() as halt:
             if resume:
                 program.resume = resume
-            operator = Confirmed(self.progress.begin(what), unrecorded.append)
-            try:
-                result = await self.session.change(
-                    lambda access: run_change(
-                        change,
-                        access,
-                        cluster_id,
-                        operator,
-                        invocation=program,
-                        stop=halt,
-                        resume_command=program.resume,
-                    ),
-                    halt,
+            operator = Confirmed(self.progress.begin(what), unrecorded.append, revert=revert)
+
+            async def job(access: Access[Backend]) -> R:
+                found = (await access.reading.cluster()).cluster_id
+                if found != cluster_id:
+                    raise NotDone(f"this is cluster {found} now, not {cluster_id}; nothing was sent")
+                return await run_change(
+                    change,
+                    access,
+                    cluster_id,
+                    operator,
+                    invocation=program,
+                    stop=halt,
+                    resume_command=program.resume,
                 )
+
+            try:
+                result = await self.session.change(job, halt)
             finally:
                 self.progress.end()
         return Sent(result, unrecorded)

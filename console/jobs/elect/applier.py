@@ -11,8 +11,8 @@ from backends.base.answers import Outcome
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from console.app.base.confirmed_change import (
-    Confirmed,
     ConfirmedTargets,
+    Sent,
     asked_on_screen,
     freeze,
     refuse_changed,
@@ -21,8 +21,7 @@ from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
 from console.app.session.arm_switch import switch_arming
 from console.app.session.session import Session
-from console.change.access import Access
-from console.change.change import Conclusion, run_change
+from console.change.change import Conclusion
 from console.change.loss_consent import LOST, NAMED, RISK, SAVED, election_outline, loss_question
 from console.change.registry import BY_NAME
 from console.change.resume_report import unfinished_lines
@@ -31,10 +30,8 @@ from console.errors import InputError, NotDone
 from console.jobs.elect import draft_changes
 from console.jobs.elect.plan_text import ACKS_REFUSED
 from console.plan_files import save_plan
-from console.program import Program
 from console.provenance import now
 from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
-from console.signals import StopRequest
 from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
@@ -127,7 +124,6 @@ class Applier:
     def __init__(self, desk: KeyDesk, aftermath: Callable[[ElectionAftermath], None]) -> None:
         self._desk = desk
         self._aftermath = aftermath
-        self._unrecorded: list[str] = []
 
     def handlers(self) -> Handlers:
         return {"arm": self._arm, "apply": lambda: self._desk.tasks.begin("applying the plan", self._apply())}
@@ -166,15 +162,16 @@ class Applier:
             keep_where_possible=True,
             compared=replace(checked_just_now(frozen.plan), cut_off=prepared.cut_off, unread=prepared.unread),
         )
-        applied = await self._send(frozen, whole, change)
+        sent = await self._send(whole, change)
+        applied = sent.result
         session.plan_is(
             draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
         )
         verified = await self._verified(frozen.plan) if applied.elected is not None else None
         session.poller.ask()
         self._tell(applied, change.conclusion(applied), verified)
-        if self._unrecorded:
-            self._desk.say(self._unrecorded.pop(), Tone.BAD)
+        if sent.unrecorded:
+            self._desk.say(sent.unrecorded[0], Tone.BAD)
 
     def _refuse_changed(self, whole: ConfirmedTargets) -> None:
         """Raises NotDone if anything has changed since the question opened."""
@@ -207,26 +204,15 @@ class Applier:
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
 
-    async def _send(self, frozen: ConfirmedTargets, whole: ConfirmedTargets, change: ApplyPlan) -> Applied:
-        session, program = self._desk.session, self._desk.program
-        with self._desk.tasks.sending() as halt:
-            operator = Confirmed(self._desk.progress.begin("electing"), self._unrecorded.append)
-
-            async def send(revert: bool) -> Applied:
-                who = operator._replace(revert=revert)
-                return await session.change(
-                    lambda access: apply(access, program, frozen, change, operator=who, stop=halt),
-                    halt,
-                )
-
-            try:
-                try:
-                    return await send(revert=False)
-                except HalfDone as half:
-                    await self._ask_to_put_back(half, whole)
-                    return await send(revert=True)
-            finally:
-                self._desk.progress.end()
+    async def _send(self, whole: ConfirmedTargets, change: ApplyPlan) -> Sent[Applied]:
+        """Elects the rows of exactly the plan that was confirmed: every row is judged again right before its
+        election.
+        """
+        try:
+            return await self._desk.send(change, whole.cluster_id, "electing")
+        except HalfDone as half:
+            await self._ask_to_put_back(half, whole)
+            return await self._desk.send(change, whole.cluster_id, "electing", revert=True)
 
     async def _ask_to_put_back(self, half: HalfDone, whole: ConfirmedTargets) -> None:
         """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
@@ -356,34 +342,6 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     asked = replace(asked, parts=tuple(part for part in parts if part.lines))
     # If nothing may be lost, the button alone confirms.
     return asked if question.needs_reason else replace(asked, expected=None, needs_reason=False)
-
-
-async def apply(
-    access: Access[Backend],
-    program: Program,
-    frozen: ConfirmedTargets,
-    change: ApplyPlan,
-    *,
-    operator: Confirmed,
-    stop: StopRequest,
-) -> Applied:
-    """Elects the rows of exactly the plan that was confirmed, if they are not stale: every row is judged
-    again right before its election.
-
-    Raises HalfDone, JournalLocked, JournalError, NotDone and BackendError, all before anything was sent.
-    """
-    cluster_id = (await access.reading.cluster()).cluster_id
-    if cluster_id != frozen.cluster_id:
-        raise NotDone(f"this is cluster {cluster_id} now, not {frozen.cluster_id}; nothing was sent")
-    return await run_change(
-        change,
-        access,
-        cluster_id,
-        operator,
-        invocation=program,
-        stop=stop,
-        resume_command=program.resume,
-    )
 
 
 async def rescue_of_plan(backend: Backend, plan: Plan) -> RescueContents | None:
