@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -15,13 +15,11 @@ from recovery.model import EpochSpan, Lineage, TopicPartition, Unknown
 from recovery.plan.judgement import Reason
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking, rank
-from testbed.kafka import KafkaCluster, wait_until
+from testbed.kafka import KafkaCluster
 from tests.live import designated_elections, incident_steps
 from tests.live.designated_elections import ActionAt, elect, through_proxies, wait_leader_and_order
 from tests.live.live_backend import MemoryRecorder, designation, open_backend, survey
 from tests.live.request_proxy import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
-from tests.plan_rows import row as planned_row
-from tests.plan_rows import with_log
 
 pytestmark = pytest.mark.long
 
@@ -125,81 +123,6 @@ async def test_the_chosen_leads_wherever_it_stood_and_every_order_is_reverted(
     elections = await elect(backend, again, *rows)
     assert {(e.outcome, e.leader) for e in elections} == {(Outcome.ALREADY_ONLINE, 2)}
     assert again.actions == []
-
-
-async def test_kafkas_own_elections_are_told_with_the_leader_that_came_of_them(
-    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
-) -> None:
-    """Unclean: the first live replica, whatever its log holds. Then preferred, after another assignment."""
-    recorder = MemoryRecorder()
-    [held] = await backend.elect(False, [row.tp], recorder)
-    assert (held.outcome, held.leader) == (Outcome.ELECTED, 1) and held.leader_epoch > row.leader_epoch
-    [again] = await backend.elect(False, [row.tp], recorder)
-    assert (again.outcome, again.leader) == (Outcome.ALREADY_ONLINE, 1)
-    cluster.metadata.wait_isr(*row.tp, (1, 2))
-    incident_steps.assign(cluster, 1, *row.tp, (2, 1, 3))
-    [preferred] = await backend.elect(True, [row.tp], recorder)
-    assert (preferred.outcome, preferred.leader) == (Outcome.ELECTED, 2)
-    assert recorder.actions == ["elect"] * 3
-    assert [end.get("applied") for end in recorder.ends.values()] == [[row.tp], [], [row.tp]]
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (lambda row: row._replace(leader_epoch=row.leader_epoch - 1), "the leader epoch is"),
-        (lambda row: row._replace(topic_id="AAAAAAAAAAAAAAAAAAAAAA"), "deleted and created again"),
-        (lambda row: row._replace(replicas=(1, 2, 4), order=(2, 1, 4)), "the assignment is"),
-        (lambda row: row._replace(replicas=(1, 3, 2)), "the assignment is"),
-        (lambda row: with_log(row, 2, end=-1), "broker 2 ended at 12, now at 13"),
-        (lambda row: with_log(row, 1, end=1), "broker 1 ended at 16, now at 15"),
-        (lambda row: with_log(row, 2, epoch=-2), "the last record's epoch on broker 2 was"),
-        (lambda row: with_log(row, 1, epoch=1), "the last record's epoch on broker 1 was"),
-    ],
-)
-async def test_what_is_no_longer_as_it_was_planned_is_left_alone(
-    backend: LiveBackend,
-    cluster: KafkaCluster,
-    promised: object,
-    change: Callable[[PlanRow], PlanRow],
-    why: str,
-) -> None:
-    tp = TopicPartition(ROWS, len(ORDERS) + 24)
-    recorder = MemoryRecorder()
-    [election] = await elect(backend, recorder, change(designation((await survey(backend, [ROWS]))[tp])))
-    assert election.outcome is Outcome.STALE
-    assert why in election.detail
-    assert recorder.actions == []
-    wait_leader_and_order(cluster, tp, -1, (1, 2, 3))
-
-
-async def test_a_topic_made_again_under_the_plan_is_left_alone(
-    backend: LiveBackend, cluster: KafkaCluster, promised: object
-) -> None:
-    cluster.client.create_topic("again", [[1, 2]])
-    state = (await backend.partitions(["again"])).states[0]
-    planned = planned_row(state, (2, 1), {2: (0, 0)})
-    cluster.admin.delete_topics(["again"])["again"].result(incident_steps.ANSWER_SECONDS)
-    wait_until(lambda: not cluster.metadata.partitions("again"), "the topic to be gone")
-    cluster.metadata.wait_caught_up()
-    recorder = MemoryRecorder()
-    [gone] = await elect(backend, recorder, planned)
-    assert (gone.outcome, gone.reason) == (Outcome.STALE, Reason.PARTITION)
-    cluster.client.create_topic("again", [[1, 2]])
-    [election] = await elect(backend, recorder, planned)
-    assert election.outcome is Outcome.STALE
-    assert "deleted and created again" in election.detail
-    assert recorder.actions == []
-
-
-async def test_a_reassignment_in_progress_is_left_alone(
-    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
-) -> None:
-    incident_steps.assign(cluster, 1, *row.tp, (1, 2))
-    recorder = MemoryRecorder()
-    [election] = await elect(backend, recorder, row)
-    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.REASSIGNMENT)
-    assert recorder.actions == []
 
 
 async def test_a_reorder_whose_answer_is_lost_is_undone_and_then_tried_again(

@@ -77,21 +77,6 @@ def assert_complete_but_for(result: SurveyResult, silent: int) -> None:
                 assert replica.log.log_end_offset == 10
 
 
-async def test_a_broker_that_hangs_costs_its_own_rows_and_is_waited_for_until_the_deadline(
-    backend: LiveBackend, cluster: KafkaCluster
-) -> None:
-    states = (await backend.partitions([CALM])).states
-    cluster.node(2).pause()
-    try:
-        result = await ask(backend, states, 1.0)
-    finally:
-        cluster.node(2).resume()
-    assert_complete_but_for(result, 2)
-    contact = result.contact(2)
-    assert contact is not None and contact.problem == Unknown(Why.NOT_ANSWERED, "no answer within 1 s")
-    cluster.metadata.wait_live([2])
-
-
 async def test_a_broker_that_hangs_is_settled_once_the_controller_has_fenced_it(
     backend: LiveBackend, cluster: KafkaCluster
 ) -> None:

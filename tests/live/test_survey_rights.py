@@ -12,9 +12,9 @@ from backends.base.answers import Outcome, SurveyRequest, SurveyResult
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.client_config import load_settings
-from recovery.model import Lineage, PartitionState, ReplicaLog, Unknown, Why
+from recovery.model import PartitionState
 from recovery.plan.values import PlanRow
-from recovery.ranking import Ranking, rank
+from recovery.ranking import Ranking
 from testbed.kafka import KafkaCluster
 from tests.live import restricted_users
 from tests.live.live_backend import MemoryRecorder, NeverStopped, designation
@@ -67,47 +67,6 @@ async def survey_as(cluster: KafkaCluster, user: str) -> SurveyResult:
 async def designation_of(cluster: KafkaCluster, topic: str) -> PlanRow:
     found = await survey_as(cluster, ALL_RIGHTS)
     return designation(next(row for row in found.surveys if row.state.topic == topic))
-
-
-async def test_without_read_on_a_topic_the_last_record_is_not_known_and_length_does_not_stand_in(
-    cluster: KafkaCluster, states: None
-) -> None:
-    found = await survey_as(cluster, NO_READ)
-    closed, opened = found.surveys
-    lacking = closed.log(1)
-    assert lacking is not None and lacking.log_end_offset == 10
-    assert lacking.lineage == Unknown(Why.NOT_ALLOWED, "needs READ on topic closed")
-    refused = rank(closed, Ranking.LAST_RECORD)
-    assert isinstance(refused, Unknown) and "READ on topic closed" in refused.detail
-    by_length = rank(closed, Ranking.SPECIFICATION)
-    assert not isinstance(by_length, Unknown) and [c.broker for c in by_length] == [1]
-    complete = opened.log(1)
-    assert isinstance(complete, ReplicaLog) and isinstance(complete.lineage, Lineage)
-
-
-async def test_without_describe_on_a_topic_its_logs_are_refused_and_not_waited_for(
-    cluster: KafkaCluster, states: None
-) -> None:
-    found = await survey_as(cluster, NO_DESCRIBE)
-    closed, opened = found.surveys
-    replica = closed.replica(1)
-    assert replica is not None
-    assert replica.log == Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on topic closed")
-    assert isinstance(closed.min_isr, Unknown) and closed.min_isr.why is Why.NOT_ALLOWED
-    assert opened.log(1) is not None and opened.min_isr == 1
-    contact = found.contact(1)
-    assert contact is not None and contact.problem is None
-
-
-async def test_without_describe_on_the_cluster_reassignments_are_unknown_and_logs_are_told(
-    cluster: KafkaCluster, states: None
-) -> None:
-    found = await survey_as(cluster, NO_CLUSTER)
-    for row in found.surveys:
-        assert isinstance(row.reassigning, Unknown)
-        assert "DESCRIBE on Cluster:kafka-cluster" in row.reassigning.detail
-        told = row.log(1)
-        assert told is not None and (told.log_end_offset, told.size) == (10, -1)
 
 
 @pytest.mark.parametrize(

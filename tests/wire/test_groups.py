@@ -53,14 +53,6 @@ async def test_groups_are_listed_with_what_they_committed(backend: LiveBackend) 
     assert await groups.committed(listing.groups[:1], [NEVER_READ]) == {"audit": {}}
 
 
-async def test_a_commit_is_read_back(backend: LiveBackend) -> None:
-    groups = backend.consumer_groups()
-    billing = next(g for g in (await groups.listed()).groups if g.name == "billing")
-    fixed = CommittedOffset(1000, 0, "by hand")
-    assert await backend.offset_writer().commit(billing, {PAYMENTS: fixed}) == {PAYMENTS: None}
-    assert await groups.committed([billing], None) == {"billing": {PAYMENTS: fixed}}
-
-
 async def test_a_broker_that_does_not_coordinate_refuses(backend: LiveBackend) -> None:
     billing = next(g for g in (await backend.consumer_groups().listed()).groups if g.name == "billing")
     elsewhere = billing._replace(coordinator=2)
