@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from backends.base.protocol import Progress
 from console.app.session.safety import Safety
-from console.change.change import Question
+from console.change.change import Conclusion, Question
 from console.change.loss_consent import NO_REASON, RISK
 from console.change.unfinished_orders import SettledOrders
 from console.errors import NotDone
@@ -122,3 +122,4 @@ class Sent(NamedTuple, Generic[R]):
 
     result: R
     unrecorded: list[str]
+    conclusion: Conclusion

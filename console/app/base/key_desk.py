@@ -21,6 +21,7 @@ from console.change.change import Change, ChangeReport, run_change
 from console.change.registry import Action
 from console.errors import NotDone
 from console.program import Program
+from console.provenance import now
 from recovery.model import TopicPartition
 from recovery.wording.quantity_text import and_more
 from widgets.base_pane import Pane
@@ -28,6 +29,7 @@ from widgets.table import RowTable
 from widgets.text import Tone
 
 if TYPE_CHECKING:
+    from console.change.unfinished_orders import HalfDone
     from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmRequest
 
 READ_ONLY = "READ-ONLY, this is only shown"
@@ -93,21 +95,55 @@ class KeyDesk:
             self.say(f"{how}: nothing was sent", Tone.WARN if safety.armed else Tone.INFO)
         return answer
 
-    async def send(
+    async def prepared(self, change: Change[Backend, P, R], cluster_id: str, what: str) -> P:
+        """What the change would send, before anybody is asked; ``what`` names that in the progress line."""
+        operator = Confirmed(self.progress.begin(what), lambda _line: None)
+        try:
+            return await self.session.run(lambda backend: change.prepare(backend, cluster_id, operator))
+        finally:
+            self.progress.end()
+
+    async def change(
         self,
-        change: Change[Backend, P, R],
+        request: ConfirmRequest,
+        agreed: Callable[[ConfirmAnswer], Change[Backend, P, R]],
         cluster_id: str,
         what: str,
         *,
         resume: str = "",
-        revert: bool = False,
-    ) -> Sent[R]:
-        """Carries ``change`` out, in the journal and under the lock. ``what`` names it in the progress line;
-        ``resume`` is the command that goes on after an interruption, ``ktriage resume`` if it is empty. ``revert``:
-        what an earlier run left is reverted first.
+    ) -> Sent[R] | None:
+        """Asks, and carries out the change that was ``agreed``, in the journal and under the lock; None: it was
+        not confirmed. Where an earlier run left its orders, it asks whether to revert these first.
 
-        Raises NotDone if this is another cluster by now, and what :func:`run_change` raises.
+        ``what`` names the change in the progress line; ``resume`` is the command that goes on after an
+        interruption, ``ktriage resume`` if it is empty. Raises NotDone if this is another cluster by now, and what
+        :func:`run_change` raises.
         """
+        from console.change.unfinished_orders import HalfDone  # noqa: PLC0415  # after the first frame
+
+        answer = await self.confirm(request)
+        if answer is None:
+            return None
+        self.session.safety.refuse()
+        try:
+            return await self._send(agreed(answer), cluster_id, what, resume)
+        except HalfDone as half:
+            if not await self._reverts_first(half, cluster_id):
+                raise
+            return await self._send(agreed(answer), cluster_id, what, resume, revert=True)
+
+    async def _reverts_first(self, half: HalfDone, cluster_id: str) -> bool:
+        from console.change.resume_report import unfinished_lines  # noqa: PLC0415  # after the first frame
+        from widgets.dialogs.confirmation import Confirmation, ConfirmRequest  # noqa: PLC0415
+
+        target = (f"{self.session.target.title}, cluster {cluster_id}", *unfinished_lines(half.found, now()))
+        title = "An earlier run is unfinished: revert its assignment orders first?"
+        asked = ConfirmRequest(title, target=target, confirm_label="Revert", opened_by="enter")
+        return await self.ask(Confirmation(asked)) is not None
+
+    async def _send(
+        self, change: Change[Backend, P, R], cluster_id: str, what: str, resume: str, *, revert: bool = False
+    ) -> Sent[R]:
         unrecorded: list[str] = []
         program = self.program
         with self.tasks.sending() as halt:
@@ -133,4 +169,4 @@ class KeyDesk:
                 result = await self.session.change(job, halt)
             finally:
                 self.progress.end()
-        return Sent(result, unrecorded)
+        return Sent(result, unrecorded, change.conclusion(result))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from backends.base.protocol import Backend, Progress
-from console.app.base.confirmed_change import Confirmed, asked_on_screen
+from console.app.base.confirmed_change import asked_on_screen
 from console.app.base.key_desk import KeyDesk
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion
 from console.app.base.screen_calls import Handlers
@@ -111,9 +111,7 @@ class AfterKeys:
     async def _fix_groups(self, selection: GroupSelection, *, undo: bool = False) -> None:
         session, cluster_id = self._desk.session, self._desk.session.view.cluster_id
         change = FixGroups(selection, session.target.title, "", VERIFY_SECONDS, undo=undo)
-        operator = self._operator("reading what groups committed")
-        prepared = await session.run(lambda backend: change.prepare(backend, cluster_id, operator))
-        self._desk.progress.end()
+        prepared = await self._desk.prepared(change, cluster_id, "reading what groups committed")
         if not prepared.fixes:
             raise NotDone(_why_no_offset(prepared))
         number, what = len(prepared.fixes), "Put back" if undo else "Move"
@@ -124,23 +122,23 @@ class AfterKeys:
         )
         key = "U" if undo else "x"
         question = change.question(prepared)
-        answer = await self._desk.confirm(
-            asked_on_screen(question, f"{what} {offsets}?", target, label="Commit", opened_by=key)
+        sent = await self._desk.change(
+            asked_on_screen(question, f"{what} {offsets}?", target, label="Commit", opened_by=key),
+            lambda answer: replace(change, reason=answer.reason, shown=prepared),
+            cluster_id,
+            "committing offsets",
         )
-        if answer is None:
-            return
-        session.safety.refuse()
-        change = replace(change, reason=answer.reason, shown=prepared)
-        sent = await self._desk.send(change, cluster_id, "committing offsets")
-        await self._read()
-        self._desk.tell(sent, FIXED_GROUPS)
+        if sent is not None:
+            await self._read()
+            self._desk.tell(sent, FIXED_GROUPS)
 
     async def _fix_transactions(self, topics: tuple[str, ...], items: Sequence[JudgedTransaction]) -> None:
         session, cluster_id = self._desk.session, self._desk.session.view.cluster_id
         plan = session.draft.plan if self._of_plan else None
         rescue = None if plan is None else await session.run(lambda b: rescue_of_plan(b, plan))
         change = FixTransactions(plan, topics, session.target.title, "", rescue=rescue)
-        prepared = await self._prepared_markers(change, cluster_id)
+        reading = "reading open transactions"
+        prepared = await self._desk.prepared(change, cluster_id, reading)
         producers = {item.transaction.producer_id for item in items}
         if not prepared.markers and len(producers) == 1:
             # Nothing tells how it ended: somebody who knows the producer may.
@@ -150,36 +148,25 @@ class AfterKeys:
             if outcome is None:
                 return
             change = replace(change, outcome=NamedOutcome(producer, outcome == "commit"))
-            prepared = await self._prepared_markers(change, cluster_id)
+            prepared = await self._desk.prepared(change, cluster_id, reading)
         if not prepared.markers:
             raise NotDone(_why_no_marker(prepared))
         number = len(prepared.markers)
         target = self._target(cluster_id, text_rows(MARKER, prepared.markers, limit=SHOWN, rest=""))
         title = f"Write {counted(number, 'marker')}?"
-        answer = await self._desk.confirm(
-            asked_on_screen(change.question(prepared), title, target, label="Write", opened_by="x")
+        sent = await self._desk.change(
+            asked_on_screen(change.question(prepared), title, target, label="Write", opened_by="x"),
+            lambda answer: replace(change, reason=answer.reason, shown=prepared),
+            cluster_id,
+            "writing markers",
         )
-        if answer is None:
-            return
-        session.safety.refuse()
-        change = replace(change, reason=answer.reason, shown=prepared)
-        sent = await self._desk.send(change, cluster_id, "writing markers")
-        await self._read()
-        self._desk.tell(sent, WRITTEN_MARKERS)
+        if sent is not None:
+            await self._read()
+            self._desk.tell(sent, WRITTEN_MARKERS)
 
     def _target(self, cluster_id: str, rows: Iterable[str]) -> tuple[str, ...]:
         """What a question names: the cluster, and each row that is written."""
         return (f"{self._desk.session.target.marked_title}, cluster {cluster_id}", *map(printable, rows))
-
-    async def _prepared_markers(self, change: FixTransactions, cluster_id: str) -> PreparedMarkers:
-        operator = self._operator("reading open transactions")
-        try:
-            return await self._desk.session.run(lambda b: change.prepare(b, cluster_id, operator))
-        finally:
-            self._desk.progress.end()
-
-    def _operator(self, what: str) -> Confirmed:
-        return Confirmed(self._desk.progress.begin(what), lambda _line: None)
 
 
 async def _of_all(backend: Backend, progress: Progress) -> ElectionAftermath:

@@ -12,7 +12,6 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from console.app.base.confirmed_change import (
     ConfirmedTargets,
-    Sent,
     asked_on_screen,
     freeze,
     refuse_changed,
@@ -24,20 +23,17 @@ from console.app.session.session import Session
 from console.change.change import Conclusion
 from console.change.loss_consent import LOST, NAMED, RISK, SAVED, election_outline, loss_question
 from console.change.registry import BY_NAME
-from console.change.resume_report import unfinished_lines
-from console.change.unfinished_orders import HalfDone
 from console.errors import InputError, NotDone
 from console.jobs.elect import draft_changes
 from console.jobs.elect.plan_text import ACKS_REFUSED
 from console.plan_files import save_plan
-from console.provenance import now
 from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
 from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers
 from recovery.wording.quantity_text import and_more, both, counted
-from widgets.dialogs.confirmation import Confirmation, ConfirmOption, ConfirmPart, ConfirmRequest
+from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
 
 if TYPE_CHECKING:
@@ -145,38 +141,38 @@ class Applier:
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
         rescue = rescue_options(outlook, prepared.unread)
         asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
-        confirmed = await self._desk.confirm(asked)
-        if confirmed is None:
-            return
-        self._refuse_changed(whole)
-        self._save(whole.plan)
         from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
 
-        change = ApplyPlan(
-            frozen.plan,
-            confirmed.reason,
-            frozen.title,
-            session.draft.file,
-            rescue=rescue[confirmed.option].choice if rescue else None,
-            keep_logs_of=frozenset() if rescue and rescue[confirmed.option].keep else None,
-            keep_where_possible=True,
-            compared=replace(checked_just_now(frozen.plan), cut_off=prepared.cut_off, unread=prepared.unread),
-        )
-        sent = await self._send(whole, change)
+        def agreed(answer: ConfirmAnswer) -> ApplyPlan:
+            """Exactly the plan that was confirmed: every row is judged again right before its election."""
+            refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
+            self._save(whole.plan)
+            chosen = rescue[answer.option] if rescue else None
+            return ApplyPlan(
+                frozen.plan,
+                answer.reason,
+                frozen.title,
+                session.draft.file,
+                rescue=None if chosen is None else chosen.choice,
+                keep_logs_of=frozenset() if chosen is not None and chosen.keep else None,
+                keep_where_possible=True,
+                compared=replace(
+                    checked_just_now(frozen.plan), cut_off=prepared.cut_off, unread=prepared.unread
+                ),
+            )
+
+        sent = await self._desk.change(asked, agreed, frozen.cluster_id, "electing")
+        if sent is None:
+            return
         applied = sent.result
         session.plan_is(
             draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
         )
         verified = await self._verified(frozen.plan) if applied.elected is not None else None
         session.poller.ask()
-        self._tell(applied, change.conclusion(applied), verified)
+        self._tell(applied, sent.conclusion, verified)
         if sent.unrecorded:
             self._desk.say(sent.unrecorded[0], Tone.BAD)
-
-    def _refuse_changed(self, whole: ConfirmedTargets) -> None:
-        """Raises NotDone if anything has changed since the question opened."""
-        session = self._desk.session
-        refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
 
     async def _checked(self, plan: Plan) -> tuple[PreparedPlan, RescueOutlook | None]:
         """The comparison, and what a rescue of what can be read takes. Raises InputError if it has no room."""
@@ -203,28 +199,6 @@ class Applier:
         session = self._desk.session
         if session.draft.file is None:
             session.plan_is(replace(session.draft, file=save_plan(plan)))
-
-    async def _send(self, whole: ConfirmedTargets, change: ApplyPlan) -> Sent[Applied]:
-        """Elects the rows of exactly the plan that was confirmed: every row is judged again right before its
-        election.
-        """
-        try:
-            return await self._desk.send(change, whole.cluster_id, "electing")
-        except HalfDone as half:
-            await self._ask_to_put_back(half, whole)
-            return await self._desk.send(change, whole.cluster_id, "electing", revert=True)
-
-    async def _ask_to_put_back(self, half: HalfDone, whole: ConfirmedTargets) -> None:
-        """Raises NotDone if the answer is no, or if anything has changed since the question opened."""
-        asked = ConfirmRequest(
-            title="An earlier run is unfinished: revert its assignment orders first?",
-            target=(f"{whole.title}, cluster {whole.cluster_id}", *unfinished_lines(half.found, now())),
-            confirm_label="Revert",
-            opened_by="enter",
-        )
-        if await self._desk.ask(Confirmation(asked)) is None:
-            raise half
-        self._refuse_changed(whole)
 
     async def _verified(self, plan: Plan) -> Verified | None:
         """What is known once leaders are elected; None where it could not be read."""

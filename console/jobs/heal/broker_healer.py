@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from console.app.base.confirmed_change import Confirmed, Sent, asked_on_screen
+from console.app.base.confirmed_change import asked_on_screen
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
 from recovery.wording.quantity_text import counted, human_bytes, ids, more
-from widgets.dialogs.confirmation import ConfirmOption, ConfirmRequest
+from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmOption, ConfirmRequest
 from widgets.text import Tone
 
 if TYPE_CHECKING:
     # Imported where replicas are moved: they are not needed for the first frame.
-    from console.jobs.heal.heal_replicas import HealedReplicas, HealReplicas, PreparedHeal
+    from console.jobs.heal.heal_replicas import HealReplicas, PreparedHeal
 
 SHOWN = 4
 """Partitions that the question names."""
@@ -52,12 +52,7 @@ class BrokerHealer:
         session, cluster_id = self._desk.session, self._desk.session.view.cluster_id
         selection = HealSelection() if undo else HealSelection(brokers, confirmed=True)
         change = HealReplicas(selection, session.target.title, "", HealLimits(None, BATCH), undo=undo)
-        progress = self._desk.progress.begin("reading who has room")
-        operator = Confirmed(progress, lambda _line: None)
-        try:
-            prepared = await session.run(lambda backend: change.prepare(backend, cluster_id, operator))
-        finally:
-            self._desk.progress.end()
+        prepared = await self._desk.prepared(change, cluster_id, "reading who has room")
         if not prepared.moves and not prepared.cancelled:
             left = prepared.left
             none = (
@@ -68,21 +63,22 @@ class BrokerHealer:
             why = f"{left[0].tp}: {left[0].why}" if left else none
             self._desk.say(f"there is nothing to move: {why}", Tone.WARN)
             return
-        answer = await self._desk.confirm(
-            _request(change, prepared, ids(brokers), session.target.marked_title)
-        )
-        if answer is None:
-            return
-        session.safety.refuse()
-        limits = HealLimits(None if prepared.simulated else RATES[answer.option], BATCH)
-        change = replace(change, reason=answer.reason, limits=limits, compared=prepared)
-        doing = "moving replicas back" if undo else "copying to new replicas"
-        self._tell(await self._desk.send(change, cluster_id, doing))
 
-    def _tell(self, sent: Sent[HealedReplicas]) -> None:
+        def agreed(answer: ConfirmAnswer) -> HealReplicas:
+            limits = HealLimits(None if prepared.simulated else RATES[answer.option], BATCH)
+            return replace(change, reason=answer.reason, limits=limits, compared=prepared)
+
+        sent = await self._desk.change(
+            _request(change, prepared, ids(brokers), session.target.marked_title),
+            agreed,
+            cluster_id,
+            "moving replicas back" if undo else "copying to new replicas",
+        )
+        if sent is None:
+            return
         from console.jobs.heal.heal_report import HEALED  # noqa: PLC0415  # see above
 
-        self._desk.session.poller.ask()
+        session.poller.ask()
         healed = sent.result
         self._desk.tell(sent, HEALED, whole=not (healed.open or healed.prepared.left))
 

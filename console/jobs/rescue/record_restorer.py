@@ -60,13 +60,15 @@ class RecordRestorer:
             else:
                 self._desk.say(there, Tone.GOOD)
             return
-        answer = await self._desk.confirm(_request(change, prepared, session.target.marked_title))
-        if answer is None:
-            return
-        session.safety.refuse()
-        change = replace(change, reason=answer.reason, compared=prepared, again=True)
-        resume = session.target.command("restore", str(directory), *change.words)
-        self._tell(await self._desk.send(change, cluster_id, "writing records back", resume=resume))
+        sent = await self._desk.change(
+            _request(change, prepared, session.target.marked_title),
+            lambda answer: replace(change, reason=answer.reason, compared=prepared, again=True),
+            cluster_id,
+            "writing records back",
+            resume=session.target.command("restore", str(directory), *change.words),
+        )
+        if sent is not None:
+            self._tell(sent)
 
     async def _directory(self) -> Path | None:
         rescue = self._desk.session.draft.rescue
