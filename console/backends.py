@@ -1,28 +1,83 @@
-"""Makes the backend for a target: one factory for each kind."""
+"""From a target to its cluster, or to its quorum alone. A command pays for the imports of its own backend only."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from backends.base.protocol import Backend
+from console.errors import InputError
 from console.target import Target
+
+if TYPE_CHECKING:
+    from backends.base.membership import Membership
+    from backends.live.adapter import LiveBackend
+    from backends.live.client.settings import ClientSettings
+    from backends.live.quorum_backend import QuorumOnly
 
 Say = Callable[[str], None]
 """Tells the person a line: a key of client.properties that is not used, say."""
 
-Factory = Callable[[Target, Say], Backend]
-
-# kind → "module:function" of this package, imported when it is asked for: a command pays for its own backend only.
-FACTORIES = {
-    "live": "live_backend:backend",
-    "controllers": "quorum_backend:backend",
-    "simulated": "simulator_backend:backend",
-}
-
 
 def backend(target: Target, say: Say) -> Backend:
     """The backend for that cluster, which contacts nothing yet. Raises InputError."""
-    module, name = FACTORIES[target.kind].split(":")
-    factory: Factory = getattr(importlib.import_module(f".{module}", __package__), name)
-    return factory(target, say)
+    if target.kind == "simulated":
+        from console.simulator_backend import backend as simulator  # noqa: PLC0415
+
+        return simulator(target, say)
+    only_quorum: Any = quorum_only  # through controllers nothing else can be asked
+    found: Backend = (live if target.kind == "live" else only_quorum)(target, say)
+    return found
+
+
+def live(target: Target, say: Say) -> LiveBackend:
+    """The adapter for a running cluster. Raises InputError for a client.properties file that cannot be used."""
+    from backends.live.adapter import LiveBackend  # noqa: PLC0415
+    from console.remembered_files import RememberedFiles  # noqa: PLC0415
+
+    return LiveBackend(settings(target, say), target.addresses, say, RememberedFiles())
+
+
+def quorum_only(target: Target, say: Say) -> QuorumOnly:
+    """Access to the quorum of a running cluster. Raises InputError for a file that cannot be used."""
+    from backends.live.quorum_backend import QuorumOnly  # noqa: PLC0415
+
+    through_brokers = target.kind != "controllers"
+    return QuorumOnly(settings(target, say), target.addresses, through_brokers=through_brokers)
+
+
+def with_quorum(target: Target, say: Say) -> Backend | QuorumOnly:
+    """Something that offers the target's quorum; contacts nothing yet. Raises InputError."""
+    return backend(target, say) if target.kind == "simulated" else quorum_only(target, say)
+
+
+def membership_of(cluster: object) -> Membership:
+    """The quorum that an adapter offers. Raises InputError where it has none."""
+    found: Membership | None = getattr(cluster, "membership", None)
+    if found is None:
+        raise InputError("this cluster has no quorum that could be asked")
+    return found
+
+
+def settings(target: Target, say: Say) -> ClientSettings:
+    """From the target's client.properties file, if it names one. Raises InputError for a file that cannot be used.
+
+    ``say`` gets a line for each key of the file that is not used.
+    """
+    from backends.live.client.addresses import parse_addresses  # noqa: PLC0415
+    from backends.live.client.settings import ClientSettings  # noqa: PLC0415
+
+    bootstrap = parse_addresses(target.bootstrap)
+    if target.command_config is None:
+        return ClientSettings(bootstrap)
+    # Only a target with a file pays for the import of stores, JAAS and OAuth.
+    from backends.live.client.client_config import load_settings  # noqa: PLC0415
+    from backends.live.client.properties import PropertiesError  # noqa: PLC0415
+
+    try:
+        found = load_settings(target.command_config, bootstrap)
+    except PropertiesError as error:
+        raise InputError(str(error)) from None
+    for warning in found.warnings:
+        say(warning)
+    return found

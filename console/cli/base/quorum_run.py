@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.errors import NoLeader
 from backends.base.read_only import ReadOnlyMembership
+from console.backends import membership_of, with_quorum
 from console.errors import InputError, NotDone
-from console.quorum_backend import membership_of, with_quorum
 from console.reading.remembered_voters import leaderless
 from recovery.membership.directory_ids import directory_id
 from recovery.membership.replacement import ReplacementError

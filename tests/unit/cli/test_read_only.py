@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backends.base.read_only import READ_ONLY, ReadOnlyBackend
-from console import quorum_backend
+from console import backends
 from console.change.registry import ACTIONS, COMMANDS, Need
 from console.cli.base.quorum_run import read_quorum
 from console.cli.base.run import Run
@@ -97,7 +97,7 @@ def cluster(call: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     settings.write_text(READ_ONLY_PROFILE, encoding="utf-8")
     found = noting(simulated("last-replica-standing"))
     call.on(found)
-    monkeypatch.setattr(quorum_backend, "backend", lambda _target, _say: found)
+    monkeypatch.setattr(backends, "quorum_only", lambda _target, _say: found)
     planned = call("ktriage", "plan", "--cluster", "production", "--strategy", "aggressive", "plan.json")
     assert planned.status == 0, planned
     return found

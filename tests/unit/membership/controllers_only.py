@@ -10,7 +10,7 @@ import pytest
 
 from backends.base.membership import ClusterNode, Membership, ProcessRole
 from backends.simulator.adapter import SimulatorBackend
-from console import quorum_backend
+from console import backends
 from console.journal.journal import Journal
 from tests.unit.journal.runs import Clock, run
 
@@ -45,7 +45,7 @@ class Only:
 
 def reached(monkeypatch: pytest.MonkeyPatch, backend: SimulatorBackend) -> str:
     """From now on BC names the quorum of ``backend``; returns the cluster's id."""
-    monkeypatch.setattr(quorum_backend, "backend", lambda _target, _say: Only(backend))
+    monkeypatch.setattr(backends, "quorum_only", lambda _target, _say: Only(backend))
     return asyncio.run(backend.membership.open())
 
 
