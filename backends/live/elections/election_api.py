@@ -6,33 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from backends.base.answers import ClusterInfo, LikelyEpochs
+from backends.live.calls.partition_errors import PartitionRefusal
 from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
-
-
-class ElectionRefusal(Protocol):
-    """Why one partition's election did not take place."""
-
-    @property
-    def retryable(self) -> bool:
-        """Whether a retry may help."""
-        ...
-
-    @property
-    def not_needed(self) -> bool:
-        """ELECTION_NOT_NEEDED: the partition has a leader."""
-        ...
-
-    @property
-    def other_factor(self) -> bool:
-        """INVALID_REPLICATION_FACTOR: the number of replicas is another one by now, and was not to change."""
-        ...
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether the request may have been carried out, or may still be."""
-        ...
-
-    def __str__(self) -> str: ...
 
 
 class ElectionApi(Protocol):
@@ -71,7 +46,7 @@ class ElectionApi(Protocol):
 
     async def write_orders(
         self, orders: Mapping[TopicPartition, tuple[int, ...]]
-    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         """AlterPartitionReassignments with the same replicas in another order; None: accepted, else the
         reason.
         """
@@ -79,7 +54,7 @@ class ElectionApi(Protocol):
 
     async def elect(
         self, partitions: Iterable[TopicPartition] | None, *, preferred: bool
-    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         """ElectLeaders, preferred or unclean, None: of all partitions; an answer of None: an election was held."""
         ...
 
@@ -89,7 +64,7 @@ class ElectionApi(Protocol):
 
     async def designate(
         self, leaders: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         """ElectLeaders v3. Raises NotOffered or NotAllowed if nothing was sent for that reason."""
         ...
 

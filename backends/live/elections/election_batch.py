@@ -8,7 +8,8 @@ from typing import Any
 
 from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError
-from backends.live.elections.election_api import ElectionApi, ElectionRefusal
+from backends.live.calls.partition_errors import PartitionRefusal
+from backends.live.elections.election_api import ElectionApi
 from backends.live.elections.journal_entries import (
     answered,
     failed,
@@ -291,7 +292,7 @@ class ElectionBatch:
 
     async def _send_election(
         self, rows: Sequence[PlanRow]
-    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         return await self._api.elect([row.tp for row in rows], preferred=False)
 
     async def _read_back(self, rows: Sequence[PlanRow]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.protocol import Recorder
-from backends.live.elections.election_api import ElectionRefusal
+from backends.live.calls.partition_errors import PartitionRefusal
 from backends.live.elections.row_results import Named
 from recovery.assignment_order import WrittenOrder
 from recovery.model import TopicPartition
@@ -42,7 +42,7 @@ def not_sent(rows: Sequence[Named], why: str) -> Mapping[str, object]:
 
 
 def answered(
-    answers: Mapping[TopicPartition, ElectionRefusal | None], left_out: Sequence[TopicPartition] = ()
+    answers: Mapping[TopicPartition, PartitionRefusal | None], left_out: Sequence[TopicPartition] = ()
 ) -> Mapping[str, object]:
     """The journal's end entry for an answered request, by partition; ``left_out`` were not part of the sent
     request.

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from backends.base.answers import Election, Outcome
 from backends.base.errors import BackendError, ElectionInDoubt
 from backends.base.protocol import Recorder
-from backends.live.elections.election_api import ElectionApi, ElectionRefusal
+from backends.live.calls.partition_errors import PartitionRefusal
+from backends.live.elections.election_api import ElectionApi
 from backends.live.elections.journal_entries import answered, surely_not_done
 from backends.live.elections.row_results import IN_DOUBT
 from recovery.model import PartitionState, TopicPartition
@@ -78,7 +79,7 @@ def _shown(state: PartitionState | None, preferred: bool) -> bool:
 
 
 def _election(
-    tp: TopicPartition, refusal: ElectionRefusal | None, state: PartitionState | None, preferred: bool
+    tp: TopicPartition, refusal: PartitionRefusal | None, state: PartitionState | None, preferred: bool
 ) -> Election:
     leader, epoch = (state.leader, state.leader_epoch) if state else (-1, -1)
     if refusal is not None and refusal.doubtful:

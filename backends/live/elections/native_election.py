@@ -13,7 +13,6 @@ from kio.static.primitive import i8, i32, i32Timedelta
 from backends.base.errors import NotAllowed, NotOffered
 from backends.live.calls.partition_errors import LEFT_OUT, PartitionRefusal, by_topic, refusal
 from backends.live.connections.connection import BrokerConnection
-from backends.live.elections.election_api import ElectionRefusal
 from backends.live.elections.election_batch import ElectionBatch
 from backends.live.errors import BrokerError, ConnectionProblem, check, on_cluster
 from recovery.model import TopicPartition
@@ -33,7 +32,7 @@ class NativeBatch(ElectionBatch):
 
     async def _send_election(
         self, rows: Sequence[PlanRow]
-    ) -> Mapping[TopicPartition, ElectionRefusal | None]:
+    ) -> Mapping[TopicPartition, PartitionRefusal | None]:
         try:
             return await self._api.designate({row.tp: row.leader for row in rows})
         except (NotAllowed, NotOffered):
