@@ -28,6 +28,7 @@ from console.jobs.quorum.prepared_change import PreparedChange
 from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, go_through
 from console.jobs.quorum.voter_change import VoterChangeResult
+from console.journal.change_kinds import CONFIRM
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.replacement import (
@@ -58,12 +59,14 @@ class Never:
 
 @dataclass
 class Notes:
-    """A journal in memory; ``kill_at`` is how many intentions from now the tool dies, 0: never."""
+    """A journal in memory of what is sent; ``kill_at`` is how many intentions from now the tool dies, 0: never."""
 
     actions: list[str] = field(default_factory=list)
     kill_at: int = 0
 
     def before(self, action: str, detail: Mapping[str, object]) -> str:
+        if action == CONFIRM:
+            return ""
         self.actions.append(action)
         self.kill_at -= 1
         if self.kill_at == 0:
