@@ -105,7 +105,7 @@ class RebuildPlan:
     ``known_topics``, and the ``restored_topics`` are those of which only brokers' disks know. ``newer`` is
     the voter set of a copy that goes on beyond the chosen one, or shares nothing with it; empty: there is none.
     ``replaced`` are the voters that rebuilds in the past of a copy replaced. ``ahead`` are the nodes whose metadata
-    log goes on beyond the chosen copy, or may.
+    log goes on beyond the chosen copy, or may; their snapshots above ``ahead_from`` may be of changes it lacks.
     ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was none
     yet.
     """
@@ -137,6 +137,7 @@ class RebuildPlan:
     newer: VoterSet = NO_VOTERS
     replaced: VoterSet = NO_VOTERS
     ahead: tuple[int, ...] = ()
+    ahead_from: int = 0
 
     @property
     def other_voters(self) -> tuple[Voter, ...]:
@@ -283,6 +284,12 @@ def nodes_ahead(chosen: QuorumCopy, others: Iterable[ComparedQuorumCopy]) -> tup
         and (one.agrees_to is None or one.lost_from is not None)
     }
     return tuple(sorted(found))
+
+
+def ahead_from(chosen: QuorumCopy, others: Iterable[ComparedQuorumCopy]) -> int:
+    """Up to this offset every copy that goes on beyond the chosen one is the same; 0: of one nobody knows."""
+    ahead = nodes_ahead(chosen, others := tuple(others))
+    return min([chosen.end, *(one.agrees_to or 0 for one in others if one.copy.node in ahead)])
 
 
 def voters_to_name(chosen: QuorumCopy, others: Sequence[ComparedQuorumCopy]) -> tuple[int, ...]:
@@ -526,6 +533,7 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "dead": list(plan.dead),
         "brokers": list(plan.brokers),
         "ahead": list(plan.ahead),
+        "aheadFrom": plan.ahead_from,
         "losses": list(plan.losses),
         "unchecked": list(plan.unchecked),
         "partitions": [partition_members(written) for written in plan.partitions],
@@ -603,6 +611,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         _set(members["newerVoters"]),
         _set(members["replacedVoters"]),
         tuple(_int(node) for node in members["ahead"]),
+        _int(members["aheadFrom"]),
     )
 
 

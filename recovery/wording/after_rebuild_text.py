@@ -26,9 +26,9 @@ Connected = Callable[..., str]
 
 METADATA_LOG = "__cluster_metadata-0"
 AHEAD_RISK = (
-    "a snapshot there may be of changes that the quorum does not have. Kafka cuts the log off and keeps the"
-    " snapshot: the node starts from that one, without the quorum's own changes; topics that were kept become"
-    " strays, or the node ends (seen on 4.3.1)"
+    "it may be of changes that the quorum does not have. Kafka cuts the log off and keeps the snapshot: the node"
+    " starts from that one, without the quorum's own changes; topics that were kept become strays, or the node ends"
+    " (seen on 4.3.1)"
 )
 
 
@@ -63,13 +63,14 @@ def after_rebuild(
     restored: Sequence[str] = (),
     joining: Sequence[int] = (),
     ahead: Sequence[int] = (),
+    ahead_from: int = 0,
     connected: Connected = unconnected,
 ) -> tuple[NextStep, ...]:
     """The steps in their order. ``voter``: the new one, None: not known. ``server``: its listener, host:port;
     ``loses``: whether the copy that was taken lacks anything that a broker may have applied. ``away``: the brokers
     that are waited for; none: not known. ``restored``: topics that only brokers' disks knew.
     ``joining``: controllers that are formatted and fetch. ``ahead``: nodes that may have a snapshot of changes that
-    the quorum lacks; none: not known.
+    the quorum lacks, above the offset ``ahead_from``; none: not known.
     """
     who = "the new voter" if voter is None else f"controller {voter}"
     which = f"brokers {ids(brokers)}" if brokers else "every broker"
@@ -83,12 +84,15 @@ def after_rebuild(
         " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads",
     )
     which_ahead = f"node{'' if len(ahead) == 1 else 's'} {both(ahead)}" if ahead else "every other node"
+    away_to = "LOG_DIR.snapshots-before-rebuild"
+    pick = f"awk -F- '/[.]checkpoint$/ && $1+0 > {ahead_from}'"
     moved = NextStep(
         AfterRebuildStep.MOVE,
-        f"On {which_ahead}, while it is stopped, move {METADATA_LOG} out of its log dir (metadata.log.dir, where"
-        " that is set); it fetches the whole again",
-        f"{AHEAD_RISK[0].upper()}{AHEAD_RISK[1:]}",
-        (f"mv LOG_DIR/{METADATA_LOG} LOG_DIR.metadata-before-rebuild",),
+        f"On {which_ahead}, while it is stopped, move the snapshots above offset {ahead_from:,} (*.checkpoint) out"
+        f" of {METADATA_LOG}, and leave its log there. Each of them: {AHEAD_RISK}",
+        "Where its log begins above that offset, start the node without the whole directory, and only once the"
+        " controller has a snapshot that is newer than the rebuild: else topics that are newer become strays",
+        (f"mkdir {away_to} && cd LOG_DIR/{METADATA_LOG} && ls | {pick} | xargs -I @ mv @ {away_to}/",),
     )
     compared = NextStep(
         AfterRebuildStep.RESTORED,
@@ -170,6 +174,7 @@ def _steps(after: AfterRebuild, connected: Connected) -> Iterator[tuple[NextStep
         away=after.away,
         restored=after.restored_topics,
         joining=after.joining,
+        ahead_from=after.log.offset,
         connected=connected,
     )
     progress = after.steps

@@ -423,10 +423,12 @@ class RebuiltQuorum:
 
     def start(self) -> None:
         """The controller, then the brokers that do not run, or cannot find it; what the plan says is moved away."""
-        for node in self.plan()["ahead"] if self.plan_file.exists() else ():
-            log_dir = self.cluster.node(node).log_dirs[0]
+        plan: dict[str, Any] = self.plan() if self.plan_file.exists() else {"ahead": ()}
+        for node in plan["ahead"]:
             self.cluster.node(node).kill()
-            shutil.move(log_dir / DIRECTORY, log_dir.with_name(f"{log_dir.name}.metadata-before-rebuild"))
+            for snapshot in (self.cluster.node(node).log_dirs[0] / DIRECTORY).glob("*.checkpoint"):
+                if int(snapshot.name[:20]) > plan["aheadFrom"]:
+                    snapshot.unlink()
         self.cluster.node(self.voter).start()
         for broker in self.cluster.brokers.values():
             if self.incident.new_voter:

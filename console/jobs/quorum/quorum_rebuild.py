@@ -51,6 +51,7 @@ from recovery.membership.quorum_rebuild import (
     RebuildError,
     RebuildPlan,
     TargetDirectory,
+    ahead_from,
     copy_refusals,
     from_json,
     new_voter,
@@ -206,6 +207,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         newer=newer,
         replaced=replaced,
         ahead=_ahead(evidence, disks.left_out, request.dead),
+        ahead_from=ahead_from(copy, evidence.copies),
         restored_topics=_restored_topics(evidence, written),
     )
     return PlannedRebuild(plan, evidence)

@@ -164,8 +164,8 @@ def ahead_lines(plan: RebuildPlan) -> Iterator[str]:
     if plan.ahead:
         nodes = f"NODE{'' if len(plan.ahead) == 1 else 'S'} {both(plan.ahead)}"
         yield (
-            f"{nodes} must not start again with {METADATA_LOG} as it is: {AHEAD_RISK}. Move it out of the log dir"
-            " first (see the steps afterwards)"
+            f"{nodes} must not start again with a snapshot above offset {offset(plan.ahead_from)} in"
+            f" {METADATA_LOG}: {AHEAD_RISK}. Move such snapshots away first (see the steps afterwards)"
         )
 
 
@@ -196,6 +196,7 @@ def host_lines(plan: RebuildPlan) -> Iterator[str]:
         loses=loses,
         away=plan.brokers,
         ahead=plan.ahead,
+        ahead_from=plan.ahead_from,
         restored=[one.topic for one in plan.restored_topics],
     )
     yield from (f"{number}. {step.text}" for number, step in enumerate(steps, start=1))
@@ -270,6 +271,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "dead": list(plan.dead),
             "brokers": list(plan.brokers),
             "ahead": list(plan.ahead),
+            "aheadFrom": plan.ahead_from,
             "losses": list(plan.losses),
             "unchecked": list(plan.unchecked),
             "partitions": [partition_members(written) for written in plan.partitions],

@@ -125,7 +125,7 @@ def test_a_copy_that_lacks_something_has_its_brokers_stopped_first() -> None:
     stale = [step.text for step in after_rebuild(100, "c:9093", "a-cluster", (1, 2), loses=True)]
     assert [step for step in stale if step not in whole] == stale[1:3]
     assert stale[1].startswith("Stop the brokers that run")
-    assert "move __cluster_metadata-0 out of its log dir" in stale[2]
+    assert "move the snapshots above offset 0 (*.checkpoint) out of __cluster_metadata-0" in stale[2]
     assert whole[0].startswith("On brokers 1,2,")
 
 

@@ -404,12 +404,13 @@ def test_a_node_whose_metadata_goes_on_beyond_the_copy_is_named_with_what_is_mov
     plan = made(disks)
     assert plan.ahead == (1,) and from_json(to_json(plan)) == plan
     shown = "\n".join(rebuild_lines(plan, disks / "plan.json"))
-    assert "NODE 1 must not start again with __cluster_metadata-0 as it is" in shown
-    steps = [line for line in host_lines(plan) if "On node 1, while it is stopped, move" in line]
-    assert len(steps) == 1 and "mv LOG_DIR/__cluster_metadata-0" in steps[0]
+    assert "NODE 1 must not start again with a snapshot above offset 51 in __cluster_metadata-0" in shown
+    wanted = "On node 1, while it is stopped, move the snapshots above offset 51"
+    steps = [line for line in host_lines(plan) if wanted in line]
+    assert len(steps) == 1 and "$1+0 > 51" in steps[0]
     whole = made(disks, source=disks / "node-1", into=blank_controller(disks), dead=(100, 101, 102))
     assert whole.ahead == ()
-    assert not any("move __cluster_metadata-0" in line for line in host_lines(whole))
+    assert not any("move the snapshots" in line for line in host_lines(whole))
 
 
 def test_of_a_disk_that_was_not_read_it_is_taken_for_granted(disks: Path, tmp_path: Path) -> None:
