@@ -9,20 +9,25 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from pipeline.errors import PipelineError
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import (
     append,
+    commit_change,
     data_files,
     delete_partitions,
     is_table,
     opened,
+    quoted,
     read_partitions,
     table_place,
+    vacuum,
 )
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import (
@@ -79,6 +84,22 @@ class RunTarget(NamedTuple):
                 # Files that tasks wrote before the failure, which no version has.
                 (table_place(self.root, definition) / f"run_id={self.run_id}").remove()
         self.place.remove()
+
+
+def remove_runs(root: StoragePath, run_ids: Collection[str]) -> None:
+    """Removes finished runs: first their rows in ``runs``, without which the others do not count. The files are
+    deleted after a day. Raises PipelineError.
+    """
+    named = ", ".join(f"'{quoted(run_id)}'" for run_id in run_ids)
+    if not named:
+        return
+    commit_change(root, RUNS, partial(DeltaTable.delete, predicate=f"run_id IN ({named})"))
+    for definition in RESULT_TABLES:
+        if is_table(root, definition):
+            delete_partitions(root, definition, [f"run_id IN ({named})"])
+            vacuum(root, definition, everything=False)
+    for run_id in run_ids:
+        RunTarget(root, run_id).place.remove()
 
 
 def append_rows(target: RunTarget, definition: TableDefinition, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -46,9 +46,27 @@ def results_page(results: Sequence[JobResult], rows: int) -> str:
     return html_page(TITLE, _blocks(results, rows))
 
 
+def chat_text(results: Sequence[JobResult]) -> str:
+    """The lines on the fleet as Markdown, for a channel."""
+    clusters = _worst_first(results)
+    names = _names(results)
+    lines = (f"- {_plain(line)}\n" for line in _fleet(results, clusters, names))
+    return "".join((f"**{TITLE}**\n\n", *lines))
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return "".join(f"\\{char}" if char in "\\`*_[]<>" else char for char in text)
+
+
+def _names(results: Sequence[JobResult]) -> dict[str, str]:
+    """How each cluster was named."""
+    return {name: text for result in results for name, text in result.asked.get("names", {}).items()}
+
+
 def _blocks(results: Sequence[JobResult], rows: int) -> Iterator[ReportBlock]:
     clusters = _worst_first(results)
-    names = {name: text for result in results for name, text in result.asked.get("names", {}).items()}
+    names = _names(results)
     yield ReportHeading(1, TITLE)
     yield ReportList(tuple(_fleet(results, clusters, names)))
     for cluster_id in first_rows(clusters, rows):

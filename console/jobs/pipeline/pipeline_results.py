@@ -66,7 +66,13 @@ def report(
     *,
     result: ResultArgument,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The new HTML file.", show_default=False)
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The new HTML file; a name that ends in .md: the lines on all clusters, for a chat.",
+            show_default=False,
+        ),
     ],
     rows: ResultRows = 100,
 ) -> int:
@@ -75,8 +81,9 @@ def report(
     needs: it loads nothing from a network, and can be read on a phone and printed.
 
     \b
-    Example:
+    Examples:
       ktriage pipeline report results --out report.html
+      ktriage pipeline report results --out channel.md
     """
     with interruptible():
         from console.jobs.pipeline.show_result import write_report  # noqa: PLC0415  # not for --help
@@ -199,9 +206,73 @@ def trend(
         return show_trend(ctx.obj, results, cluster_id or (), rows, limits=limits, json=json)
 
 
+def metrics(
+    ctx: typer.Context,
+    *,
+    directory: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DIRECTORY...",
+            help="The directories of snapshots, of results, and of a watch.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The file, which is replaced as a whole. The textfile collector of Prometheus' node exporter"
+            " reads files that end in .prom.",
+            show_default=False,
+        ),
+    ],
+) -> int:
+    """Writes what the tables say of each cluster for Prometheus: partitions offline, when the newest snapshot was
+    taken, what the worst failure puts at risk, open incidents, and how far behind a watch is. A cluster of which
+    something is not known has no value of it.
+
+    \b
+    Example:
+      ktriage pipeline metrics lake results lake/watch --out /var/lib/node_exporter/ktriage.prom
+    """
+    with interruptible():
+        from console.jobs.pipeline.show_result import write_metrics  # noqa: PLC0415  # not for --help
+
+        return write_metrics(ctx.obj, directory, out)
+
+
+def prune(
+    ctx: typer.Context,
+    *,
+    results: Annotated[
+        str,
+        typer.Argument(metavar="RESULTS", help="The directory of the results.", show_default=False),
+    ],
+    keep: Annotated[
+        int,
+        typer.Option(
+            "--keep", min=1, metavar="N", help="The newest N runs of each job stay.", show_default=False
+        ),
+    ],
+) -> int:
+    """Removes old runs: their rows in every table of results. Their files are deleted after a day.
+
+    \b
+    Example:
+      ktriage pipeline prune results --keep 30
+    """
+    with interruptible():
+        from console.jobs.pipeline.show_result import prune_results  # noqa: PLC0415  # not for --help
+
+        return prune_results(ctx.obj, results, keep)
+
+
 RESULT_VERBS = (
     Verb("show", "Show a result in the terminal.", show),
     Verb("report", "Write the newest result of each job as one HTML page.", report),
     Verb("compare", "Compare two results of exposure, with an exit status for a limit.", compare),
     Verb("trend", "How exposures changed over many runs, with an exit status for limits.", trend),
+    Verb("metrics", "What the tables say of the fleet, as a file for Prometheus.", metrics),
+    Verb("prune", "Remove all but the newest runs of each job.", prune),
 )

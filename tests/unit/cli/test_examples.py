@@ -18,6 +18,8 @@ from tests.command_server import ENTRY_POINTS, ROOT
 from tests.unit.cli.command_process import Caller
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+UNITS = sorted((ROOT / "docs" / "platform").glob("*.service"))
+EXEC = re.compile(r"^ExecStart=/usr/bin/env (.+)$", re.MULTILINE)
 LINE = re.compile(rf"(?:{'|'.join(ENTRY_POINTS)}) .+")
 BEFORE = r"(?:\$ |until |for .*; do )?"
 CELL = re.compile(rf"\| `({LINE.pattern[:-1]}[^`]*)` \|$", re.MULTILINE)
@@ -50,6 +52,8 @@ def documented() -> list[list[str]]:
         text = page.read_text(encoding="utf-8")
         found += examples(text, 4)
         found += [words_of(cell) for cell in CELL.findall(text)]
+    for unit in UNITS:
+        found += [words_of(line) for line in EXEC.findall(unit.read_text(encoding="utf-8"))]
     return found
 
 
