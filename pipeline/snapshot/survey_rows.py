@@ -68,6 +68,23 @@ def keys(batch: pa.RecordBatch) -> list[tuple[str, int]]:
     return list(zip(batch["topic"].to_pylist(), batch["partition"].to_pylist(), strict=True))
 
 
+_MOVING = ("leader_epoch", "log_end", "log_start", "high_watermark", "size", "spans", "last_epoch", "floor")
+"""What of a replica's log moves on while its partition is written to."""
+
+
+def compared(row: Mapping[str, Any]) -> Any:
+    """What makes a row of a snapshot another than before. While a partition has a leader, it is no change that its
+    log moves on: what the choice of a leader needs is written when the partition has none.
+    """
+    if row["leader"] is None or row["leader"] < 0:
+        return row
+    replicas = [
+        {name: value for name, value in replica.items() if name not in _MOVING}
+        for replica in row["replicas"] or ()
+    ]
+    return {**row, "replicas": replicas}
+
+
 class Fingerprints:
     """Sixteen bytes for each partition: all that is kept of the previous snapshot."""
 
@@ -77,7 +94,7 @@ class Fingerprints:
 
     def changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are new or changed."""
-        prints = [blake2b(repr(row).encode(), digest_size=16).digest() for row in batch.to_pylist()]
+        prints = [blake2b(repr(compared(row)).encode(), digest_size=16).digest() for row in batch.to_pylist()]
         names = keys(batch)
         self._current.update(zip(names, prints, strict=True))
         other = [self._known.get(name) != print_ for name, print_ in zip(names, prints, strict=True)]

@@ -29,9 +29,9 @@ from pipeline.storage import StoragePath, storage_path
 from pipeline.tables.delta_table import merge_files
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES
 from recovery.compacted_logs import NOT_READ
-from recovery.model import Unknown, Why
+from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, Unknown, Why
 from recovery.plan.topic_marks import Mark
-from tests.pipeline.partition_histories import Diary, files_of, forget, minute_of, partition
+from tests.pipeline.partition_histories import Diary, files_of, forget, minute_of, offline, partition
 from tests.pipeline.survey_strategies import NOON, surveys, write
 from tests.unit.pipeline.read_states import state_of
 
@@ -144,6 +144,32 @@ def test_changes_after_midnight_are_in_the_day_of_their_full_snapshot(tmp_path: 
     diary.write(721, [partition(0, leader=2)], kind=SnapshotKind.CHANGES)
     assert {file.partition["day"].day for file in files_of(diary.root)} == {31}
     assert _leaders(diary.root) == {0: 2, 1: 1}
+
+
+def test_a_log_that_moves_on_is_no_change_while_its_partition_has_a_leader() -> None:
+    def written(survey: Survey, end: int) -> Survey:
+        lineage = Lineage(2, (EpochSpan(2, 0, end),), 0)
+        replicas = tuple(
+            one._replace(log=ReplicaLog(4, end, 0, end, lineage, "/kafka", end)) for one in survey.replicas
+        )
+        return survey._replace(replicas=replicas)
+
+    def changed(*surveys: Survey) -> list[tuple[str, int]]:
+        found = keys(prints.changed(batch_of(surveys, {})))
+        prints.commit()
+        return found
+
+    prints = Fingerprints()
+    led, leaderless = partition(0), offline(1)
+    assert changed(written(led, 100), written(leaderless, 100)) == [("orders", 0), ("orders", 1)]
+    assert changed(written(led, 200), written(leaderless, 100)) == []
+    assert changed(written(led, 300), written(leaderless, 101)) == [("orders", 1)]
+    # What a failure would do depends on who answers, and on the log dir.
+    silent = led._replace(
+        replicas=(led.replicas[0]._replace(log=Unknown(Why.NOT_ANSWERED, "refused")), *led.replicas[1:])
+    )
+    assert changed(written(led, 300), written(leaderless, 101)) == []
+    assert changed(silent, written(leaderless, 101)) == [("orders", 0)]
 
 
 def test_only_what_differs_is_a_change_and_what_is_gone_is_told() -> None:
