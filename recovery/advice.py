@@ -110,7 +110,8 @@ class Advice(NamedTuple):
         """The brokers that the step asks to start."""
         if self.kind is AdviceKind.ELECT:
             return frozenset(one.broker for one in self.start_if_whole)
-        return frozenset(self.brokers if self.kind in _STARTING else ())
+        silent = (one.broker for one in self.led_after if not (one.log_known or one.failed_disk))
+        return frozenset((*self.brokers, *silent) if self.kind in _STARTING else ())
 
     @property
     def holds_back(self) -> frozenset[int]:

@@ -36,12 +36,14 @@ class QuorumState(StrEnum):
 
 class QuorumFinding(NamedTuple):
     """The state of the quorum, and its voters that are down: they do not fetch, or do not answer.
-    ``dead_addresses``: controllers that are down and whose ids are not known.
+    ``dead_addresses``: controllers that are down and whose ids are not known. ``new_disks``: those of
+    ``dead_voters`` whose nodes run, with another disk and so without a vote.
     """
 
     state: QuorumState
     dead_voters: tuple[int, ...] = ()
     dead_addresses: tuple[str, ...] = ()
+    new_disks: tuple[int, ...] = ()
 
 
 def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> QuorumFinding:
@@ -67,7 +69,8 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
     found = health(quorum, LivenessLimits())
     led = QuorumState.LED_BY_NON_VOTER if quorum.led_by_non_voter else QuorumState.LED
     state = led if found.strength.commits else QuorumState.CANNOT_COMMIT
-    return QuorumFinding(state, tuple(member.key.id for member in found.dead_voters))
+    dead = tuple(member.key.id for member in found.dead_voters)
+    return QuorumFinding(state, dead, new_disks=found.new_disks)
 
 
 def cut_off(quorum: Quorum | QuorumWithoutLeader | Unknown | None, asked: int) -> int | None:

@@ -16,6 +16,9 @@ from widgets.text import Line, Piece, Tone, fold, line
 from widgets.text_lines import Lines
 from widgets.theme import FADED
 
+SUMMARY_LINES = 6
+"""So many lines stand above the table, unless its rows are few."""
+
 
 class Pane(Vertical):
     """One pane: some lines, its table, and the details of the row under the cursor."""
@@ -101,6 +104,7 @@ class TablePane(Pane):
     TablePane RowTable { height: 1fr; min-height: 4; }
     TablePane .drawing { display: none; width: 52%; height: 1fr; padding: 0 0 0 1; border-left: solid $panel; }
     TablePane.-few RowTable { height: auto; min-height: 2; }
+    TablePane.-few > .summary { max-height: 50%; }
     TablePane.-few .details { height: 1fr; max-height: 100%; }
     """
     NAME: ClassVar[str]
@@ -166,9 +170,9 @@ class TablePane(Pane):
             self._fit_rows()
 
     def _fit_rows(self) -> None:
-        """Few rows leave their room to the details."""
-        lines, room = self.table.lines, self.query_one(".body").size.height
-        self.set_class(0 < 2 * (lines + 1) <= room, "-few")
+        """Few rows leave their room to what is said above and below them."""
+        room = self.size.height - SUMMARY_LINES
+        self.set_class(0 < 2 * (self.table.lines + 1) <= room, "-few")
 
     @property
     def is_wide(self) -> bool:

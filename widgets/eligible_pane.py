@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -19,12 +19,14 @@ from recovery.controller.prediction import (
 )
 from recovery.controller.rules import ControllerRules, UncleanRecoveryStrategy
 from recovery.model import Replica, Standing, Survey, Unknown
+from recovery.ranking import Ranking
 from recovery.strategy import clean_electors
 from recovery.wording.advice_text import do_not_start, not_to_start_first
 from recovery.wording.quantity_text import both, either, ids, printable
 from recovery.wording.replica_text import elr_text, min_isr_on_brokers, min_isr_text
 from widgets.base_pane import TablePane
 from widgets.fields import Field, natural_partition
+from widgets.log_diagram import picture
 from widgets.table import Grouping, RowTable
 from widgets.text import BLANK, Line, Piece, Tone, fit, fold, line
 from widgets.unknown_min_isr import unknown_min_isr_lines
@@ -183,7 +185,7 @@ def summary(found: Returns, width: int, doubt: str = "") -> list[Line]:
             text = f"  Do not start {broker} yet: it would lead, and may cut off records ({not_first:,}, see below)"
             lines += fold(line(Piece(text, Tone.BAD)), width, "    ")
             continue
-        text = f"  Broker {broker} back: a leader for {count:,} of {found.offline:,}, no unclean election"
+        text = f"  Broker {broker} back: a leader for {count:,} of {found.offline:,}"
         tone = Tone.BAD if disk is DiskWord.EMPTY else Tone.PLAIN
         lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone)), width, "    ")
     if found.nobody:
@@ -256,7 +258,8 @@ def _may_lead(row: EligibleRow, replica: Replica) -> tuple[str, Tone]:
         how = f"leads {when}" if clean else f"leads {when}, UNCLEANLY"
         if broker in row.not_first:
             return f"{how}: do not start it first", Tone.BAD
-        return how, Tone.GOOD if clean else Tone.WARN
+        # Without advice it is not known yet whether that is safe.
+        return how, Tone.WARN if not clean else Tone.PLAIN if row.advice is None else Tone.GOOD
     return ("only uncleanly, by a person (c)" if replica.electable else "does not lead"), Tone.DIM
 
 
@@ -297,12 +300,17 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
         text = f"Nobody's return ends this without an unclean election: ISR and ELR name {who}."
         lines = fold(line(Piece(text, Tone.WARN)), width, "  ")
     else:
-        text = f"The return of broker {either(row.clean)} elects a leader without an unclean election."
-        lines = fold(line(Piece(text, Tone.STRONG)), width, "  ")
+        lines = [
+            folded
+            for text, tone in _how_elected(row)
+            for folded in fold(line(Piece(text, tone)), width, "  ")
+        ]
     for text in () if row.advice is None else do_not_start(row.advice):
         lines += fold(line(Piece(text, Tone.BAD)), width, "  ")
     if row.clean and (not row.rules.elr or any(_elected_unchecked(row, broker) for broker in row.clean)):
         why = "The topic elects uncleanly by itself" if row.rules.elr else "The ELR is off"
+        if row.rules.elr and _last_known(row):
+            why = "After a kill too, as the last known leader, and then by an unclean election"
         text = f"{why}: Kafka elects it whatever its log lost, for example when its host lost power."
         lines += fold(line(Piece(text, Tone.WARN)), width, "  ")
     alike: dict[tuple[Piece, ...], list[int]] = {}
@@ -312,6 +320,15 @@ def _clean_return(row: EligibleRow, width: int) -> list[Line]:
         who = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {both(brokers)}, each"
         lines += fold(line(Piece(f"  {who}: "), *pieces), width, "    ")
     return lines
+
+
+def _how_elected(row: EligibleRow) -> Iterator[tuple[str, Tone]]:
+    """By which election the return of these brokers ends it: with the ELR on a kill makes the difference."""
+    who, advice = either(row.clean), row.advice
+    returns = f"return of broker {who} elects a leader without an unclean election."
+    shut_down = advice is not None and advice.was_shut_down and set(row.clean) <= set(advice.brokers)
+    clean = not row.rules.elr or shut_down
+    yield f"The {returns}" if clean else f"After a clean shutdown the {returns}", Tone.STRONG
 
 
 def _elected_unchecked(row: EligibleRow, broker: int) -> bool:
@@ -324,6 +341,14 @@ def _elected_unchecked(row: EligibleRow, broker: int) -> bool:
     return broker in advice.check_disk or any(
         one.broker == broker and not one.checks_records for one in advice.keep_down
     )
+
+
+def _last_known(row: EligibleRow) -> bool:
+    """Whether one broker is the only member of ISR and ELR and the last known leader: the controller elects it
+    uncleanly if it left the ELR by a kill.
+    """
+    state = row.survey.state
+    return state.last_known_elr is not None and {*state.isr, *(state.elr or ())} == set(state.last_known_elr)
 
 
 def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
@@ -346,12 +371,15 @@ def _empty_disk(row: EligibleRow, broker: int) -> tuple[Piece, ...]:
 @dataclass(frozen=True, slots=True)
 class EligibleView:
     """The partitions in the order to show them. ``known`` False: their logs have not been read yet, so an empty
-    list is not good news. ``doubt`` says why it may not be so now, "" where it is.
+    list is not good news. ``doubt`` says why it may not be so now, "" where it is. Not ``complete``: whether the
+    start of a broker is safe is still being read.
     """
 
     rows: Sequence[EligibleRow]
     known: bool = True
     doubt: str = ""
+    complete: bool = True
+    ranking: Ranking = Ranking.LAST_RECORD
 
 
 def _ends(row: EligibleRow) -> str:
@@ -414,7 +442,7 @@ class EligiblePane(TablePane):
             lambda row: row.survey.tp,
             groupings=GROUPINGS,
             noun="partition",
-            empty="no partition waits for a leader",
+            empty="not known yet",
         )
 
     def update(self, view: EligibleView) -> None:
@@ -428,19 +456,25 @@ class EligiblePane(TablePane):
     def summary_lines(self, width: int) -> list[Line]:
         if not self._view.known:
             return fold(line(Piece("  who waits for a leader is not known yet", Tone.WARN)), width, "  ")
+        if not self._view.complete and self._returns.offline:
+            text = "  Still reading: whom to start, and whom not yet, is said when all of it is read."
+            return fold(line(Piece(text, Tone.WARN)), width, "    ")
         return summary(self._returns, width, self._view.doubt)
 
     def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, EligibleRow):
             return []
+        said = details(row, width) if self._view.complete else []
         if self.is_wide:
-            return [*details(row, width), *self.left_out(width)]
-        return [*who_may_lead(row, width), *details(row, width), *strategies(row, width)]
+            return [*said, *self.left_out(width)]
+        return [*who_may_lead(row, width), *said, *strategies(row, width)]
 
     def drawing_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, EligibleRow):
             return []
         then = strategies(row, width)
-        return [*who_may_lead(row, width), *([BLANK, *then] if then else ())]
+        logs = [line(Piece(f"THE LOGS OF {row.survey.tp}", Tone.HEAD))]
+        logs += picture(row.survey, self._view.ranking, width)
+        return [*who_may_lead(row, width), *([BLANK, *then] if then else ()), BLANK, *logs]

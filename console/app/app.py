@@ -77,6 +77,9 @@ def remember_theme(state: Path, name: str) -> bool:
     return True
 
 
+_STOPS = ("escape", "ctrl+c")
+"""Keys that stop a task, or say how: they are handled also before its question has opened."""
+
 _EPOCH = time.time() - time.monotonic()
 
 
@@ -287,9 +290,12 @@ class Console(App[int], inherit_bindings=False):
             return  # the last keys, while the last screen closes
         if isinstance(event, events.Key | events.MouseDown):
             self._somebody_is_there()
-        if isinstance(event, events.Key) and not event.is_forwarded and self._meant_for_what_closed(event):
+        if isinstance(event, events.Key) and not event.is_forwarded and self._meant_elsewhere(event):
             return
         await super().on_event(event)
+
+    def _meant_elsewhere(self, event: events.Key) -> bool:
+        return self._meant_for_what_closed(event) or self._meant_for_what_opens(event)
 
     def _meant_for_what_closed(self, event: events.Key) -> bool:
         """Whether a person may still be typing into a confirmation that was closed; a pause ends this. A
@@ -302,6 +308,15 @@ class Console(App[int], inherit_bindings=False):
         meant = there and self.screen is self.desk and event.time - at < self.options.hush
         self._typed = (event.time, here or meant)
         return meant
+
+    def _meant_for_what_opens(self, event: events.Key) -> bool:
+        """Whether the key came while the main screen still shows and a question is about to open: nobody has read
+        that question, so the key does not answer it either.
+        """
+        desk = self.desk
+        if desk is None or self.screen is not desk or event.key in _STOPS:
+            return False
+        return desk.tasks.withholds()
 
     def _somebody_is_there(self) -> None:
         """An armed console stays armed. A blinking cursor would send data over ssh twice a second for

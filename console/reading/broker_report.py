@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from console.reading.cluster_reading import ClusterReading
+from recovery.advice import FirstStep
 from recovery.broker_load import BrokerLoad
 from recovery.cluster_health import no_answer
 from recovery.model import Unknown
@@ -44,8 +45,8 @@ class BrokerRow(NamedTuple):
     fenced_s: float | None = None
     exact: bool = False
     answered_s: float | None = None
-    not_first: bool = False
-    """It is not to be started before the first step is done."""
+    not_first: bool | None = False
+    """It is not to be started before the first step is done; None: that is still being read."""
 
     @property
     def waiting(self) -> int:
@@ -63,12 +64,16 @@ class BrokerRow(NamedTuple):
         return BrokerHealth.UP if self.load.in_isr == self.load.replicas else BrokerHealth.OUT_OF_SYNC
 
 
-def broker_rows(reading: ClusterReading, loads: Mapping[int, BrokerLoad]) -> tuple[BrokerRow, ...]:
-    """The brokers that are listed, and those that have replicas and are not; worst first."""
+def broker_rows(
+    reading: ClusterReading, loads: Mapping[int, BrokerLoad], steps: Sequence[FirstStep] | None
+) -> tuple[BrokerRow, ...]:
+    """The brokers that are listed, and those that have replicas and are not; worst first. ``steps``: all that is to
+    be done first; None: the first look is not over.
+    """
     listed = {broker.id: broker for broker in reading.cluster.brokers}
     contacts = {contact.broker: contact for contact in reading.contacts}
     failed = Counter(one.broker for one in reading.failed_dirs())
-    later = {broker for step in reading.steps for broker in step.advice.holds_back}
+    later = {broker for step in steps or () for broker in step.advice.holds_back}
     rows = []
     for broker in {**listed, **loads}:
         known, contact, dirs = listed.get(broker), contacts.get(broker), reading.log_dirs.get(broker)
@@ -84,7 +89,7 @@ def broker_rows(reading: ClusterReading, loads: Mapping[int, BrokerLoad]) -> tup
                 contact is not None or dirs is not None,
                 None if unknown else failed[broker],
                 loads.get(broker, BrokerLoad()),
-                not_first=broker in later,
+                not_first=None if steps is None else broker in later,
             )
         )
     return tuple(sorted(rows, key=lambda row: (_RANK[row.state], row.id)))
@@ -123,6 +128,8 @@ def _from_here(row: BrokerRow) -> str:
         return "answers" if row.asked else "not asked"
     return printable(str(row.problem))
 
+
+_NOT_FIRST = {None: ", still reading", False: "", True: ", but not first"}
 
 BROKER: tuple[Field[BrokerRow], ...] = (
     Field("id", "BROKER", lambda r: r.id, lambda r: str(r.id), Tone.STRONG, right=True),
@@ -164,7 +171,7 @@ BROKER: tuple[Field[BrokerRow], ...] = (
         "waiting",
         "WAIT FOR IT",
         lambda r: r.waiting,
-        lambda r: f"{r.waiting:,}{', but not first' if r.not_first else ''}" if r.waiting else "",
+        lambda r: f"{r.waiting:,}{_NOT_FIRST[r.not_first]}" if r.waiting else "",
         Tone.BAD,
         right=True,
     ),

@@ -97,6 +97,8 @@ def _sentences(row: BrokerRow) -> list[tuple[str, Tone]]:
         them = "it is in their ISR or ELR" if row.waiting > 1 else "it is in its ISR or ELR"
         text = f"{counted(row.waiting, 'offline partition')} may get a leader when it returns: {them}."
         found.append((text, Tone.STRONG))
+    if row.waiting and row.not_first is None:
+        found.append(("Whether it may be started first is still being read.", Tone.WARN))
     if row.not_first:
         found.append(("But do not start it first: see pane 1.", Tone.BAD))
     others = load.offline - load.waiting

@@ -15,7 +15,7 @@ from console.reading.partition_selection import Selected, Selection
 from console.reading.unread_disks import DiskStates
 from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.advice import FirstStep
+from recovery.advice import FirstStep, in_order
 from recovery.cluster_health import (
     ClusterHealth,
     cut_off,
@@ -182,6 +182,10 @@ class ClusterReading:
     def cluster_advice(self) -> ClusterAdvice:
         """What to do about controllers, brokers and disks."""
         return self.advice_with_steps(self.steps)
+
+    def all_steps(self, steps: Iterable[FirstStep]) -> tuple[FirstStep, ...]:
+        """Its own steps and these, made of rows, in the order in which they are to be done."""
+        return in_order((*self.steps, *steps))
 
     def advice_with_steps(self, steps: Sequence[FirstStep]) -> ClusterAdvice:
         """The same beside these steps for partitions: nobody is to be started whom one of them holds back."""

@@ -15,10 +15,12 @@ from console.reading.partition_row import (
 )
 from console.reading.replica_report import log_json, replica_rows
 from console.reading.survey_json import unknown_json
+from recovery.advice import Advice
 from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.verdict_json import verdict_json
 from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind
+from recovery.wording.advice_text import started_before
 from recovery.wording.loss_text import harm_text, short_loss
 from recovery.wording.quantity_text import either, ids, lasting_at_least, printable
 from recovery.wording.replica_text import elr_text, min_isr_text
@@ -64,23 +66,31 @@ def suggested(row: PartitionRow) -> str:
     """Whom to elect, or whom to wait for."""
     if row.decision is None:
         return "" if row.survey is None else "checking …"
-    return _decided(row.decision)
+    return _decided(row.decision, row.advice)
 
 
-def _decided(decision: Decision) -> str:
+def _decided(decision: Decision, advice: Advice | None) -> str:
+    """As what stands above the table: who is started or awaited before stands before."""
+    before = () if advice is None else started_before(advice)
     match decision.verdict:
-        case DecisionKind.ALREADY_ONLINE:
-            return ""
         case DecisionKind.ELECT:
-            return f"elect {decision.leader}"
-        case DecisionKind.WAIT:
-            return f"wait for {either(decision.waits_for)}" if decision.waits_for else "wait"
-        case DecisionKind.REFUSED:
-            return "refused"
-        case DecisionKind.NO_CANDIDATE:
-            return "no candidate"
-        case _:
-            return "report only"
+            elects = advice is not None and advice.brokers == (decision.leader,)
+            start = f"start {either(before)}, else " if before and elects else ""
+            return f"{start}elect {decision.leader}"
+        case DecisionKind.WAIT if decision.waits_for:
+            rather = [broker for broker in before if broker not in decision.waits_for]
+            other = f"{either(rather)}, else " if rather else ""
+            return f"wait for {other}{either(decision.waits_for)}"
+        case verdict:
+            return _SUGGESTED.get(verdict, "report only")
+
+
+_SUGGESTED = {
+    DecisionKind.ALREADY_ONLINE: "",
+    DecisionKind.WAIT: "wait",
+    DecisionKind.REFUSED: "refused",
+    DecisionKind.NO_CANDIDATE: "no candidate",
+}
 
 
 def _suggested_order(row: PartitionRow) -> tuple[str, int]:
@@ -115,6 +125,10 @@ def why(row: PartitionRow) -> str:
         return ""
     if row.decision.verdict is DecisionKind.ELECT and row.loss is not None and not row.loss.none:
         return f"{row.decision.reason}; loses {harm_text(row.loss, row.last_epoch)}"
+    before = () if row.advice is None else started_before(row.advice)
+    rather = [broker for broker in before if broker not in row.decision.waits_for]
+    if row.decision.verdict is DecisionKind.WAIT and rather:
+        return f"if the host of {either(rather)} lost power: {row.decision.reason}"
     return row.decision.reason
 
 
@@ -168,7 +182,8 @@ class PartitionsView:
     ``now`` of this picture, ``first`` of the first one; ``picked``: what is in the plan; ``counts`` None: they are
     counted when shown; ``doubt`` says why the rows may not be those of now ("no controller leads"), "" where they
     are; ``doubt_advice`` is what to do about that first. ``may_lead`` draws who may lead a partition, in so many
-    columns; ``overview``: the rest of the cluster, where no partition is listed.
+    columns; ``overview``: the rest of the cluster, where no partition is listed. Not ``complete``: the first look
+    is not over, and nothing is advised before it is.
     """
 
     reading: ClusterReading | None
@@ -183,6 +198,7 @@ class PartitionsView:
     ranking: Ranking = Ranking.LAST_RECORD
     may_lead: Callable[[Survey, int], list[Line]] | None = None
     overview: Callable[[], Iterable[Line]] | None = None
+    complete: bool = True
 
 
 def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[PartitionRow], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from console.reading.partition_report import PartitionsView, partition_fields, suggested, why
@@ -13,7 +13,10 @@ from console.reading.partition_row import (
     PartitionRow,
     count_partitions,
 )
-from recovery.advice import AdviceKind, FirstStep, in_order
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.advice import AdviceKind, FirstStep
+from recovery.model import Survey
+from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import WARNING, AdvisedStep, advice_text, advised_steps
 from recovery.wording.cluster_advice import AdviceTopic, ClusterAdvice
@@ -62,6 +65,8 @@ GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
 
 _CHECKING = "which records were acknowledged is being checked"
 SHOWN_STEPS = 2
+STILL_READING = "Still reading: what to do first is said when all of it is read."
+"""Shown in place of advice while the first look is under way: half of the evidence may advise the opposite."""
 """So many steps of what to do first stand above the table; a short screen has few lines."""
 
 
@@ -84,7 +89,7 @@ class PartitionsPane(TablePane):
             groupings=GROUPINGS,
             search=_search,
             noun="partition",
-            empty="no partition is offline or under min ISR",
+            empty="not known yet",
             stays_on_top=True,
         )
 
@@ -137,15 +142,22 @@ class PartitionsPane(TablePane):
             fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
         )
         old = bool(self._view.doubt)
+        if not self._view.complete:
+            return lines or ([] if old else fold(line(Piece(STILL_READING, Tone.WARN)), width, "  "))
+        shown = len(AdviceKind) if reasons or self._has_room else 1
         for step in steps:
             key = _key(step)
+            # What is said of the quorum is of now: the partitions are those of then because of it.
+            then = old and step.about != AdviceTopic.QUORUM
             pieces = [
-                Piece(f"{'As of then. ' if old else ''}{step.head}", Tone.STRONG),
-                *([Piece(f" [{key}]", Tone.KEY)] if key and not old else []),
-                *(Piece(f" {WARNING}{warning}", Tone.WARN) for warning in step.text.warnings),
+                Piece(f"{'As of then. ' if then else ''}{step.head}", Tone.STRONG),
+                *([Piece(f" [{key}]", Tone.KEY)] if key and not then else []),
+                *(Piece(f" {WARNING}{warning}", Tone.WARN) for warning in step.text.warnings[:shown]),
             ]
+            if step.text.warnings[shown:]:
+                pieces.append(Piece(" … Tab", Tone.DIM))
             lines += fold(
-                line(*(Piece(piece.text, Tone.DIM) for piece in pieces) if old else pieces), width, "  "
+                line(*(Piece(piece.text, Tone.DIM) for piece in pieces) if then else pieces), width, "  "
             )
             for reason in step.text.reasons if reasons else ():
                 lines += fold(line(Piece(f"  {reason}", Tone.DIM if old else Tone.PLAIN)), width, "  ")
@@ -155,9 +167,14 @@ class PartitionsPane(TablePane):
         return lines
 
     @property
+    def _has_room(self) -> bool:
+        """Whether every warning may stand above the table: not where rows of partitions would give way to it."""
+        return self.has_class("-few") or not any(map(self.screen.has_class, ("-low", "-short", "-tiny")))
+
+    @property
     def _all_steps(self) -> tuple[FirstStep, ...]:
         reading = self._view.reading
-        return in_order((*(() if reading is None else reading.steps), *self._counts.steps))
+        return () if reading is None else reading.all_steps(self._counts.steps)
 
     def _advised(self, shown: int) -> Iterator[AdvisedStep]:
         reading = self._view.reading
@@ -192,20 +209,12 @@ class PartitionsPane(TablePane):
         survey = row.survey if isinstance(row, PartitionRow) else None
         if not isinstance(row, PartitionRow) or survey is None:
             return []
-        verdicts = {} if row.judged is None else row.judged.candidates
-        lines = [
-            line(Piece(f"THE LOGS OF {row.state.tp}", Tone.HEAD)),
-            *picture(survey, view.ranking, width),
-        ]
-        if view.may_lead is not None:
-            lines += [BLANK, *view.may_lead(survey, width)]
-        choices = losses(survey, view.ranking, verdicts, width)
-        return [*lines, BLANK, *choices] if choices else lines
+        return partition_drawing(survey, view.ranking, row.judged, width, view.may_lead)
 
     def _first(self, row: PartitionRow) -> str:
         """What to do first for the row, unless it stands above the table already; all of it while it is read."""
         advice = row.advice
-        if advice is None:
+        if advice is None or not self._view.complete:
             return ""
         if self.has_class("-reading"):
             steps = self._all_steps
@@ -216,6 +225,23 @@ class PartitionsPane(TablePane):
             return ""
         text = advice_text(advice)
         return "".join(f"{sentence} " for sentence in (text.action, text.instead) if sentence)
+
+
+def partition_drawing(
+    survey: Survey,
+    ranking: Ranking,
+    judged: PartitionVerdicts | None,
+    width: int,
+    may_lead: Callable[[Survey, int], list[Line]] | None = None,
+) -> list[Line]:
+    """The logs of one partition on one axis, who may lead it (``may_lead`` draws that), and what each choice cuts
+    off.
+    """
+    lines = [line(Piece(f"THE LOGS OF {survey.tp}", Tone.HEAD)), *picture(survey, ranking, width)]
+    if may_lead is not None:
+        lines += [BLANK, *may_lead(survey, width)]
+    choices = losses(survey, ranking, {} if judged is None else judged.candidates, width)
+    return [*lines, BLANK, *choices] if choices else lines
 
 
 def _key(step: AdvisedStep) -> str:

@@ -33,6 +33,7 @@ def health_json(health: ClusterHealth) -> dict[str, object]:
         "well": health.well,
         "quorum": health.quorum.state,
         "deadVoters": health.quorum.dead_voters,
+        "withoutVote": health.quorum.new_disks,
         "brokersDown": health.brokers_down,
         "brokersFenced": health.brokers_fenced,
         "brokersUnreached": health.brokers_unreached,

@@ -80,6 +80,17 @@ class QuorumHealth:
         )
 
     @property
+    def new_disks(self) -> tuple[int, ...]:
+        """The nodes of voters that are silent because they run with another disk, as observers: they are not down,
+        and have no vote.
+        """
+        dead = {member.key.id for member in self.dead_voters}
+        runs = (
+            m for m in self.members if m.role is MemberRole.CONTROLLER and m.state is not MemberState.GHOST
+        )
+        return tuple(sorted(dead.intersection(member.key.id for member in runs)))
+
+    @property
     def silent_first(self) -> tuple[QuorumMember, ...]:
         """Every member, who does not fetch first: it must not be looked for below those that are well."""
         return tuple(sorted(self.members, key=lambda member: member.state is not MemberState.SILENT))

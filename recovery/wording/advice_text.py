@@ -212,20 +212,46 @@ def _stop_or_mend(advice: Advice, _count: int) -> str:
 
 def _elect(advice: Advice, _count: int) -> str:
     who = str(advice.brokers[0]) if len(advice.brokers) == 1 else "a leader"
-    whole = [one.broker for one in advice.start_if_whole if one.broker not in advice.read_before]
-    if whole:
+    if whole := started_before(advice):
         return f"Start {_few(whole)} if {_its(whole)} host kept power; else elect {who}."
     checked = advice.verdict is not None and advice.verdict.proved_none
     lost = "no acknowledged record is lost."
     return f"Elect {who}: {lost if checked else f'as far as known, {lost}'}"
 
 
+def started_before(advice: Advice) -> tuple[int, ...]:
+    """Whom to start before the brokers of the advice are elected or started, where their hosts kept power."""
+    if advice.kind is AdviceKind.ELECT:
+        return tuple(b for one in advice.start_if_whole if (b := one.broker) not in advice.read_before)
+    if advice.kind is AdviceKind.BRING_BACK and not advice.read_before:
+        return _later(advice)[0]
+    return ()
+
+
 def _bring_back(advice: Advice, count: int) -> str:
     get = "1 partition gets a leader" if count == 1 else f"{count:,} get a leader"
     if advice.read_before:
         return f"Read {_disk_of(advice.read_before)} before the start: then {get}."
-    each = "" if len(advice.brokers) == 1 else ", each"
-    return f"Start {_few(advice.brokers, either)}{each} with its old disk: {get}."
+    back, each = _few(advice.brokers, either), "" if len(advice.brokers) == 1 else ", each"
+    silent, saved = started_before(advice), _later(advice)[1]
+    if silent:
+        # Its records are on no other log: where its host kept power, its own return keeps them.
+        return f"Start {_few(silent)} if {_its(silent)} host kept power; else {back}: {get}."
+    if saved:
+        return f"Save what only {_few(saved)} {_holds(saved)}; then start {back}{each} with its old disk."
+    return f"Start {back}{each} with its old disk: {get}."
+
+
+def _later(advice: Advice) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Who led later than those that are to be brought back: whose logs nobody knows, and whose log or disk is to be
+    read.
+    """
+    silent = {one.broker for one in advice.led_after if not (one.log_known or one.failed_disk)}
+    return tuple(sorted(silent)), tuple(sorted({one.broker for one in advice.led_after} - silent))
+
+
+def _holds(brokers: Sequence[int]) -> str:
+    return "holds" if len(brokers) == 1 else "hold"
 
 
 def _ask(advice: Advice, _count: int) -> str:
@@ -308,8 +334,7 @@ def _if_started(others: Sequence[AutomaticElection]) -> str:
     it = "it" if len(others) == 1 else "each"
     cutting = sorted({broker for one in others for broker in one.cuts_off})
     if cutting:
-        holds = "holds" if len(cutting) == 1 else "hold"
-        return f"{it} leads at once and cuts off what {_few(cutting)} {holds}"
+        return f"{it} leads at once and cuts off what {_few(cutting)} {_holds(cutting)}"
     verdicts = [one.verdict for one in others if one.verdict is not None]
     # Where the logs are known, whether a host lost power is no question any more.
     if len(verdicts) == len(others):
@@ -339,8 +364,8 @@ def _also_read(advice: Advice) -> tuple[int, ...]:
 def _return_warnings(advice: Advice) -> Iterator[str]:
     if advice.led_after:
         who = tuple(sorted({one.broker for one in advice.led_after}))
-        has = "has" if len(who) == 1 else "have"
-        yield f"{_capital(_few(who))} led later and {has} records that this cuts off: save them first."
+        back = _few(advice.brokers, either)
+        yield f"{_capital(_few(who))} led later: when {back} leads, what only {_few(who)} {_holds(who)} is cut off."
     # A member of the ELR: after a kill only as the last known leader, by an unclean election of the controller.
     if advice.check_disk and not advice.was_shut_down and not advice.read_before:
         yield "If its host lost power, or nobody knows, read its disk first: Kafka elects it whatever it lost."
@@ -410,7 +435,8 @@ def _why_bring_back(advice: Advice, count: int) -> Iterator[str]:
     if advice.reassigning:
         yield "A reassignment in progress needs this return."
     if advice.was_shut_down:
-        stopped = f"{'It was' if one else 'They were'} shut down when last seen"
+        who = _capital(_few(advice.brokers)) if started_before(advice) else "It" if one else "They"
+        stopped = f"{who} {'was' if one else 'were'} shut down when last seen"
         lost = ""
         if advice.keeps_all:
             lost = ", and nothing at all is lost"
@@ -442,7 +468,7 @@ def _later_leaders(advice: Advice, count: int) -> Iterator[str]:
     took = f"{'it' if one else 'they'} took then{' with acks=1' if advice.keeps_acked else ''}"
     dead = tuple(sorted({one.broker for one in advice.led_after if one.failed_disk}))
     known = tuple(sorted({one.broker for one in advice.led_after if one.log_known}))
-    silent = tuple(broker for broker in who if broker not in known + dead)
+    silent, _saved = _later(advice)
     steps = []
     if known:
         steps.append(f"read the log of broker {both(known)} first (ktriage rescue read)")
@@ -625,8 +651,7 @@ def _unclean_member(decision: Decision) -> str:
     cutting = [one for one in returning if one.cuts_off]
     holders = sorted({broker for one in cutting for broker in one.cuts_off})
     who = _few([one.broker for one in cutting])
-    holds = "holds" if len(holders) == 1 else "hold"
-    return f"only the log of {who} could tell more, and its start cuts off what {_few(holders)} {holds}"
+    return f"only the log of {who} could tell more, and its start cuts off what {_few(holders)} {_holds(holders)}"
 
 
 _SHORT_REASONS: Mapping[WhyNot, Callable[[Decision], str]] = {

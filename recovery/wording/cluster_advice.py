@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, QuorumState
-from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
+from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
@@ -56,6 +56,7 @@ def cluster_advice(
     found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum)]
     named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
     named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
+    named |= {later.broker for step in steps for later in step.advice.led_after}
     found += [
         AdvicePart(text, AdviceTopic.BROKERS) for text in _brokers(health, short, named, unjudged=unjudged)
     ]
@@ -105,13 +106,7 @@ def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]
     if quorum.quorum.led_by_non_voter:
         yield AdviceText(f"Restart controller {quorum.quorum.leader.id}: it leads without a vote.")
     dead = {member.key.id for member in quorum.dead_voters}
-    new = [
-        member.key.id
-        for member in quorum.members
-        if member.role is MemberRole.CONTROLLER
-        and member.state is not MemberState.GHOST
-        and member.key.id in dead
-    ]
+    new = quorum.new_disks
     warnings = (NEXT_STOPS,) if quorum.strength.spare <= 0 else ()
     for node in new:
         how = f"With ktriage quorum replace {node} --why disk the new disk gets the vote of the old one."

@@ -21,12 +21,13 @@ _STALE = {
     QuorumState.UNREACHABLE: "no controller that leads can be reached",
 }
 _MEND_QUORUM = (
-    "nobody can be elected, and leaders and ISRs are shown as they were before. Mend the quorum first"
-    " ({where})."
+    "nobody can be elected, and leaders and ISRs are shown as they were before.",
+    " Mend the quorum first ({where}).",
 )
 _CHECK_QUORUM = (
     "nobody leads, or the brokers that answer are cut off from the controllers. Leaders and ISRs are shown as these"
-    " brokers last knew them, and may have changed. Look first ({where})."
+    " brokers last knew them, and may have changed.",
+    " Look first ({where}).",
 )
 _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."
 
@@ -57,11 +58,10 @@ def health_line(health: ClusterHealth, caveat: str = "", width: int | None = Non
 
     ``caveat`` says why the states may not be those of now ("picture 45 s old"): it stands first, and nothing is
     called well then. With a ``width`` in columns, findings are shortened, then left out, the least important
-    first; what was left out is marked by "…". Such a line has no counts below it, and also has what is
-    under-replicated.
+    first; what was left out is marked by "…".
     """
     parts = [*([_Part(caveat, caveat, 0)] if caveat else ()), *_parts(health)]
-    if width is not None and health.under_replicated:
+    if health.under_replicated:
         more = "more " if health.offline or health.under_min_isr else ""
         text = f"{health.under_replicated:,} {more}under-replicated"
         parts.append(_Part(text, text, 7))
@@ -72,12 +72,14 @@ def health_line(health: ClusterHealth, caveat: str = "", width: int | None = Non
     return _within(parts, width)
 
 
-def health_lines(health: ClusterHealth) -> Iterator[str]:
-    """The head of a report: the line, and what a lost quorum means for everything below it."""
+def health_lines(health: ClusterHealth, *, advised: bool = False) -> Iterator[str]:
+    """The head of a report: the line, and what a lost quorum means for everything below it. ``advised``: what to do
+    first is said below.
+    """
     yield health_line(health)
     why = stale_reason(health)
     if why:
-        yield f"{why[0].upper()}{why[1:]}: {stale_advice(health, 'ktriage quorum status')}"
+        yield f"{why[0].upper()}{why[1:]}: {stale_advice(health, '' if advised else 'ktriage quorum status')}"
 
 
 def stale_reason(health: ClusterHealth) -> str:
@@ -96,14 +98,14 @@ def stale_by_quorum(quorum: Quorum | QuorumWithoutLeader | Unknown | None, asked
 
 def stale_advice(health: ClusterHealth, where: str) -> str:
     """What old partition states mean, and what to do first; "" if they are not known to be old. ``where``: what
-    shows the quorum.
+    shows the quorum; "" where what to do first is said beside it.
     """
     if not stale_reason(health):
         return ""
     if health.cut_off is not None:
         return _OTHERS
-    text = _CHECK_QUORUM if health.quorum.state is QuorumState.UNREACHABLE else _MEND_QUORUM
-    return text.format(where=where)
+    means, do = _CHECK_QUORUM if health.quorum.state is QuorumState.UNREACHABLE else _MEND_QUORUM
+    return f"{means}{do.format(where=where) if where else ''}"
 
 
 def leader_unknown_text(why: Unknown) -> str:
@@ -137,7 +139,10 @@ def not_listed_text(brokers: Sequence[int]) -> str:
 def quorum_badge(quorum: QuorumFinding) -> str:
     """What is wrong with the quorum in a word or two, "" where nothing is."""
     if quorum.state is QuorumState.LED:
-        return f"{len(quorum.dead_voters)} down" if quorum.dead_voters else ""
+        if not quorum.dead_voters:
+            return ""
+        down = len(quorum.dead_voters) - len(quorum.new_disks)
+        return f"{down} down" if down else f"{len(quorum.new_disks)} no vote"
     return _QUORUM[quorum.state]
 
 
@@ -185,11 +190,14 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     if health.cut_off is not None:
         text = f"old metadata, of broker {health.cut_off}"
         yield _Part(text, "old metadata", 0)
-    dead: tuple[int | str, ...] = (*quorum.dead_voters, *quorum.dead_addresses)
+    down = (voter for voter in quorum.dead_voters if voter not in quorum.new_disks)
+    dead: tuple[int | str, ...] = (*down, *quorum.dead_addresses)
     if dead:
         # Only a leader tells which of the controllers are voters.
         member = "voter" if quorum.state in (QuorumState.LED, QuorumState.CANNOT_COMMIT) else "controller"
         yield _named(dead, member, "down", 5)
+    if quorum.new_disks:
+        yield _named(quorum.new_disks, "controller", "without a vote", 5)
     if health.brokers_down:
         yield _named(health.brokers_down, "broker", "down", 3)
     if health.brokers_fenced:

@@ -20,7 +20,13 @@ async def test_what_was_not_checked_is_accepted_with_a_reason(home: Path) -> Non
         await robot.looked()
         await robot.press("c")
         await robot.asked(ChoiceQuestion)
-        await robot.sees("elect 1, and say why what was not checked holds")
+        await robot.sees("1 loses unknown", "; asks why")
+        question = robot.app.screen
+        assert isinstance(question, ChoiceQuestion)
+        assert (
+            robot.screen.count("1 loses") == 1
+            and "elect 1" not in robot.screen.partition("Keep which log")[2]
+        )
         await robot.takes("accept")
         await robot.asked(TextQuestion)
         await robot.answers(WHY)

@@ -44,8 +44,8 @@ def nobody(_target: Target, _say: Callable[[str], None]) -> SimulatorBackend:
 async def test_a_cluster_that_never_answered_is_not_told_to_be_well() -> None:
     async with console("last-replica-standing", make=nobody, looked=False) as robot:
         await robot.link_is(Link.LOST)
-        await robot.sees("not known yet")
-        assert "0 offline" not in robot.screen
+        await robot.sees("NOT REACHED", "nobody is reached at this address", "C opens another address")
+        assert "0 offline" not in robot.screen and "LOST" not in robot.screen.replace("OFFSETS LOST", "")
         await robot.opens("3")
         await robot.sees("who waits for a leader is not known yet")
         assert "no partition waits" not in robot.screen
@@ -96,6 +96,15 @@ async def test_nothing_is_suggested_before_it_was_judged_what_was_acknowledged()
     async with console("stale-long-tail", make=hanging, looked=False) as robot:
         await robot.sees("payments-0", "2 of 3", "checking …", "is being checked")
         assert "bring back" not in robot.screen and "wait for" not in robot.screen
+        await robot.sees("Still reading: what to do first is said when all of it is read.")
+        assert "Do first" not in robot.screen and "Start" not in robot.screen
+        await robot.press("tab")
+        assert "Do first" not in robot.screen
+        await robot.opens("3")
+        await robot.sees("Still reading: whom to start, and whom not yet")
+        assert "back: a leader" not in robot.screen and "The return of" not in robot.screen
+        await robot.opens("8")
+        await robot.sees("1, still reading", "Whether it may be started first is still being read.")
 
 
 async def test_an_empty_line_is_no_answer_and_leaves_the_question_open() -> None:

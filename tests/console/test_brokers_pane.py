@@ -69,6 +69,13 @@ async def test_a_broker_that_answers_and_is_not_in_the_isr_yet_is_said_to_be_so(
         assert row.state is BrokerHealth.OUT_OF_SYNC
 
 
+async def test_whom_pane_1_warns_of_is_not_to_be_started_first_in_pane_8_either() -> None:
+    async with console("stale-long-tail", size=(120, 30)) as robot:
+        await robot.sees("Do not start broker 3")
+        await robot.opens("8")
+        await robot.sees("1, but not first", "But do not start it first: see pane 1.")
+
+
 def test_a_broker_with_a_failed_disk_stands_above_those_that_are_only_out_of_sync() -> None:
     brokers = [Broker(broker, "host", 9092, None, False) for broker in (1, 2, 3)]
     dirs: LogDirs = {
@@ -77,14 +84,14 @@ def test_a_broker_with_a_failed_disk_stands_above_those_that_are_only_out_of_syn
         3: Unknown(Why.NOT_ANSWERED, "refused"),
     }
     loads = dict.fromkeys((1, 2, 3), BrokerLoad(4, 3, 1, 0, 0))
-    rows = broker_rows(reading(brokers, dirs), loads)
+    rows = broker_rows(reading(brokers, dirs), loads, ())
     assert [(row.id, row.failed_dirs) for row in rows] == [(3, None), (2, 1), (1, 0)]
 
 
 def test_a_broker_that_refuses_is_not_silent() -> None:
     """As ``status`` has it: who may not ask was answered."""
     refused: LogDirs = {1: Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on the cluster")}
-    (row,) = broker_rows(reading([Broker(1, "host", 9092, None, False)], refused), {})
+    (row,) = broker_rows(reading([Broker(1, "host", 9092, None, False)], refused), {}, ())
     assert (row.state, row.asked, row.failed_dirs) == (BrokerHealth.UP, True, None)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Input
 
 from backends.base.answers import Election, SurveyRequest, SurveyResult
 from backends.base.protocol import Backend, Progress, Recorder, Stop
@@ -28,6 +29,7 @@ from tests.console.faults import answers_again, hangs
 from tests.console.robot import Robot, console, records, reports, soon
 from tests.console.test_wizard import SCENARIO, opens_the_wizard
 from widgets.bars.title_bar import TitleBar
+from widgets.dialogs.confirmation import Confirmation
 from widgets.dialogs.help_screen import HelpScreen
 
 LOST = "last-replica-standing"
@@ -140,6 +142,56 @@ async def test_what_is_chosen_of_a_cluster_that_was_lost_meanwhile_is_not_planne
         await robot.takes("1")
         await robot.hears("the plan is not changed")
         assert robot.session.draft.plan is None
+
+
+class LateSurvey(SimulatorBackend):
+    """A cluster whose logs are told late, once ``hold`` is set, as behind a slow network."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(scenario(name))
+        self.hold = threading.Event()
+        self.let = threading.Event()
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        while self.hold.is_set() and not self.let.is_set():  # noqa: ASYNC110  # set by another thread
+            await asyncio.sleep(0.01)
+        return await super().survey(request, progress)
+
+
+async def test_what_is_typed_before_a_question_has_opened_runs_no_command() -> None:
+    """Whoever knows the question types its answer at once: each letter is also the key of a command."""
+    backend = LateSurvey(LOST)
+    async with console(LOST, make=gives(backend)) as robot:
+        await robot.plans(1)
+        await robot.arms()
+        backend.hold.set()
+        planned = robot.session.draft.partitions
+        robot.hits("X", *"payments", "d", "1", "A", "q", "tab", "enter")
+        await robot.until(lambda: robot.desk.busy, "the comparison under way")
+        await robot.pilot.pause()
+        robot.hits("d")
+        await robot.hears("applying the plan: keys do nothing until this asks or is done; Esc stops it")
+        assert robot.desk.pane == "6" and robot.session.draft.partitions == planned
+        assert robot.session.safety.armed and not robot.session.poller.state.schedule.paused
+        backend.let.set()
+        await robot.asked(Confirmation)
+        assert all(not field.value for field in robot.app.screen.query(Input))
+        await robot.press("escape")
+        await robot.idle()
+        await robot.press("1")
+        await robot.until(lambda: robot.desk.pane == "1", "keys that act again")
+
+
+async def test_a_task_that_opens_nothing_takes_no_keys() -> None:
+    backend = LateSurvey(LOST)
+    async with console(LOST, make=gives(backend)) as robot:
+        await robot.plans(1)
+        backend.hold.set()
+        await robot.press("m")
+        await robot.until(lambda: robot.desk.busy, "the comparison under way")
+        await robot.opens("4")
+        backend.let.set()
+        await robot.idle()
 
 
 async def test_stopping_before_anything_was_sent_sends_nothing(home: Path) -> None:

@@ -47,6 +47,22 @@ async def test_a_partition_typed_once_is_under_the_cursor_in_every_pane() -> Non
         await robot.press("escape")
 
 
+async def test_a_partition_in_a_folded_group_is_found_and_its_group_unfolded() -> None:
+    async with console("zone-power-loss") as robot:
+        wanted = robot.session.rows.partitions[-1].state.tp
+        await robot.press("t")
+        await robot.settled()
+        await robot.press("F")
+        await robot.settled()
+        assert not robot.desk.table.shows(wanted)
+        await robot.press("f")
+        await robot.asked(PartitionFinder)
+        await robot.types(str(wanted))
+        await robot.press("enter")
+        await robot.until(lambda: robot.desk.table.cursor_key == wanted, "the cursor on it")
+        await robot.hears(f"{wanted}: the cursor is on it")
+
+
 async def test_a_partition_that_is_well_is_shown_with_its_replicas() -> None:
     async with console("disk-failure") as robot:
         partitions = robot.session.view.partitions

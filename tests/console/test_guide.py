@@ -117,6 +117,6 @@ async def test_what_is_wrong_is_pointed_at_where_nothing_is_offline() -> None:
         await robot.opens("8")
         await robot.sees("What is wrong is listed here")
     async with console("controller-disk-failure", guide=True, size=(80, 24)) as robot:
-        await robot.sees("the voters that are down")
+        await robot.sees("the controllers without a vote")
         await robot.opens("4")
         assert "M" in named(robot)

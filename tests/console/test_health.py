@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from textual.widgets import Input
 
 from backends.base.answers import Partitions
 from backends.base.protocol import Backend
 from backends.simulator.adapter import SimulatorBackend
+from console.app.base.question_dialogs import ChoiceQuestion, TextQuestion
 from console.app.session.view import Link
 from console.change.registry import PANES
 from console.simulator_backend import scenario
@@ -71,11 +73,37 @@ async def test_tabs_keep_a_word_on_a_narrow_terminal_and_mark_the_panes_of_troub
         await robot.sees("[1 Offline!]2 Replicas 3 ELR 4 Quorum 5 Dirs 6 Plan 7 Time 8 Brokers! 9 After")
 
 
+async def test_a_controller_that_runs_with_a_new_disk_is_not_said_to_be_down() -> None:
+    async with console("controller-disk-failure", size=(120, 40)) as robot:
+        await robot.sees(
+            "controller 102 without a vote", "4 Quorum 1 no vote", "102 has a new disk and no vote"
+        )
+        assert "102 down" not in robot.screen
+        await robot.opens("4")
+        await robot.press("M")
+        await robot.asked(ChoiceQuestion)
+        await robot.sees("► disk:", "(seen: new disk)")
+        await robot.press("escape")
+
+
+async def test_the_new_controller_that_runs_is_proposed() -> None:
+    async with console("controller-node-failure", size=(120, 40)) as robot:
+        await robot.sees("voter 102 down")
+        await robot.opens("4")
+        await robot.press("M")
+        await robot.asked(ChoiceQuestion)
+        await robot.sees("► host:", "(seen: 103 without a vote)")
+        await robot.press("enter")
+        await robot.asked(TextQuestion)
+        assert robot.app.screen.query_one(Input).value == "103"
+        await robot.press("escape")
+
+
 async def test_without_a_quorum_the_first_pane_says_what_to_do_first() -> None:
     async with console("two-of-three-voters-lost", size=(80, 24)) as robot:
-        await robot.sees("As before, no controller leads: 0 offline", "Nobody can be elected")
+        await robot.sees("As before, no controller leads: 0 offline", "Nobody can be elected", "Do first")
         shown = " ".join(robot.screen.split())
-        assert "leaders and ISRs are shown as they were before. Mend the quorum first (pane 4)." in shown
+        assert "leaders and ISRs are shown as they were before. Do first: Start 102 or 101" in shown
 
 
 async def test_without_a_quorum_nothing_is_said_to_be_well() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backends.base.errors import Unreachable
 from console.app.session import poller as poller_module
-from console.app.session.poller import INTERVAL, SHARE, Poller, Schedule
+from console.app.session.poller import INTERVAL, OLD_SECONDS, OLD_SHARE, SHARE, Poller, Schedule
 from console.app.session.view import Link, View, ViewRequest
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import TopicPartition
@@ -52,10 +52,19 @@ def test_paused_it_looks_only_when_asked() -> None:
 
 
 @given(took=st.floats(0.0, 100.0))
-def test_looks_never_take_more_than_a_twentieth_of_the_time(took: float) -> None:
+def test_looks_take_a_twentieth_of_the_time_unless_the_picture_would_be_old_by_then(took: float) -> None:
     between = looked(took).pause_between
+    share = took / (took + between)
     assert between >= INTERVAL
-    assert took / (took + between) <= 1 / SHARE + 1e-9
+    assert share <= 1 / OLD_SHARE + 1e-9
+    # The picture of the look before is shown until the next one has ended.
+    in_time = between + 2 * took <= OLD_SECONDS + 1e-9
+    assert share <= 1 / SHARE + 1e-9 or in_time or share >= 1 / OLD_SHARE - 1e-9
+
+
+@pytest.mark.parametrize("took", [1.0, 3.0, 5.0])
+def test_a_look_of_some_seconds_leaves_no_old_picture(took: float) -> None:
+    assert looked(took).pause_between + took < OLD_SECONDS
 
 
 def test_a_cluster_that_does_not_answer_is_asked_again_soon_however_long_the_silence_took() -> None:

@@ -17,6 +17,7 @@ from console.plan_files import read
 from console.reading.broker_report import BROKER, BrokerRow
 from console.reading.partition_report import fields_of
 from console.reading.partition_row import PartitionRow
+from console.reading.partitions_pane import PartitionsPane
 from console.reading.replica_report import REPLICA, ReplicaRow
 from recovery.model import TopicPartition
 from recovery.plan.values import Plan
@@ -36,6 +37,7 @@ class Incident(NamedTuple):
     replicas: Mapping[str, Any]
     status: Mapping[str, Any]
     text: str
+    handed_over: str
     planned: Sequence[Mapping[str, Any]] = ()
     plan: Plan | None = None
 
@@ -89,16 +91,17 @@ def incident(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, ho
         return found
 
     every = ("replicas", "--rows", "0")
-    text = [said(*every), said("status", "--rows", "0")]
+    text = [said("status", "--rows", "0"), said(*every)]
+    handed_over = " ".join(said("handover").replace("\\", "").split())
     said("plan", "plan.json", "--strategy", "aggressive", "--rows", "0")
     if not (home / "plan.json").exists():  # nobody can be elected
-        return Incident(str(file), told(*every), told("status"), "\n".join(text))
+        return Incident(str(file), told(*every), told("status"), "\n".join(text), handed_over)
     plan = read(home / "plan.json")
     assert isinstance(plan, Plan)
     text.append(said("review", "plan.json", "--rows", "0"))
     text.append(said("review", "plan.json", "--output", "markdown").replace("\\", ""))
     planned = told("review", "plan.json")["partitions"]
-    return Incident(str(file), told(*every), told("status"), "\n".join(text), planned, plan)
+    return Incident(str(file), told(*every), told("status"), "\n".join(text), handed_over, planned, plan)
 
 
 def cells(fields: Sequence[Field[Any]], row: Any) -> dict[str, str]:
@@ -109,6 +112,37 @@ def cells(fields: Sequence[Field[Any]], row: Any) -> dict[str, str]:
 def shown(fields: Sequence[Field[Any]], row: Any) -> str:
     """A line of a text table, as words."""
     return " ".join(" ".join(field.cell(row) for field in fields if field.printed).split())
+
+
+async def test_the_first_words_are_the_same_everywhere(incident: Incident) -> None:
+    """The line above every pane, what pane 1 says to do first, ``status`` and the hand-over."""
+    health, *told = incident.text.partition("\ncluster ")[0].splitlines()
+    steps = [line for line in told if not line.startswith("  ")]
+    async with console(incident.file, size=(200, 50)) as robot:
+        await robot.looked()
+        await robot.sees(health)
+        lines = [" ".join(line.split()) for line in robot.screen.splitlines()]
+        assert health in lines, robot.screen
+        pane = robot.desk.pane_of("1")
+        assert isinstance(pane, PartitionsPane)
+        shown = pane._advised(len(pane._all_steps))  # all of it, where the screen has room for two
+        heads = [step.head for step in shown]
+        assert heads[: len(steps)] == steps[: len(heads)]
+        first = next(iter(heads), "")
+        assert " ".join(first.split())[:60] in " ".join(robot.screen.split())
+        assert health in incident.handed_over or not first
+        assert first in incident.handed_over
+        offline = incident.status["counts"]["offline"]
+        await robot.sees(f"{offline:,} offline, ")
+        # What pane 1 warns of, panes 3 and 8 warn of too.
+        held = {broker for step in pane._all_steps for broker in step.advice.holds_back}  # as above
+        await robot.opens("8")
+        for row in robot.desk.table.shown_rows:
+            assert isinstance(row, BrokerRow)
+            assert row.not_first == (row.id in held)
+        await robot.opens("3")
+        for broker in held:
+            assert f"Broker {broker} back: a leader" not in robot.screen
 
 
 async def test_no_two_forms_state_different_facts(incident: Incident) -> None:

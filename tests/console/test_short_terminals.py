@@ -22,6 +22,13 @@ async def test_rows_stand_in_every_pane() -> None:
                 assert table.region.bottom < lines, f"the rows of pane {pane} are below the screen"
 
 
+async def test_eight_partitions_of_two_thousand_stand_on_the_first_screen() -> None:
+    async with console("offline-2000", size=(80, 24)) as robot:
+        await robot.looked()
+        await robot.sees("Do first: Start broker 3 with its old disk: 2,000 get a leader.", "… Tab")
+        assert robot.screen.count("OFFLINE  orders-") >= 8
+
+
 async def test_the_path_and_the_command_give_way_to_rows() -> None:
     async with console("disk-failure", size=(80, 15)) as robot:
         assert "$ ktriage" not in robot.screen
@@ -73,7 +80,7 @@ async def test_what_ends_a_lost_quorum_can_be_read_by_keys(lines: int) -> None:
     async with console("two-of-three-voters-lost", size=(80, lines)) as robot:
         await robot.opens("4")
         await robot.sees("NO LEADER")
-        action, warning = "Start 102 or 101 with its old disk: a leader is elected", "Format no controller"
+        action, warning = "Start 102 or 101 with its old disk: a leader is elected", "Never format"
         if lines == 24:
             await robot.sees(action, warning)
             return

@@ -100,7 +100,7 @@ def test_the_clean_stop_of_a_broker_that_led_nothing_leaves_no_record_but_a_file
     assert (verdict["verdict"], verdict["conditions"]) == ("none, unchecked", [kept])
     read = clean_stop.advice["disk"].step
     assert (read["kind"], read["brokers"]) == ("bring back", [2])
-    assert "It was shut down when last seen" in read["text"]
+    assert "was shut down when last seen" in read["text"]
 
 
 @pytest.fixture(scope="module")

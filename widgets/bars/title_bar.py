@@ -28,6 +28,7 @@ class RefreshState(StrEnum):
     PAUSED = "PAUSED"
     SLOWED = "slowed down"
     LOST = "CLUSTER LOST"
+    NOT_REACHED = "NOT REACHED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _badge(title: Title) -> list[Piece]:
 
 def _fresh(title: Title) -> tuple[Piece, ...]:
     old = Piece("no picture yet" if title.age_s is None else f"picture {age(title.age_s)} old")
-    lost = title.refresh in (RefreshState.LOST, RefreshState.PAUSED)
+    lost = title.refresh in (RefreshState.LOST, RefreshState.NOT_REACHED, RefreshState.PAUSED)
     state = Piece(f" · {title.refresh.value}", Tone.BAD if lost else Tone.PLAIN)
     note = Piece(f" · {_note(title)}" if title.note else "", Tone.WARN)
     return line(old, state, note)

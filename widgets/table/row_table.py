@@ -509,6 +509,18 @@ class RowTable(TableSurface[Row], can_focus=True):
             self._move_cursor(number)
         return number is not None
 
+    def unfold_for(self, key: Hashable) -> bool:
+        """Unfolds the groups that the row of that key is folded away in; False where there are none."""
+        arrangement = self._state.arrangement
+        folded = frozenset(
+            group.label
+            for group in arrangement.groups
+            if group.folded and any(arrangement.key(arrangement.rows[number]) == key for number in group.rows)
+        )
+        if folded:
+            self._request(self._query.with_folded(self._query.folded - folded))
+        return bool(folded)
+
     def shows(self, key: Hashable | None) -> bool:
         """Whether the row of that key is shown."""
         return key is not None and self._state.arrangement.find(key) is not None

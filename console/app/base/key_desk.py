@@ -67,10 +67,16 @@ class KeyDesk:
     redraw: Callable[[], None]
 
     def tell(
-        self, sent: Sent[R], report: ChangeReport[Any, R], *, whole: bool = True, goes_on: str = ""
+        self,
+        sent: Sent[R],
+        report: ChangeReport[Any, R],
+        *,
+        whole: bool = True,
+        goes_on: str = "",
+        undo: str = "",
     ) -> None:
-        """What became of a change, in one line; ``goes_on``: the key that does what is not done. Not ``whole``:
-        something is left, though nothing failed.
+        """What became of a change, in one line; ``goes_on``: the key that does what is not done, ``undo`` the key
+        that takes the change back. Not ``whole``: something is left, though nothing failed.
         """
         problems = tuple(report.problems(sent.result))
         if sent.unrecorded:
@@ -79,7 +85,8 @@ class KeyDesk:
             ended = "; ".join(report.ended(sent.result))
             self.say(f"{ended}; {problems[0]}{and_more(len(problems))}{goes_on}", Tone.BAD)
         else:
-            self.say("; ".join(report.ended(sent.result)), Tone.GOOD if whole else Tone.WARN)
+            back = f". {undo} takes it back" if undo else ""
+            self.say(f"{'; '.join(report.ended(sent.result))}{back}", Tone.GOOD if whole else Tone.WARN)
 
     async def confirm(self, request: ConfirmRequest) -> ConfirmAnswer | None:
         """Asks for a change, and None says so at the bottom: it was not confirmed, or the console is read-only, so

@@ -23,7 +23,8 @@ Start = Callable[[Coroutine[Any, Any, None], str], Worker[None]]
 
 class RunningTask:
     """``busy`` names the running task, "" if none runs. ``halt`` stops the sending, None if nothing is being
-    sent.
+    sent. ``asks``: the running task is about to open a question or a screen, and keys that come before are meant
+    for what opens, not for the pane behind it.
 
     ``start`` runs a coroutine under a name; ``ended`` is called after each task.
     """
@@ -37,17 +38,20 @@ class RunningTask:
         self._start = start
         self._ended = ended
         self.busy = ""
+        self.asks = False
         self.halt: Halt | None = None
         self._worker: Worker[None] | None = None
         self._since = 0
 
-    def begin(self, busy: str, job: Coroutine[Any, Any, None]) -> None:
-        """Starts ``job``. A refusal becomes one line; an unexpected error ends the console."""
+    def begin(self, busy: str, job: Coroutine[Any, Any, None], *, asks: bool = True) -> None:
+        """Starts ``job``. A refusal becomes one line; an unexpected error ends the console. ``asks``: it opens a
+        question or a screen; when it opens no more before its end, it calls :meth:`asks_no_more`.
+        """
         if self.busy:
             job.close()
             self._say(f"wait: {self.busy}; Esc stops it", Tone.WARN)
             return
-        self.busy = busy
+        self.busy, self.asks = busy, asks
         self._since = self._session.since
         self._worker = self._start(self._guarded(job), busy)
 
@@ -57,8 +61,18 @@ class RunningTask:
         except (ConsoleError, BackendError, PlanError) as error:
             self._say(str(error), Tone.BAD)
         finally:
-            self.busy = ""
+            self.busy, self.asks = "", False
             self._ended()
+
+    def asks_no_more(self) -> None:
+        """From now on keys act on the panes again, though the task goes on."""
+        self.asks = False
+
+    def withholds(self) -> bool:
+        """Whether a key is to do nothing now, and says so: its question is not on the screen yet."""
+        if self.asks:
+            self._say(f"{self.busy}: keys do nothing until this asks or is done; Esc stops it", Tone.WARN)
+        return self.asks
 
     @contextlib.contextmanager
     def sending(self) -> Iterator[Halt]:
@@ -66,6 +80,7 @@ class RunningTask:
         end it. The program names a command to resume with until then, and longer only if it was stopped.
         """
         program = self._owner.program
+        self.asks = False
         self.halt = halt = Halt(program.supervisor.stop, self._owner.is_leaving)
         program.resume = self._session.target.command("resume")
         try:

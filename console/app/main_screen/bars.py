@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from textual.widget import Widget
 
 from console.app.main_screen.key_footer import KeyFooter
-from console.app.session.poller import Schedule
+from console.app.session.poller import OLD_SECONDS, Schedule
 from console.app.session.session import Session
 from console.app.session.view import Link, View
 from console.change.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, WORDS, Action
@@ -23,8 +23,6 @@ from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.table import RowTable
 
 AGE_STEP = 5.0
-OLD_SECONDS = 30.0
-"""Seconds after which the data is too old to call anything well: three refreshes are missing."""
 
 
 def title(session: Session) -> Title:
@@ -39,11 +37,11 @@ def title(session: Session) -> Title:
         armed_left_s=left,
         read_only_why=safety.brief,
         age_s=None if view.at is None else _coarse(now - view.at),
-        refresh=_refresh(state.link, state.schedule),
+        refresh=_refresh(state.link, state.schedule, view.opened is not None),
         note=_note(state.link, state.problem, state.schedule, now),
         colour=session.target.colour,
         health=view.health,
-        caveat=_caveat(state.link, view.at, now),
+        caveat=_caveat(state.link, view, now),
     )
 
 
@@ -51,12 +49,20 @@ def doubt(session: Session) -> str:
     """Why it is not known what is offline now; "" if it is known."""
     view = session.view
     lost = "" if view.health is None else stale_reason(view.health)
-    return lost or _caveat(session.poller.state.link, view.at, session.clock())
+    return lost or _caveat(session.poller.state.link, view, session.clock())
 
 
-def _caveat(link: Link, at: float | None, now: float) -> str:
+def never_reached(session: Session) -> bool:
+    """Whether nobody has answered yet, and the last try failed: that says nothing about the cluster."""
+    return session.poller.state.link is Link.LOST and session.view.opened is None
+
+
+def _caveat(link: Link, view: View, now: float) -> str:
     """Why the data may not be current; "" if it is."""
+    at = view.at
     if link is Link.LOST:
+        if view.opened is None:
+            return "NOT REACHED: nothing is known of this cluster"
         return "cluster LOST" if at is None else f"cluster LOST, last picture of {_time_of_day(at)}"
     if at is None or now - at < OLD_SECONDS:
         return ""
@@ -80,9 +86,9 @@ def short_name(target: Target) -> str:
     return f"{first} (+{len(others)})" if others else first
 
 
-def _refresh(link: Link, schedule: Schedule) -> RefreshState:
+def _refresh(link: Link, schedule: Schedule, reached: bool) -> RefreshState:
     if link is Link.LOST:
-        return RefreshState.LOST
+        return RefreshState.LOST if reached else RefreshState.NOT_REACHED
     if link is Link.CONNECTING:
         return RefreshState.OPENING
     if schedule.began is not None:

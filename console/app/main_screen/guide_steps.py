@@ -56,11 +56,13 @@ def _nothing_offline(now: GuideState) -> str:
     if health is None or health.well:
         return "Guide: nothing is offline. Press 4 for the quorum, 5 for the disks, ? for every key."
     none = "Guide: nothing is offline" if health.sees_all else "Guide: no offline partition was seen"
-    voters = health.quorum.dead_voters or health.quorum.dead_addresses
+    new_disks = health.quorum.new_disks
+    voters = set(health.quorum.dead_voters).difference(new_disks) or health.quorum.dead_addresses
     not_up = health.brokers_down or health.brokers_fenced
     troubles = (
         (health.under_min_isr, OFFLINE, "what is under min ISR"),
         (voters, QUORUM, "the voters that are down"),
+        (not voters and new_disks, QUORUM, "the controllers without a vote"),
         (health.failed_dirs, DIRS, "the failed disks"),
         (not_up, BROKERS, "the brokers that are not up"),
         (not not_up and health.brokers_unreached, BROKERS, "the brokers that are not reached from here"),

@@ -289,6 +289,8 @@ class MainScreen(PanesScreen):
         self._once_loaded(partial(self._act, name))
 
     def _act(self, name: str) -> None:
+        if name != "back" and self.tasks.withholds():
+            return
         self._other_cluster = False
         self._quit.other_key(name)
         self.table.touched()
@@ -303,7 +305,7 @@ class MainScreen(PanesScreen):
             **self.parts.handlers(),
             **{f"pane{pane}": partial(go, pane) for pane in PANES},
             "back": self._step_back,
-            "others": lambda: self.tasks.begin("listing", self._others()),
+            "others": lambda: self.tasks.begin("listing", self._others(), asks=False),
             "clusters": self.owner.pick,
             "quit": self._quit.quit,
             "theme": self.app.action_change_theme,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from console.app.main_screen.bars import doubt
+from console.app.main_screen.bars import doubt, never_reached
 from console.app.session.session import Session
-from console.app.session.view import NOT_ANSWERED_YET, View
+from console.app.session.view import NOT_ANSWERED_YET, NOT_REACHED_YET, View
 from console.change.registry import BROKERS, DIRS, QUORUM
 from console.reading.partition_report import PartitionsView
 from console.reading.partitions_pane import PartitionsPane
@@ -25,8 +25,21 @@ def update_offline(pane: PartitionsPane, session: Session) -> None:
     shown = _partitions(session)
     # An empty list must not read as good news where it is not known to be.
     unknown = f"what is offline now is not known: {shown.doubt}" if shown.doubt else _NONE
-    pane.table.empty = unknown if shown.reading is not None else NOT_ANSWERED_YET
+    pane.table.empty = unknown if shown.reading is not None else not_known(session)
     pane.update(shown)
+
+
+def _stale_advice(view: View) -> str:
+    """What old states mean; and what to do, where the advice below does not say that."""
+    reading = view.reading
+    if reading is None:
+        return ""
+    return stale_advice(reading.health, "" if reading.cluster_advice.stops else f"pane {QUORUM}")
+
+
+def not_known(session: Session) -> str:
+    """What an empty list says before the first answer."""
+    return NOT_REACHED_YET if never_reached(session) else NOT_ANSWERED_YET
 
 
 def _partitions(session: Session) -> PartitionsView:
@@ -37,12 +50,14 @@ def _partitions(session: Session) -> PartitionsView:
         view.at if view.at is not None else session.clock(),
         "All partitions" if session.others else "Offline and under min ISR",
         session.draft.partitions,
+        session.rows.counts,
+        complete=view.at is not None,
         first=view.first or 0.0,
         doubt=doubt(session),
-        doubt_advice="" if view.health is None else stale_advice(view.health, f"pane {QUORUM}"),
+        doubt_advice=_stale_advice(view),
         ranking=session.choosing.ranking,
-        may_lead=partial(_who_may_lead, session),
-        overview=partial(_overview, view),
+        may_lead=partial(draw_who_may_lead, session),
+        overview=partial(_way_in, session) if never_reached(session) else partial(_overview, view),
     )
 
 
@@ -72,11 +87,25 @@ def _overview(view: View) -> Iterator[Line]:
     yield _part("O", f"{text}{short}", bad=bool(short))
 
 
+def _way_in(session: Session) -> Iterator[Line]:
+    """What to do where nobody was reached: most often the address or the way to it is wrong, not the cluster."""
+    target = session.target
+    yield line(
+        Piece(f"Nobody answers at {printable(target.title)}. It is asked again by itself.", Tone.STRONG)
+    )
+    if problem := session.poller.state.problem:
+        yield line(Piece(printable(f"Why: {problem}."), Tone.WARN))
+    yield line(Piece("Is that the host and port of a broker's client listener?"))
+    yield line(Piece("Does the broker run, and may this host connect to that port?"))
+    yield line(Piece("A secured cluster needs a profile, or --command-config client.properties."))
+    yield line(Piece(" C ", Tone.KEY), Piece("opens another address or profile"))
+
+
 def _part(key: str, text: str, *, bad: bool) -> Line:
     return line(Piece(f" {key} ", Tone.KEY), Piece(printable(text), Tone.WARN if bad else Tone.PLAIN))
 
 
-def _who_may_lead(session: Session, survey: Survey, width: int) -> list[Line]:
+def draw_who_may_lead(session: Session, survey: Survey, width: int) -> list[Line]:
     from console.app.main_screen.pane_views import eligible_row  # noqa: PLC0415  # not for the first frame
     from widgets.eligible_pane import who_may_lead  # noqa: PLC0415
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from backends.base.failed_disks import FailedDisks
 from console.app.base.progress import Batches
 from console.app.main_screen.bars import doubt
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
+from console.app.main_screen.offline_view import draw_who_may_lead, not_known
 from console.app.session.session import Session
-from console.app.session.view import NOT_ANSWERED_YET, View
+from console.app.session.view import View
 from console.change.registry import (
     AFTER,
     BROKERS,
@@ -32,6 +34,7 @@ from console.jobs.timeline.timeline_pane import TimelinePane, TimelineView
 from console.reading.broker_report import BrokerRow, broker_rows
 from console.reading.brokers_pane import BrokersPane
 from console.reading.log_dirs_report import dir_rows
+from console.reading.partitions_pane import partition_drawing
 from console.reading.replica_report import ReplicaRow, replica_rows
 from console.reading.replicas_pane import ReplicasPane
 from recovery.advice import Advice
@@ -43,6 +46,7 @@ from recovery.wording.after_rebuild_text import now_line, wipe_line
 from widgets.base_pane import Pane
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
 from widgets.fields import natural
+from widgets.text import Line
 
 
 def how_to_plan(standing: ActionContext) -> str:
@@ -60,7 +64,9 @@ def brokers_shown(session: Session) -> tuple[BrokerRow, ...] | None:
     if reading is None:
         return None
     now = view.at if view.at is not None else session.clock()
-    return tuple(_timed(row, view, now) for row in broker_rows(reading, session.rows.loads))
+    rows = session.rows
+    steps = None if view.at is None else reading.all_steps(rows.counts.steps)
+    return tuple(_timed(row, view, now) for row in broker_rows(reading, rows.loads, steps))
 
 
 def _timed(row: BrokerRow, view: View, now: float) -> BrokerRow:
@@ -128,7 +134,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case EligiblePane():
             eligible = sources.eligible.of(session)
             nobody = unknown_now(eligible.doubt) if eligible.doubt else _NOBODY
-            pane.table.empty = nobody if eligible.known else NOT_ANSWERED_YET
+            pane.table.empty = nobody if eligible.known else not_known(session)
             pane.update(eligible)
         case QuorumPane():
             after = view.after_rebuild
@@ -146,13 +152,24 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
                 else BatchProgress(batches.what, batches.done, batches.of)
             )
             native = session.view.native_elections
-            pane.update(session.draft, batch, native=native, how=sources.how_to_plan)
+            draw = partial(_logs_of, session)
+            pane.update(session.draft, batch, native=native, how=sources.how_to_plan, draw=draw)
         case TimelinePane():
             pane.update(sources.timeline)
         case BrokersPane():
             pane.update(brokers_shown(session), doubt(session))
         case AfterPane():
             pane.update(sources.after)
+
+
+def _logs_of(session: Session, tp: TopicPartition, width: int) -> list[Line]:
+    """What pane 1 draws of a partition, where its logs were read."""
+    view = session.view
+    survey = view.surveys.get(tp)
+    if survey is None:
+        return []
+    may_lead = partial(draw_who_may_lead, session)
+    return partition_drawing(survey, session.choosing.ranking, view.verdicts.get(tp), width, may_lead)
 
 
 def _replicas(view: View, partition: TopicPartition | None) -> tuple[ReplicaRow, ...] | Unknown | None:
@@ -182,7 +199,8 @@ class EligibleRows:
         if len(of) != len(self._of) or any(now is not then for now, then in zip(of, self._of, strict=True)):
             self._of, self._rows = of, self._build(session)
         known = view.partitions is not None and (bool(self._rows) or not view.troubled)
-        return EligibleView(self._rows, known, doubt(session))
+        ranking = session.choosing.ranking
+        return EligibleView(self._rows, known, doubt(session), complete=view.at is not None, ranking=ranking)
 
     def _build(self, session: Session) -> tuple[EligibleRow, ...]:
         view, before = session.view, self._made

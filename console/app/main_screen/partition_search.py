@@ -46,6 +46,7 @@ class PartitionSearch:
         found = await self._desk.ask(PartitionFinder(known, self._bookmarks))
         if found is None:
             return
+        self._desk.tasks.asks_no_more()
         self._bookmarks = (found, *(tp for tp in self._bookmarks if tp != found))[:BOOKMARKS]
         self._found, self._not_led = found, frozenset(PANES)
         filtered = self._desk.table().filtered
@@ -66,6 +67,8 @@ class PartitionSearch:
             return True
         await table.wait_settled()
         key = self._key_in(pane, found, table)
+        if key is not None and not table.shows(key) and table.unfold_for(key):
+            await table.wait_settled()
         if key is None or table is not self._desk.table() or not table.move_to(key):
             return False
         self._desk.navigation.select(found)

@@ -16,6 +16,10 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 INTERVAL = 10.0
 SHARE = 20
 """The largest part of the time that refreshes may take: the cluster has other work."""
+OLD_SECONDS = 30.0
+"""Seconds after which the data is too old to call anything well: three refreshes are missing."""
+OLD_SHARE = 4
+"""That part where else the data would be old before the next refresh has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,11 @@ class Schedule:
 
     @property
     def pause_between(self) -> float:
-        """Seconds from the end of a refresh to the start of the next."""
-        return max(self.interval, self.took * (SHARE - 1))
+        """Seconds from the end of a refresh to the start of the next: rare enough for the cluster, and often enough
+        for what is shown.
+        """
+        in_time = max(self.took * (OLD_SHARE - 1), OLD_SECONDS - 2 * self.took)
+        return max(self.interval, min(self.took * (SHARE - 1), in_time))
 
     @property
     def slowed(self) -> bool:

@@ -9,8 +9,10 @@ from backends.base.answers import Partitions
 from console.app.session.view import Choosing, View
 from console.reading.partition_row import (
     PartitionHealth,
+    PartitionHealthCounts,
     PartitionRow,
     bare_row,
+    count_partitions,
     leader_unknown_row,
     partition_row,
     unjudged_row,
@@ -26,7 +28,8 @@ from widgets.fields import natural
 class Rows:
     """``partitions`` as they are to stand, ``others``: those that are well too. ``made_of``: the survey that each
     row was made of. ``offline``, ``led``: whether partitions without a leader, and with one, are in trouble.
-    ``loads``: what hangs on each broker, of the partitions that were ``counted``.
+    ``loads``: what hangs on each broker, of the partitions that were ``counted``. ``counts``: how the partitions
+    fare, and what to do first for them.
     """
 
     partitions: tuple[PartitionRow, ...] = ()
@@ -37,6 +40,7 @@ class Rows:
     led: bool = False
     counted: Partitions | None = None
     loads: Mapping[int, BrokerLoad] = field(default_factory=dict)
+    counts: PartitionHealthCounts = field(default_factory=PartitionHealthCounts)
 
 
 def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows:
@@ -92,14 +96,17 @@ def shaped(view: View, choosing: Choosing, known: Rows, *, others: bool) -> Rows
         well.sort(key=lambda state: (topics[state.topic], state.partition))
         rows.extend(_bare(state, view, None) for state in well)
     partitions = tuple(rows)
+    counts = known.counts
     if partitions == known.partitions:
         partitions = known.partitions
+    else:
+        counts = count_partitions(partitions)
     offline = any(state.offline for state in view.troubled)
     led = any(not state.offline for state in view.troubled)
     listed = view.partitions
     same = listed is known.counted
     loads = known.loads if same else broker_loads(() if listed is None else listed.states)
-    return Rows(partitions, choosing, others, made, offline, led, listed, loads)
+    return Rows(partitions, choosing, others, made, offline, led, listed, loads, counts)
 
 
 _WORST_FIRST = {health: number for number, health in enumerate(PartitionHealth)}

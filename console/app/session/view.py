@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 
 NOT_ANSWERED_YET = "not known: the cluster has not answered yet"
-"""What a list says before the first answer: an empty list must not read as good news."""
+NOT_REACHED_YET = "not known: nobody is reached at this address"
+"""What a list says before the first answer, and where none came: an empty list must not read as good news."""
 
 
 class Link(StrEnum):

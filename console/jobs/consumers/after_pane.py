@@ -10,8 +10,8 @@ from console.jobs.consumers.group_offsets import GroupOffset, GroupOffsets
 from console.jobs.consumers.groups_report import group_summary, offset_fields
 from console.jobs.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from console.jobs.consumers.transactions_report import transaction_fields, transaction_summary
-from recovery.model import TopicPartition, Unknown
-from recovery.wording.quantity_text import counted, printable
+from recovery.model import TopicPartition
+from recovery.wording.quantity_text import printable
 from widgets.base_pane import TablePane
 from widgets.fields import Field, natural_partition
 from widgets.table import Grouping, RowTable
@@ -108,11 +108,8 @@ class AfterPane(TablePane):
         before, self._view = self._view, view
         found = view.found
         if found is not before.found:
-            whole = found is not None and not (
-                found.groups_unread or found.transactions_unread or _leaderless(found)
-            )
             none = "no group has a committed offset here, and no transaction is open"
-            self.table.empty = none if whole else "not all was read: see above"
+            self.table.empty = none if found is not None and found.all_read else "not all was read: see above"
             self.table.update(() if found is None else after_rows(found))
         if view != before:
             self.show_lines()
@@ -124,11 +121,7 @@ class AfterPane(TablePane):
             return [line(Piece(f"  {text}", Tone.INFO))]
         where = "on the partitions of the plan" if self._view.of_plan else "on the whole cluster"
         need = found.need_you.removesuffix(": V")
-        if leaderless := _leaderless(found):
-            known = need or "Not known whether somebody needs you"
-            head = Piece(f"{known}: {counted(leaderless, 'partition')} without a leader not read", Tone.BAD)
-        else:
-            head = Piece(need or "No group and no transaction needs you", Tone.BAD if need else Tone.GOOD)
+        head = Piece(need or "No group and no transaction needs you", Tone.BAD if need else Tone.GOOD)
         lines = fold(line(Piece("  "), head, Piece(f" ({where})", Tone.DIM)), width, "  ")
         for text in _summary(found):
             lines += fold(line(Piece(f"  {text}", Tone.DIM)), width, "    ")
@@ -148,11 +141,6 @@ class AfterPane(TablePane):
             if field.printed and field.id not in _MEANING and (text := field.cell(row.item))
         ]
         return [*lines, *fold(line(Piece("  ".join(others), Tone.DIM)), width, "  ")]
-
-
-def _leaderless(found: ElectionAftermath) -> int:
-    """How many partitions were not read, because nobody can read their transactions before somebody leads them."""
-    return 0 if isinstance(found.transactions, Unknown) else found.transactions.leaderless
 
 
 def _summary(found: ElectionAftermath) -> list[str]:

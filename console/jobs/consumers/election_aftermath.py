@@ -73,10 +73,24 @@ class ElectionAftermath:
         some = [counted(groups, "group"), counted(len(self.hanging), "transaction")]
         if self.refused_producers:
             some.append(counted(len(self.refused_producers), "producer"))
-        unread = bool(self.groups_unread or self.transactions_unread)
+        rest = ""
+        if self.leaderless:
+            rest = f"{counted(self.leaderless, 'partition')} without a leader not read"
+        elif not self.all_read:
+            rest = "not all groups and transactions could be read"
         if not (groups or self.hanging or self.refused_producers):
-            return "Not all groups and transactions could be read: V" if unread else ""
-        return f"{', '.join(some)} need you{', or more' if unread else ''}: V"
+            return f"Not known whether somebody needs you: {rest}: V" if rest else ""
+        return f"{', '.join(some)} need you{f', or more: {rest}' if rest else ''}: V"
+
+    @property
+    def leaderless(self) -> int:
+        """How many partitions were not read: nobody can read their transactions before somebody leads them."""
+        return 0 if isinstance(self.transactions, Unknown) else self.transactions.leaderless
+
+    @property
+    def all_read(self) -> bool:
+        """Whether there can be no other group or transaction that needs somebody."""
+        return not (self.groups_unread or self.transactions_unread or self.leaderless)
 
     @property
     def in_short(self) -> str:

@@ -41,6 +41,7 @@ class DiskEvidenceKey:
         answer = await self._desk.ask(TextQuestion(QUESTION))
         if answer is None:
             return
+        self._desk.tasks.asks_no_more()
         (reading,) = await asyncio.to_thread(read_disk_evidence, [given_path(answer)])
         refuse_other_clusters([reading], session.view.cluster_id)
         registrations, unchecked = await session.run(lambda backend: read_registrations(backend, (reading,)))

@@ -50,7 +50,7 @@ class AfterKeys:
     def handlers(self) -> Handlers:
         begin = self._desk.tasks.begin
         return {
-            "aftermath": lambda: begin("reading groups and transactions", self._read()),
+            "aftermath": lambda: begin("reading groups and transactions", self._read(), asks=False),
             "fix": self._fix,
             "undo": lambda: begin("putting offsets back", self._fix_groups(GroupSelection(), undo=True)),
         }
@@ -130,7 +130,7 @@ class AfterKeys:
         )
         if sent is not None:
             await self._read()
-            self._desk.tell(sent, FIXED_GROUPS)
+            self._desk.tell(sent, FIXED_GROUPS, undo="" if undo else "U")
 
     async def _fix_transactions(self, topics: tuple[str, ...], items: Sequence[JudgedTransaction]) -> None:
         session, cluster_id = self._desk.session, self._desk.session.view.cluster_id

@@ -4,6 +4,7 @@ elections.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from textual.message import Message
@@ -46,10 +47,14 @@ _WAY = tuple(
 """What an empty plan shows: the way of a recovery, key by key."""
 
 
+Draw = Callable[[TopicPartition, int], list[Line]]
+
+
 class PlanPane(TablePane):
     """The plan; the table's keys are topic-partitions."""
 
     NAME = "plan"
+    DRAWS = True
 
     class EditRequested(Message):
         """Enter on a row that is to be elected: somebody wants to choose its leader."""
@@ -66,6 +71,7 @@ class PlanPane(TablePane):
         self._how = ""
         self._summary: Summary | None = None
         self._requests = False
+        self._draw: Draw | None = None
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
@@ -80,12 +86,21 @@ class PlanPane(TablePane):
         return summary(self._draft, self._summary, self._batch, self._how, width)
 
     def update(
-        self, draft: Draft, batch: BatchProgress | None = None, *, native: bool = False, how: str = ""
+        self,
+        draft: Draft,
+        batch: BatchProgress | None = None,
+        *,
+        native: bool = False,
+        how: str = "",
+        draw: Draw | None = None,
     ) -> None:
         """Shows the plan as it is now; the cursor stays on its partition. ``batch``: how far applying it is.
-        ``native``: the cluster elects designated leaders itself. ``how``: the keys that lead to a plan.
+        ``native``: the cluster elects designated leaders itself. ``how``: the keys that lead to a plan. ``draw``
+        draws the logs of a partition as they were read last, in so many columns.
         """
+        self._draw = draw
         if (draft, batch, native, how) == (self._draft, self._batch, self._native, self._how):
+            self.show_lines()
             return
         if draft.plan is not self._draft.plan:
             self._summary = None if draft.plan is None else summarise(draft.plan)
@@ -109,6 +124,13 @@ class PlanPane(TablePane):
         if self._requests:
             return request_lines(plan, self._native, width)
         return details(row, plan, width) if isinstance(row, PlannedRow) else []
+
+    def has_drawing(self) -> bool:
+        return bool(self.drawing_lines(80))
+
+    def drawing_lines(self, width: int) -> list[Line]:
+        row = self.table.cursor_row
+        return self._draw(row.tp, width) if self._draw is not None and isinstance(row, PlannedRow) else []
 
 
 def _rows(draft: Draft, *, native: bool) -> tuple[PlannedRow, ...]:

@@ -59,8 +59,8 @@ class Planner:
             "drop": self._drop,
             "write": lambda: begin("saving the plan", self._write()),
             "load": lambda: begin("loading a plan", self._load()),
-            "compare": lambda: begin("comparing", self._compare()),
-            "verify": lambda: begin("verifying", self._verify()),
+            "compare": lambda: begin("comparing", self._compare(), asks=False),
+            "verify": lambda: begin("verifying", self._verify(), asks=False),
             "requests": self._toggle_requests,
             "ranking": lambda: begin("ranking", self._ranking()),
             "strategy": lambda: begin("strategy", self._strategy()),
@@ -146,6 +146,7 @@ class Planner:
     async def _by_hand(self, survey: Survey, broker: int) -> None:
         session, view = self._desk.session, self._desk.session.view
         header = self._header_of_plan()
+        self._desk.tasks.asks_no_more()
         plan, decision = await session.run(
             lambda backend: leader_choice.choose_by_hand(
                 backend, view, survey, broker, header, copy=session.copy
@@ -199,6 +200,7 @@ class Planner:
         session, view = self._desk.session, self._desk.session.view
         header = replace(session.header(), strategy=how.strategy, ranking=how.ranking, accepted=accepted)
         partitions = [survey.tp for survey in surveys]
+        self._desk.tasks.asks_no_more()
         progress = self._desk.progress.begin("choosing")
         plan = await session.run(
             lambda backend: leader_choice.choose_for(
@@ -268,6 +270,7 @@ class Planner:
             return
         session = self._desk.session
         cluster_id = session.view.cluster_id
+        self._desk.tasks.asks_no_more()
         self._desk.say(f"reading {answer}; Esc gives it up")
         plan, path = await load(answer, cluster_id)
         self._desk.say("")
@@ -319,6 +322,7 @@ class Planner:
             ),
         ]
         answer = await self._desk.ask(ChoiceQuestion("What makes a log the best?", answers))
+        self._desk.tasks.asks_no_more()
         if answer is not None:
             await self._desk.session.choose_by(replace(self._desk.session.choosing, ranking=Ranking(answer)))
 
@@ -335,6 +339,7 @@ class Planner:
         answers = [AnswerOption(str(one.strategy), strategy_text(one)) for one in outcomes]
         question = f"Elect by which strategy? Now: {counted(len(offline), 'offline partition')}."
         answer = await self._desk.ask(ChoiceQuestion(question, answers))
+        self._desk.tasks.asks_no_more()
         if answer is not None:
             await self._desk.session.choose_by(
                 replace(self._desk.session.choosing, strategy=Strategy(answer))
@@ -356,15 +361,20 @@ _STRATEGIES = {
 
 def log_options(row: PlanRow, ranking: Ranking, instead: int, *, planned: bool) -> list[AnswerOption]:
     """Waiting, which is what Enter does; then each log that can be kept, the best first, with what it loses.
-    ``instead``: whom --accept-unchecked elects; -1: nobody. ``planned``: the plan elects a leader for it, and
-    waiting takes that row out.
+    ``instead``: whom --accept-unchecked elects, so that a reason is asked for; -1: nobody. ``planned``: the plan
+    elects a leader for it, and waiting takes that row out.
     """
     electable = [one for one in ranked(row, ranking) if one.electable]
+    logs = (
+        AnswerOption(ACCEPT, f"{one.broker} loses {_loses(one)}; asks why")
+        if one.broker == instead
+        else AnswerOption(str(one.broker), f"{one.broker} loses {_loses(one)}")
+        for one in electable
+    )
     return [
         AnswerOption(WAIT, "wait: leave it as it is" + (", and take it out of the plan" if planned else "")),
-        *(AnswerOption(str(one.broker), f"{one.broker} loses {_loses(one)}") for one in electable),
+        *logs,
         AnswerOption(COMPARE, "compare the logs in full, then choose"),
-        *([_accept_option(f"elect {instead}")] if instead != NO_LEADER else []),
     ]
 
 

@@ -80,7 +80,8 @@ class BrokerHealer:
 
         session.poller.ask()
         healed = sent.result
-        self._desk.tell(sent, HEALED, whole=not (healed.open or healed.prepared.left))
+        whole = not (healed.open or healed.prepared.left)
+        self._desk.tell(sent, HEALED, whole=whole, undo="" if undo else "U")
 
 
 def _request(change: HealReplicas, prepared: PreparedHeal, broker: str, title: str) -> ConfirmRequest:
@@ -98,6 +99,8 @@ def _request(change: HealReplicas, prepared: PreparedHeal, broker: str, title: s
         for move in prepared.cancelled[:SHOWN]
     ]
     partitions = counted(number, "partition")
+    if prepared.simulated:
+        reported.append("No throttle: a simulated cluster copies at once.")
     asked = f"New replicas for {partitions} in place of broker {broker}?"
     return asked_on_screen(
         change.question(prepared),

@@ -27,7 +27,7 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader, Voter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown
-from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state
+from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state, state_text
 from recovery.wording.quantity_text import offset, printable
 from widgets.base_pane import TablePane
 from widgets.table import RowTable
@@ -92,12 +92,12 @@ class QuorumPane(TablePane):
                     yield (Piece(printable(lost.sentence), Tone.BAD),)
                 else:
                     yield (
-                        Piece(state, Tone.BAD),
-                        Piece(f" · {printable(asked_text(lost))}; {lost.majority} needed"),
+                        Piece(f"{state_text(lost)}. ", Tone.BAD),
+                        Piece(printable(action(lost)), Tone.STRONG),
                     )
-                    yield (Piece(printable(action(lost)), Tone.STRONG),)
                     yield (Piece(WARNING, Tone.WARN),)
-                    yield (Piece("M: what survives where, and the ways back, the least harm first"),)
+                    yield (Piece(f"{printable(asked_text(lost))}; {lost.majority} needed"),)
+                    yield (Piece("M", Tone.KEY), Piece(" the ways back, the least harm first"))
                 if lost.hosts:
                     yield (Piece(f"below: {printable(lost.hosts_title)}", Tone.DIM),)
             case QuorumHealth(quorum=quorum) as found:
@@ -107,7 +107,10 @@ class QuorumPane(TablePane):
                 yield Piece(f"led by {quorum.leader.id}", Tone.STRONG), Piece(rest)
                 for text in self._after_rebuild:
                     yield (Piece(printable(text), Tone.STRONG), Piece(" (M: all steps)"))
-                yield from ((Piece(printable(text), tone),) for tone, text in sentences(found))
+                guided = bool(found.dead_voters)  # M replaces each of them, step by step
+                for tone, text in sentences(found):
+                    key = (Piece(" [M]", Tone.KEY),) if guided and tone is Tone.STRONG else ()
+                    yield (Piece(printable(text), tone), *key)
                 if found.strength.commits and not committing(quorum):
                     again = "press r to see whether it commits now"
                     yield (Piece(f"a majority was not caught up at the last reading: {again}", Tone.WARN),)

@@ -75,8 +75,8 @@ def overview_lines(
     """What is wrong, then counts, then the worst of each kind; ``limit`` partitions at most (0: all in trouble).
     ``now`` in seconds since 1970. ``resumes_first``: an earlier run is to be finished before everything else.
     """
-    yield from health_lines(view.health)
     advice = view.cluster_advice
+    yield from health_lines(view.health, advised=advice.stops)
     if resumes_first and not advice.stops:
         yield "Do first: finish the run that was interrupted (ktriage resume). Start no broker before."
     # Without a quorum nobody can be elected.
@@ -185,7 +185,11 @@ def _voters_behind(found: QuorumHealth) -> list[QuorumMember]:
 
 def _brokers_in_trouble(view: ClusterReading) -> list[BrokerRow]:
     fine = (BrokerHealth.OUT_OF_SYNC, BrokerHealth.UP)
-    return [row for row in broker_rows(view, broker_loads(view.partitions.states)) if row.state not in fine]
+    return [
+        row
+        for row in broker_rows(view, broker_loads(view.partitions.states), view.steps)
+        if row.state not in fine
+    ]
 
 
 def _titled(title: str, fields: Sequence[Field[Row]], rows: Sequence[Row]) -> Iterator[str]:

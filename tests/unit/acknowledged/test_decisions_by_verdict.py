@@ -196,7 +196,7 @@ def left_before_another_led_alone() -> ControllerLog:
 
 ALL_LOST = "nothing at all is lost"
 NO_ACKED = (
-    "It was shut down when last seen: Kafka elects it without an unclean election, and no record that was"
+    " was shut down when last seen: Kafka elects it without an unclean election, and no record that was"
     " acknowledged with acks=all is lost."
 )
 LED = "Broker 1 led after broker 2 had left the ISR: what it took then with acks=1 is cut off when broker 2 leads;"

@@ -11,12 +11,13 @@ from tests.unit.cli.command_process import invoke
 
 REPORTS = (("status",), ("check",), ("plan", "new.json"), ("replicas", "--all-offline-partitions"))
 HEADS = {
-    "disk-failure": "1 disk failed · 4 offline",
+    "disk-failure": "1 disk failed · 4 offline · 3 more under-replicated",
     "two-of-three-voters-lost": "quorum NO LEADER · controller 102 down · broker 3 not reached",
     "one-sided-cuts": "broker 1 down · broker 2 fenced · broker 3 not reached from here;"
     " the controller says that it is up"
     " · 1 offline",
-    "controller-disk-failure-leader": "voter 100 down · broker 3 down · no partition offline",
+    "controller-disk-failure-leader": "controller 100 without a vote · broker 3 down · 3 under-replicated"
+    " · no partition offline",
 }
 
 

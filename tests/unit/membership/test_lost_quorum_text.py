@@ -136,5 +136,6 @@ async def test_on_a_small_terminal_the_pane_has_one_action_and_one_warning_above
         await pane.table.wait_settled()
         await pilot.pause()
         screen = text_of(pilot.app)
-    assert action(LOST) in screen and WARNING in screen and "M: what survives where" in screen
+    said = " ".join(screen.split())
+    assert f"NO LEADER, 1 of 3. {action(LOST)} {WARNING}" in said and "M the ways back" in said
     assert all(f"{node}" in screen for node in (100, 101, 102))

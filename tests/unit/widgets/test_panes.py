@@ -197,12 +197,12 @@ async def test_the_controller_is_explained_in_plain_words() -> None:
         pane.update(EligibleView((eligible(examples.last_replica_standing(), DiskWord.NOT_KNOWN),)))
         await pilot.pause()
         screen = " ".join(text_of(pilot.app).split())
-        assert "Broker 3 back: a leader for 1 of 1, no unclean election" in screen
+        assert "Broker 3 back: a leader for 1 of 1 (disk not known)" in screen
         assert "The controller now: elects 3 as soon as it is unfenced" in screen
         for strategy in ("None", "Balanced", "Aggressive"):
             assert strategy in screen
         assert screen.index(
-            "The return of broker 3 elects a leader without an unclean election"
+            "After a clean shutdown the return of broker 3 elects a leader without an unclean election"
         ) < screen.index("What it would do")
 
 

@@ -14,7 +14,9 @@ from console.jobs.quorum.replacement_run import LoadedReplacement
 from console.jobs.quorum.wizard_screens import wizard
 from console.jobs.quorum.wizard_screens.screen import WizardScreen
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
 from recovery.membership.replacement import ReplacementKind
+from recovery.wording.quantity_text import both
 
 _KINDS = {
     ReplacementKind.DISK: "its metadata disk is lost or replaced; the same node comes back",
@@ -94,10 +96,11 @@ class StartReplacement:
             static, directory = True, ""
             if not quorum.voters.has_id(node):
                 raise NotDone(self._upgrade_first())
+        proposed, newcomers = self._proposed_kind(node)
         answer = await self._ask(
             ChoiceQuestion(
                 f"Why is controller {node} replaced?" + (f"\n{self._upgrade_first()}" if static else ""),
-                _answers(made, static=static),
+                _answers(made, proposed, static=static),
             )
         )
         if answer is None or answer == _MADE:
@@ -106,13 +109,37 @@ class StartReplacement:
         leaving = () if kind is ReplacementKind.GROW else (node,)
         joining: tuple[int, ...] = ()
         if kind in (ReplacementKind.HOST, ReplacementKind.PLANNED, ReplacementKind.GROW):
-            newcomer = await self._ask(TextQuestion("The node id of the new controller:"))
+            only = str(newcomers[0]) if len(newcomers) == 1 else ""
+            newcomer = await self._ask(TextQuestion("The node id of the new controller:", only))
             if newcomer is None:
                 return None
             if not newcomer.isdecimal():
                 raise NotDone(f"{newcomer!r} is not a node id")
             joining = (int(newcomer),)
         return ReplacementChoice(kind, leaving, joining, directory or None if leaving else None)
+
+    def _proposed_kind(self, node: int) -> tuple[tuple[ReplacementKind, str] | None, tuple[int, ...]]:
+        """The kind of replacement that the quorum as it was read speaks for, and why; None: for no one. Then the
+        controllers that run and are no voters: one of them may be the new one.
+        """
+        reading = self._session.view.reading
+        found = None if reading is None else reading.members_health
+        if not isinstance(found, QuorumHealth):
+            return None, ()
+        voters = {key.id for key in found.quorum.voters.keys}
+        newcomers = tuple(
+            member.key.id
+            for member in found.members
+            if member.role is MemberRole.CONTROLLER
+            and member.state is not MemberState.GHOST
+            and member.key.id not in voters
+        )
+        if node in found.new_disks:
+            return (ReplacementKind.DISK, "seen: new disk"), newcomers
+        down = any(member.key.id == node for member in found.dead_voters)
+        if down and newcomers:
+            return (ReplacementKind.HOST, f"seen: {both(newcomers)} without a vote"), newcomers
+        return None, newcomers
 
     def _upgrade_first(self) -> str:
         """What a cluster with static voters needs before its voters can be changed."""
@@ -123,14 +150,24 @@ class StartReplacement:
         )
 
 
-def _answers(made: LoadedReplacement | None, *, static: bool) -> list[AnswerOption]:
-    """The kinds of replacement, after the plan that was ``made`` before."""
+def _answers(
+    made: LoadedReplacement | None, proposed: tuple[ReplacementKind, str] | None, *, static: bool
+) -> list[AnswerOption]:
+    """The kinds of replacement, after the plan that was ``made`` before; first the kind that is ``proposed``,
+    with the reason.
+    """
     before = []
     if made is not None:
         header, wanted = made.plan.header, made.plan.wanted
         text = f"continue plan {header.plan_id[:8]} ({wanted.kind}), the plan made before"
         before.append(AnswerOption(_MADE, text))
+    first, why = (None, "") if proposed is None else proposed
+    kinds = sorted(_KINDS, key=lambda kind: kind is not first)
     return before + [
-        AnswerOption(str(kind), f"{kind}: {what}", _UPGRADE if static and kind is not _STATIC_KIND else "")
-        for kind, what in _KINDS.items()
+        AnswerOption(
+            str(kind),
+            f"{kind}: {_KINDS[kind]}" + (f" ({why})" if kind is first else ""),
+            _UPGRADE if static and kind is not _STATIC_KIND else "",
+        )
+        for kind in kinds
     ]
