@@ -16,6 +16,10 @@ class NotInstalled(PipelineError):
     """A program or library that the pipeline needs is not installed."""
 
 
+class FilesGone(PipelineError):
+    """Files that a table's log names are not there."""
+
+
 _OS_ERROR = re.compile(r"(?:os error |\[errno )(\d+)")
 _KIND_OF_ERROR = re.compile(r"^(?:[A-Z]\w*(?: \w+)* error: )+")
 """How the libraries begin their messages: ``Generic DeltaTable error: Arrow error:``."""

@@ -14,22 +14,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from pipeline.drills.drill_grid import Grid
 from pipeline.drills.drill_job import incident_rows
 from pipeline.exposure.exposure_job import exposed
 from pipeline.exposure.fix_choice import FixLimits
 from pipeline.exposure.fix_job import fixes_of
 from pipeline.exposure.what_if import NOTHING_ASKED, WhatIf
+from pipeline.history.history_frames import history_frames
 from pipeline.history.history_sources import find_history
-from pipeline.history.history_tasks import Found, answers_of_shards
 from pipeline.history.incidents import Action
 from pipeline.plan.plan_job import PlanOptions, planned_rows
 from pipeline.snapshot.state_sources import Sources, find
 from pipeline.storage import storage_path
 from pipeline.tables.history_schemas import EVENTS, INCIDENTS
-from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import (
     DRILL_INCIDENTS,
     EXPOSED_TOPICS,
@@ -37,8 +34,6 @@ from pipeline.tables.schemas import (
     FIXES,
     PLANS,
     QUARANTINED_ROWS,
-    TableDefinition,
-    without_run,
 )
 
 Frames = Mapping[str, Any]
@@ -98,14 +93,8 @@ def history(
     """
     roots = [storage_path(uri) for uri in tables.uris]
     sources = find_history(roots, tables.clusters, options.since)
-
-    def frame(definition: TableDefinition) -> Any:
-        def rows(found: Found) -> pa.Table:
-            return found[definition.name]
-
-        return answers_of_shards(spark, sources, options.actions, rows, ddl(without_run(definition)))
-
-    return {one.name: frame(one) for one in (INCIDENTS, EVENTS, QUARANTINED_ROWS)}
+    found = history_frames(spark, sources, options.actions).tables
+    return {one.name: found[one.name] for one in (INCIDENTS, EVENTS, QUARANTINED_ROWS)}
 
 
 def drill(spark: Any, grid: Grid) -> Frames:

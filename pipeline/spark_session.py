@@ -68,6 +68,8 @@ SQL_SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.skewJoin.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Spark's own default is a type that Parquet has given up.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # The fixed cost per batch is paid a fifth as often as with the default of 10,000.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
 }

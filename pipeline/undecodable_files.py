@@ -12,13 +12,14 @@ from typing import Any, Protocol, Self, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import PipelineError
-from pipeline.snapshot.input_splits import cost_of_files, pack
+from pipeline.errors import FilesGone, PipelineError
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import DataFile, unreadable
 from pipeline.tables.schema_conversion import conformed
 
 BATCH = 20_000
+A_CORE = 4
+"""Tasks for each core: a core that is done early takes another."""
 
 Reasons = Mapping[str, str]
 """Why a file cannot be decoded, by its URI."""
@@ -54,7 +55,7 @@ def leaving_out_undecodable(
 
     try:
         return sources, work(sources)
-    except (PySparkException, Py4JJavaError):
+    except (PySparkException, Py4JJavaError, FilesGone):
         reasons = undecodable(spark, sources.files)
         if not reasons:
             raise
@@ -66,9 +67,10 @@ def undecodable(spark: Any, files: Sequence[DataFile]) -> Reasons:
     """The files that cannot be decoded, and why; each file is read whole, in Spark's tasks."""
     from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
 
-    packs = pack(files, parallelism(spark), lambda file: cost_of_files([file]))
-    named = [[(file.place.uri, file.rows, file.schema) for file in one] for one in packs]
-    return dict(map(tuple, answers(spark, named, _problems, _REASONS).collect()))
+    named = [(file.place.uri, file.rows, file.schema) for file in files]
+    tasks = min(len(named), A_CORE * parallelism(spark))
+    dealt = [named[task::tasks] for task in range(tasks)]
+    return dict(map(tuple, answers(spark, dealt, _problems, _REASONS).collect()))
 
 
 def _problems(files: Sequence[tuple[str, int, pa.Schema]]) -> Iterator[Any]:

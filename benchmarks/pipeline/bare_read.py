@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.plan.decide_rows import READ, UNREAD
-from pipeline.snapshot.input_splits import Reading
+from pipeline.snapshot.current_states import Reading
 from pipeline.spark_session import SparkSettings, session
 from pipeline.tables.schema_conversion import ddl
 

@@ -15,7 +15,7 @@ from pipeline.drills.drill_grid import Grid, incidents, tasks
 from pipeline.drills.paired_comparison import compare_paired, read_incidents
 from pipeline.results import RunTarget, append_rows
 from pipeline.tables.schemas import DRILL_COMPARED, DRILL_INCIDENT, DRILL_INCIDENTS, MEASURES
-from pipeline.tables.task_files import write_rows
+from pipeline.tables.spark_writes import write_rows
 
 Z_95 = 1.96
 """Quantile of the normal distribution for 95 %: cells have hundreds of incidents."""

@@ -1,4 +1,4 @@
-"""What the driver receives of an exposure run: the worst failures and topics, the answers and the broken rows."""
+"""What the driver receives of an exposure run: the worst failures and topics, and the answers."""
 
 from __future__ import annotations
 
@@ -6,62 +6,51 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.exposure.failure_counts import TOPIC
-from pipeline.exposure.fleet import COUNTED, DETAILED
-from pipeline.exposure.merged_counts import WORST, WORST_FIRST
+from pipeline.exposure.fleet import COUNTED
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, loss_part
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.tables.schemas import EFFECTS
+
+WORST = 10
+"""How many failures of a kind, and topics, the summary has of a cluster."""
+
+WORST_FIRST = ("acknowledged_at_risk", "offline", "under_min_isr", "partitions")
+"""The effects by which failures and topics are ranked, the most important first; more is worse."""
 
 _Row = Mapping[str, Any]
 
 
 class SummaryRows(NamedTuple):
-    """Rows of :data:`~pipeline.exposure.merged_counts.MERGED`; ``single``: each cluster's worst single failure.
-    ``listed``: those with a place, None: of more clusters than are detailed.
+    """Rows of the counts. ``single``: each cluster's worst single failure, with how many of them take partitions
+    offline (``failures_offline``) or put records at risk (``failures_at_risk``).
     """
 
     single: Sequence[_Row]
     answers: Sequence[_Row]
-    broken: Sequence[_Row]
-    listed: Sequence[_Row] | None
 
     @classmethod
-    def of(cls, total: Any, clusters: int) -> SummaryRows:
-        """Collects them from the sums of those clusters."""
-        few = clusters <= DETAILED
-        wanted = f"failures_offline IS NOT NULL OR kind IN ('{WHAT_IF}', '{QUARANTINED}')"
-        rows = _collected(total.where(f"{wanted} OR place IS NOT NULL" if few else wanted))
-        return cls(
-            [row for row in rows if row["failures_offline"] is not None],
-            [row for row in rows if row["kind"] == WHAT_IF],
-            [row for row in rows if row["kind"] == QUARANTINED],
-            [row for row in rows if row["place"] is not None] if few else None,
+    def of(cls, total: Any) -> SummaryRows:
+        """Collects them from the sums of all clusters."""
+        from pyspark.sql import Window  # noqa: PLC0415  # an extra
+        from pyspark.sql import functions as f  # noqa: PLC0415
+
+        others = (TOPIC, QUARANTINED, WHAT_IF)
+        single = total.where(~f.col("kind").isin(*others) & (f.size("failed") == 1))
+        cluster = Window.partitionBy("cluster_id")
+        worst = cluster.orderBy(*map(f.desc, COUNTED), f.desc("kind"), f.desc(f.col("failed")[0]))
+        single = (
+            single.withColumn("failures_offline", f.count_if(f.col("offline") > 0).over(cluster))
+            .withColumn("failures_at_risk", f.count_if(f.col("acknowledged_at_risk") > 0).over(cluster))
+            .withColumn("rank", f.row_number().over(worst))
+            .where("rank = 1")
         )
+        return cls(_collected(single), _collected(total.where(f"kind = '{WHAT_IF}'")))
 
     @property
     def worst_of_clusters(self) -> dict[str, _Row]:
         """For :func:`pipeline.exposure.fleet.fleet_rows`."""
         names = (*COUNTED, "kind", "failed", "failures_offline", "failures_at_risk")
         return {row["cluster_id"]: {name: row[name] for name in names} for row in self.single}
-
-    def worst(self, total: Any, clusters: Collection[str]) -> dict[str, list[_Row]]:
-        """Of those clusters the ten worst failures of each kind, single ones and pairs apart, and the ten worst
-        topics.
-        """
-        rows = self.listed
-        if rows is None:
-            from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
-
-            rows = _collected(
-                total.where("place IS NOT NULL").where(f.col("cluster_id").isin(list(clusters)))
-            )
-        failures: list[_Row] = [
-            _values(row, "kind", "failed") | {"together": len(row["failed"]), "place": row["place"]}
-            for row in rows
-            if row["kind"] != TOPIC
-        ]
-        failures.sort(key=lambda row: (row["cluster_id"], row["together"], row["kind"], row["place"]))
-        return {"worst": failures, "topics": _worst_topics([row for row in rows if row["kind"] == TOPIC])}
 
     def answered(self, what_if: WhatIf, names: Mapping[str, Mapping[str, Collection[str]]]) -> list[_Row]:
         """The answer for each question and cluster; ``names``: what each cluster has, by kind of failure.
@@ -85,19 +74,30 @@ class SummaryRows(NamedTuple):
         return answers
 
 
-def _worst_topics(rows: Sequence[_Row]) -> list[_Row]:
-    """The ten worst of each cluster, of those of every part."""
-    found: list[_Row] = []
-    taken: dict[str, int] = {}
-    for row in sorted(rows, key=_rank):
-        place = taken[row["cluster_id"]] = taken.get(row["cluster_id"], 0) + 1
-        if place <= WORST:
-            found.append(_values(row, "topic", "broker") | {"place": place})
-    return found
+def worst_rows(total: Any, clusters: Collection[str]) -> dict[str, list[_Row]]:
+    """Of those clusters the ten worst failures of each kind, single ones and pairs apart, and the ten worst topics,
+    each with its ``place``.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415  # an extra
+    from pyspark.sql import functions as f  # noqa: PLC0415
 
-
-def _rank(row: _Row) -> tuple[Any, ...]:
-    return (row["cluster_id"], *(-row[name] for name in WORST_FIRST), row["topic"], row["broker"])
+    mine = total.where(f.col("cluster_id").isin(list(clusters)) & ~f.col("kind").isin(QUARANTINED, WHAT_IF))
+    mine = mine.withColumn("together", f.size("failed"))
+    ranked = Window.partitionBy("cluster_id", "kind", "together").orderBy(
+        *map(f.desc, WORST_FIRST), "topic", "failed"
+    )
+    listed = _collected(mine.withColumn("place", f.row_number().over(ranked)).where(f"place <= {WORST}"))
+    failures: list[_Row] = [
+        _values(row, "kind", "failed", "together", "place") for row in listed if row["kind"] != TOPIC
+    ]
+    failures.sort(key=lambda row: (row["cluster_id"], row["together"], row["kind"], row["place"]))
+    topics: list[_Row] = [
+        _values(row, "topic", "place") | {"broker": int(row["failed"][0])}
+        for row in listed
+        if row["kind"] == TOPIC
+    ]
+    topics.sort(key=lambda row: (row["cluster_id"], row["place"]))
+    return {"worst": failures, "topics": topics}
 
 
 def _values(row: _Row, *names: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ them, or another min ISR.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.errors import naming_input
@@ -12,12 +12,12 @@ from pipeline.exposure.fix_candidates import CANDIDATES, fix_candidates
 from pipeline.exposure.fix_choice import MIN_ISR, NOT_FIXED, FixLimits, fixes_of_cluster
 from pipeline.plan.row_checks import COLUMNS, QUARANTINED
 from pipeline.results import JobOutput, RunTarget, append_rows, quarantined_counts
-from pipeline.snapshot.input_splits import Reading
+from pipeline.snapshot.current_states import Reading, computed, current_states, single_rows, with_rows
 from pipeline.snapshot.newest_observations import newest_observations
 from pipeline.snapshot.state_sources import Sources
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import FIX, FIXES, QUARANTINED_ROWS
-from pipeline.tables.task_files import write_rows
+from pipeline.tables.spark_writes import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
 WORST = 10
@@ -33,28 +33,34 @@ def outcome(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) 
 
 class Fixes(NamedTuple):
     """``candidates``: a DataFrame of :data:`~pipeline.exposure.fix_candidates.CANDIDATES`; ``fixes``: the rows of
-    the table of fixes, which are made of them.
+    the table of fixes, which are made of them. ``twice``: rows that were left out, see
+    :class:`~pipeline.snapshot.current_states.SingleRows`.
     """
 
     candidates: Any
     fixes: Any
+    twice: Sequence[tuple[str, str, int]]
 
     @property
     def quarantined(self) -> Any:
         """The rows of the table of quarantined rows."""
         rows = self.candidates.where(f"kind = '{QUARANTINED}'")
-        return rows.selectExpr("cluster_id", "why AS reason", "partitions AS rows")
+        return with_rows(rows.selectExpr("cluster_id", "why AS reason", "partitions AS rows"), self.twice)
 
 
 def fixes_of(spark: Any, sources: Sources, limits: FixLimits, *, keep: bool = False) -> Fixes:
-    """Finds what has to be changed, and chooses the changes cluster by cluster. ``keep``: both are persisted."""
-    from pipeline.row_tasks import compute  # noqa: PLC0415  # needs an extra
-
+    """Finds what has to be changed, and chooses the changes cluster by cluster; looks for partitions that stand
+    twice first. ``keep``: both are persisted.
+    """
     brokers = {name: row["brokers"] for name, row in newest_observations(sources).items()}
     racks = {name: {row["id"]: row["rack"] for row in rows} for name, rows in brokers.items()}
     reading = Reading(frozenset({*COLUMNS, "min_isr"}), frozenset(), leaderless=False)
-    find = partial(fix_candidates, racks=racks, goal=limits.goal)
-    found = compute(spark, sources, reading, find, CANDIDATES)
+    single = single_rows(current_states(spark, sources, reading))
+
+    def candidates(batches: Iterable[Any]) -> Iterator[Any]:
+        return fix_candidates(batches, racks, limits.goal)
+
+    found = computed(single.rows, candidates, CANDIDATES)
     if keep:
         found = found.persist()
 
@@ -65,7 +71,7 @@ def fixes_of(spark: Any, sources: Sources, limits: FixLimits, *, keep: bool = Fa
 
     sound = found.where(f"kind <> '{QUARANTINED}'")
     fixed = sound.groupBy("cluster_id").applyInArrow(fixes, ddl(FIX))
-    return Fixes(found, fixed.persist() if keep else fixed)
+    return Fixes(found, fixed.persist() if keep else fixed, single.twice)
 
 
 def run(spark: Any, sources: Sources, target: RunTarget, limits: FixLimits) -> dict[str, Any]:

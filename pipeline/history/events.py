@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.history.moment_columns import MomentColumns
-from pipeline.history.packed_rows import FACTS, SCHEMAS, names_of
+from pipeline.history.moment_columns import MomentColumns, names_of
 from pipeline.history.state_rows import encoded
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS
-from pipeline.tables.schemas import MOMENT, OBSERVATIONS, without_run
-from recovery.arrays.nested_arrays import Array, fields, items, joined, lists, numbers, valid
+from pipeline.tables.schemas import MOMENT, without_run
+from recovery.arrays.nested_arrays import Array, fields, items, joined, lists, numbers
 
-OBSERVED = pa.schema([OBSERVATIONS.schema.field(name) for name in ("snapshot", "brokers", "quorum")])
-"""What is read of an observation."""
+FACTS = pa.schema([("moment", pa.int32()), ("subject", pa.string()), ("value", pa.string())])
+"""What a snapshot, given as a moment, says of the quorum, a broker or a log dir."""
 
 
-def facts_of(batch: Any, moments: Mapping[str, int]) -> pa.Table:
-    """What the observations of those snapshots say, as :data:`~pipeline.history.packed_rows.FACTS`."""
-    moment = np.array([moments.get(name, -1) for name in batch["snapshot"].to_pylist()], np.int64)
-    batch, moment = batch.filter(pa.array(moment >= 0)), moment[moment >= 0]
-    return pa.concat_tables([_quorum_facts(batch["quorum"], moment), _broker_facts(batch["brokers"], moment)])
+def facts_of(batches: Iterable[Any]) -> Iterator[Any]:
+    """What observations say, with the cluster; they have its id, their ``moment``, ``brokers`` and ``quorum``."""
+    for batch in batches:
+        moment = numbers(batch["moment"], -1)
+        facts = pa.concat_tables(
+            [_quorum_facts(batch["quorum"], moment), _broker_facts(batch["brokers"], moment)]
+        )
+        cluster = dict(zip(moment.tolist(), batch["cluster_id"].to_pylist(), strict=True))
+        names = pa.array([cluster[number] for number in facts["moment"].to_pylist()], pa.string())
+        yield from facts.add_column(0, "cluster_id", names).combine_chunks().to_batches()
 
 
 def facts_table(moment: Array, subject: Any, value: Any) -> pa.Table:
     """Facts from columns of one length."""
-    columns = [pa.array(moment.astype(np.int32)), encoded(subject), encoded(value)]
-    return pa.table(columns, schema=SCHEMAS[FACTS])
+    columns = [pa.array(moment.astype(np.int32)), subject.cast(pa.string()), value.cast(pa.string())]
+    return pa.table(columns, schema=FACTS)
 
 
 def _quorum_facts(quorum: Any, moment: Array) -> pa.Table:
@@ -118,14 +122,3 @@ class FactChanges:
         owner = np.searchsorted(clusters, cluster)
         none = np.bincount(owner, minlength=len(clusters)) == 0
         return lists(owner, values, len(clusters), null=none)
-
-
-def known_facts(marks: pa.Table, continued: Mapping[str, int], moments: MomentColumns) -> pa.Table:
-    """The facts of the marks of an earlier run, of those clusters, given with their numbers."""
-    marks = marks.filter(pc.is_in(marks["cluster_id"], pa.array(list(continued), pa.string())))
-    listed = items(marks["facts"].combine_chunks())
-    parts = fields(listed.values)
-    cluster = np.array([continued[name] for name in marks["cluster_id"].to_pylist()], np.int64)
-    moment = moments.first[cluster[listed.owner]] + numbers(parts["number"], 0)
-    found = facts_table(moment, parts["subject"], parts["value"])
-    return found.filter(pa.array(valid(parts["number"])))

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.history.islands import BAD, UNKNOWN, Islands, ShardPartitions, carried_over
-from pipeline.history.moment_columns import NEVER, MomentColumns, microseconds
-from pipeline.history.packed_rows import names_of
+from pipeline.history.moment_columns import NEVER, MomentColumns, microseconds, names_of
 from pipeline.history.state_rows import KINDS
 from pipeline.tables.history_schemas import HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import MOMENT, without_run
@@ -29,7 +28,8 @@ _UNKNOWN, _DELETED, _RECOVERED, _ONGOING = range(4)
 WAYS = ("elected from the ISR", "elected from the ELR", "elected outside ISR and ELR")
 _ISR, _ELR, _OUTSIDE = range(3)
 
-_SAME = ["cluster_id", "topic", "partition", "kind", "began_at"]
+SAME = ("cluster_id", "topic", "partition", "kind", "began_at")
+"""What an incident of two runs has in common."""
 _ACTOR = ("who", "act")
 
 
@@ -147,20 +147,6 @@ def _time(microseconds: Array) -> Any:
 
 def _seconds(begin: Array, end: Array, known: Array) -> Any:
     return pa.array(np.where(known, end - begin, 0) / 1e6, mask=~known)
-
-
-def over_already(earlier: pa.Table, carried: pa.Table, moments: MomentColumns) -> pa.Table:
-    """The incidents of an earlier run that later snapshots cannot change: all but those that it carried over."""
-    begun = carried.filter(pc.fill_null(carried["bad"], False))
-    if not len(begun):
-        return earlier
-    clusters = {name: number for number, name in enumerate(moments.clusters)}
-    cluster = np.array([clusters[name] for name in begun["cluster_id"].to_pylist()], np.int64)
-    at = moments.at[moments.first[cluster] + numbers(begun["first_number"], 0)]
-    begun = begun.select(_SAME[:-1]).append_column("began_at", _time(at))
-    rows = earlier.select(_SAME).append_column("row", pa.array(np.arange(len(earlier))))
-    left = rows.join(begun, _SAME, join_type="left anti", use_threads=False)["row"]
-    return earlier.take(left)
 
 
 def with_actors(found: pa.Table, actions: Sequence[Action]) -> pa.Table:

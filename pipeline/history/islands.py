@@ -85,8 +85,8 @@ class StateRows(NamedTuple):
 
 
 def state_rows(states: pa.Table, carried: pa.Table, moments: MomentColumns) -> StateRows:
-    """The rows that are read, :data:`~pipeline.history.packed_rows.STATES`, and those that an earlier run left. A
-    partition that is twice in a snapshot gives one row, of which nothing is known.
+    """The rows that are read, :data:`~pipeline.history.state_rows.SHOWN_STATES` with topics as dictionaries, and
+    those that an earlier run left. Of a partition that is twice in a snapshot there is one row, and nothing known.
     """
     clusters = {name: number for number, name in enumerate(moments.clusters)}
     left = [clusters[name] for name in carried["cluster_id"].to_pylist()]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline.history.timeline import Moment, SnapshotTimeline
 from recovery.arrays.nested_arrays import Array
@@ -98,6 +99,11 @@ def _flags(moments: Sequence[Moment], name: str) -> Array:
 
 def _times(times: Iterable[datetime | None]) -> Array:
     return np.array([NEVER if one is None else microseconds(one) for one in times], np.int64)
+
+
+def names_of(values: Iterable[str], column: Any) -> Any:
+    """A column of names from the numbers in ``column``."""
+    return pa.DictionaryArray.from_arrays(pa.array(column, pa.int32()), pa.array(list(values), pa.string()))
 
 
 def microseconds(when: datetime) -> int:

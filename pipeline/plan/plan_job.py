@@ -4,16 +4,15 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeline.plan.plan_summary import summarised, summary
+from pipeline.plan.plan_summary import summary
 from pipeline.results import JobOutput, RunTarget
-from pipeline.snapshot.input_splits import Reading
+from pipeline.snapshot.current_states import Reading, computed, current_states
 from pipeline.snapshot.state_sources import Sources
-from pipeline.tables.delta_table import create
 from pipeline.tables.schemas import PLANNED, PLANS
-from pipeline.tables.task_files import ANSWER, commit_answers, written_files
+from pipeline.tables.spark_writes import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -30,26 +29,19 @@ class PlanOptions(NamedTuple):
     everything: bool = False
 
 
-def planned_rows(
-    spark: Any,
-    sources: Sources,
-    options: PlanOptions,
-    then: Callable[[Iterable[Any]], Iterator[Any]] = iter,
-    schema: Any = PLANNED,
-) -> Any:
-    """The plan of every cluster, a DataFrame of :data:`~pipeline.tables.schemas.PLANNED`, or with ``schema`` what
-    the same tasks make of it ``then``: rows that pass through Java cost as much as the plan. Raises PipelineError.
+def planned_rows(spark: Any, sources: Sources, options: PlanOptions) -> Any:
+    """The plan of every cluster, a DataFrame of :data:`~pipeline.tables.schemas.PLANNED`: only partitions without a
+    leader go to Python, unless all are asked for. Raises PipelineError.
     """
     from pipeline.plan.decide_rows import READ, UNREAD, planned_batches  # noqa: PLC0415  # needs an extra
-    from pipeline.row_tasks import compute  # noqa: PLC0415
 
     clusters = clusters_of(sources)
 
     def decided(batches: Iterable[Any]) -> Iterator[Any]:
-        return then(planned_batches(batches, options.ranking, options.strategy, clusters))
+        return planned_batches(batches, options.ranking, options.strategy, clusters)
 
     reading = Reading(READ, UNREAD, leaderless=not options.everything)
-    return compute(spark, sources, reading, decided, schema)
+    return computed(current_states(spark, sources, reading), decided, PLANNED)
 
 
 def clusters_of(sources: Sources) -> Clusters:
@@ -66,10 +58,7 @@ def outcome(spark: Any, sources: Sources, options: PlanOptions, target: RunTarge
     """
 
     def work(found: Sources) -> dict[str, Any]:
-        create(target.root, PLANS)
-        write = written_files(target.root.uri, PLANS, target.run_id, summarised)
-        answers = planned_rows(spark, found, options, write, ANSWER)
-        return summary(commit_answers(answers, target.root, PLANS, target.run_id))
+        return summary(write_rows(planned_rows(spark, found, options), target.root, PLANS, target.run_id))
 
     sources, summary_of_run = leaving_out_undecodable(spark, sources, target.discard, work)
     newest = {chain.full.cluster_id: chain.newest for chain in sources.chains}

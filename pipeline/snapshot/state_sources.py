@@ -21,13 +21,10 @@ from pipeline.snapshot.catalog import (
     read_newest,
     snapshots,
 )
-from pipeline.snapshot.input_splits import ClusterFiles
 from pipeline.snapshot.observation import Observation, cluster_names
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
 from pipeline.tables.schemas import PARTITION_STATES
-
-KEY = ("cluster_id", "topic", "partition")
 
 
 class RefusedSnapshot(NamedTuple):
@@ -37,6 +34,19 @@ class RefusedSnapshot(NamedTuple):
     snapshot: str
     reason: str
     rows: int
+
+
+class ClusterFiles(NamedTuple):
+    """A cluster's state and its files: those with rows of the full snapshot, and those with rows of the changes."""
+
+    chain: Chain
+    full: tuple[DataFile, ...]
+    changes: tuple[DataFile, ...]
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """All files, each once."""
+        return tuple({file.place.uri: file for file in (*self.full, *self.changes)}.values())
 
 
 @dataclass(frozen=True, slots=True)

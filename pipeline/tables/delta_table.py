@@ -1,6 +1,6 @@
 """Delta tables without a JVM: opened, appended to, read and maintained through ``deltalake``.
 
-Spark's tasks read and write the same files (:mod:`pipeline.tables.task_files`).
+Spark reads and writes the same files (:mod:`pipeline.tables.spark_writes`).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import create, data_files, explained, opened, table_place
-from pipeline.tables.schema_conversion import ddl, plain_text
+from pipeline.tables.delta_table import create, explained, table_place
+from pipeline.tables.schema_conversion import plain_text
 from pipeline.tables.schemas import (
     EXPOSURES,
     FLEET,
@@ -23,6 +23,7 @@ from pipeline.tables.schemas import (
     RUNS,
     TableDefinition,
 )
+from pipeline.tables.spark_reads import table_frame
 from pipeline.watch.incident_rows import METADATA_EVENTS, METADATA_INCIDENTS
 
 TABLES_OF_VIEWS: dict[str, tuple[TableDefinition, ...]] = {
@@ -57,20 +58,6 @@ def create_views(spark: Any, root: StoragePath) -> list[str]:
             spark.sql(view_text(name)).createOrReplaceTempView(name)
             made.append(name)
     return made
-
-
-def table_frame(spark: Any, root: StoragePath, definition: TableDefinition) -> Any | None:
-    """The table as a DataFrame, as this version of ktriage defines it: a column that its files lack is null. None:
-    there is no such table. Raises PipelineError.
-    """
-    table = opened(root, definition)
-    if table is None:
-        return None
-    schema, found = ddl(definition.schema), data_files(root, definition, table)
-    if not found:
-        return spark.createDataFrame([], schema)
-    reader = spark.read.schema(schema).option("basePath", table_place(root, definition).hadoop)
-    return reader.parquet(*(file.place.hadoop for file in found)).select(*definition.schema.names)
 
 
 def view_rows(root: StoragePath, name: str) -> pa.Table:

@@ -49,6 +49,12 @@ def fetch_tiered_storage() -> None:
     maven_jars.fetched(jars, cache_directory(TIERED_STORAGE), "Kafka's remote storage for tests")
 
 
+def delta_jars() -> tuple[Path, ...]:
+    """Delta's connector for Spark, fetched if it is missing or damaged. Raises TestbedError."""
+    jars = maven_jars.read_lock(Path(__file__).with_name("delta.lock"))
+    return maven_jars.fetched(jars, cache_directory(f"delta-{jars[0].version}"), "Delta's connector")
+
+
 def cache_directory(version: str) -> Path:
     """The cache directory for the jars of that version or name, by the XDG base directory specification."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"

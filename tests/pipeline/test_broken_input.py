@@ -20,7 +20,6 @@ from pipeline.plan import plan_job
 from pipeline.plan.plan_job import PlanOptions
 from pipeline.plan.result_to_plan import plan_of
 from pipeline.results import JobOutput, JobResult, RunTarget, rows_of_runs
-from pipeline.snapshot import input_splits
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.snapshot.state_sources import find
@@ -281,17 +280,20 @@ def test_a_snapshot_of_which_rows_are_gone_takes_its_cluster_out_and_no_other(tm
     ]
 
 
-def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_topic_of_very_many_partitions_is_as_many_tasks_as_others(spark: Any, tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
     with SnapshotWriter(root, new_name("c", NOON, "t")) as writer:
         writer.partitions(batch_of([offline(n) for n in range(2_000)], {}))
         writer.commit(NOON, "0.1.0")
     # As if it were larger: a row group has 50,000 rows.
     rewrite(root, lambda rows: rows, row_group=500)
-    monkeypatch.setattr(input_splits, "SMALLEST", 2**10)
-    outcome(spark, root)
+    size = "spark.sql.files.maxPartitionBytes"
+    before = spark.conf.get(size)
+    spark.conf.set(size, str(2**10))
+    try:
+        outcome(spark, root)
+    finally:
+        spark.conf.set(size, before)
     assert sorted(file.rows for file in files_of(root / "out", PLANS)) == [500] * 4
 
 

@@ -16,7 +16,7 @@ from backends.simulator.session.checkpoint import pickled, unpickled
 from backends.simulator.simulation import Simulation
 from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from pipeline.exposure import exposure_job
-from pipeline.exposure.merged_counts import WORST
+from pipeline.exposure.exposure_summary import WORST
 from pipeline.exposure.what_if import WHAT_IF, WhatIf, parsed_losses
 from pipeline.results import RunTarget, rows_of_runs
 from pipeline.snapshot.observation import SnapshotKind

@@ -14,9 +14,8 @@ from console.output.bar_table import terminal_lines
 from pipeline.exposure.fleet import COUNTED, fleet_rows
 from pipeline.results import JobResult, commit, run_target
 from pipeline.snapshot.catalog import Chain
-from pipeline.snapshot.input_splits import ClusterFiles
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.state_sources import RefusedSnapshot, Sources
+from pipeline.snapshot.state_sources import ClusterFiles, RefusedSnapshot, Sources
 from pipeline.storage import storage_path
 from tests.pipeline.survey_strategies import NOON
 from tests.unit.cli.command_process import Caller

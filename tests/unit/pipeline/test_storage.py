@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import NotInstalled, PipelineError
@@ -18,7 +19,6 @@ from pipeline.storage import storage_path
 from pipeline.tables.delta_table import append, create, read_partitions
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import PARTITION_STATES, PLANS, without_run
-from pipeline.tables.task_files import write_file
 from tests.pipeline.survey_strategies import NOON
 
 
@@ -70,7 +70,9 @@ def test_a_run_that_fails_before_its_commit_leaves_no_file(tmp_path: Path) -> No
     create(out, PLANS)
     for run_id in ("one", "two"):
         rows = pa.Table.from_pylist([{"cluster_id": "c"}], without_run(PLANS))
-        write_file(out.uri, PLANS, run_id, rows)
+        part = out / PLANS.name / f"run_id={run_id}"
+        part.make()
+        pq.write_table(rows, f"{part.path}/part-0.parquet")
     RunTarget(out, "two").discard()
     assert [file.parent.name for file in tmp_path.glob("plans/run_id=*/*")] == ["run_id=one"]
 

@@ -69,7 +69,7 @@ def test_a_cluster_without_what_is_lost_has_no_answer_and_one_with_a_part_of_it_
         "none": {"broker": {"2"}, "rack": set[str](), "log dir": set[str]()},
         "some": {"broker": {"1"}, "rack": {"a"}, "log dir": set[str]()},
     }
-    told = SummaryRows([], [], [], []).answered(what_if, names)
+    told = SummaryRows([], []).answered(what_if, names)
     assert [(row["cluster_id"], row["failed"], row["lacks"], row["offline"]) for row in told] == [
         ("all", ["rack=a,broker=7"], [], 0),
         ("all", ["broker=1"], [], 0),

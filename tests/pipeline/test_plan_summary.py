@@ -1,8 +1,7 @@
-"""The summary of a plan is that of its rows, however the tasks share them."""
+"""The summary of a plan is that of its rows."""
 
 from __future__ import annotations
 
-import json
 from random import Random
 from typing import Any
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.plan.decide_rows import planned, quarantined
-from pipeline.plan.plan_summary import FLAWS, WORST, summarised, summary
+from pipeline.plan.plan_summary import FLAWS, WORST, summary
 from pipeline.plan.row_checks import QUARANTINED
 from pipeline.snapshot.survey_rows import batch_of
 from pipeline.tables.schemas import PLANNED
@@ -32,9 +31,8 @@ def plan(seed: int, count: int, cluster_id: str) -> pa.Table:
     return rows.set_column(at, PLANNED.field(at), pa.repeat(cluster_id, rows.num_rows))
 
 
-def told(rows: pa.Table, size: int) -> dict[str, Any]:
-    parts = [summarised(batch) for batch in rows.combine_chunks().to_batches(size)]
-    return summary(json.loads(json.dumps(parts)))
+def told(spark: Any, rows: pa.Table) -> dict[str, Any]:
+    return summary(spark.createDataFrame(rows))
 
 
 def expected(rows: pa.Table) -> dict[str, Any]:
@@ -85,20 +83,19 @@ def expected(rows: pa.Table) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_it_is_that_of_every_row_however_many_a_task_has() -> None:
+def test_it_is_that_of_every_row(spark: Any) -> None:
     rows = pa.concat_tables([plan(1, 450, "two"), plan(2, 300, "one")])
     wanted = expected(rows)
     assert len(wanted["worst"]) == WORST
-    for size in (1, 60, 450, 10_000):
-        assert told(rows, size) == wanted, size
+    assert told(spark, rows) == wanted
 
 
-def test_of_equal_losses_the_first_partitions_are_told() -> None:
+def test_of_equal_losses_the_first_partitions_are_told(spark: Any) -> None:
     rows = pa.concat_tables([plan(1, 400, name) for name in ("c", "a", "b")])
-    assert told(rows, 77)["worst"] == expected(rows)["worst"]
+    assert told(spark, rows)["worst"] == expected(rows)["worst"]
 
 
-def test_sums_of_offsets_may_exceed_64_bits() -> None:
+def test_sums_of_offsets_may_exceed_64_bits(spark: Any) -> None:
     longer = ReplicaLog(4, 2**55, 0, 0, Lineage(2, (EpochSpan(2, 0, 2**55),), 0))
     shorter = ReplicaLog(4, 1, 0, 0, Lineage(3, (EpochSpan(3, 0, 1),), 0))
     replicas = (Replica(1, Standing.ELECTABLE, shorter), Replica(2, Standing.ELECTABLE, longer))
@@ -107,12 +104,12 @@ def test_sums_of_offsets_may_exceed_64_bits() -> None:
         for n in range(600)
     ]
     (batch,) = planned(batch_of(far, {}), Ranking.LAST_RECORD, Strategy.AGGRESSIVE)
-    (row,) = told(pa.Table.from_batches([batch]), 300)["losses"]
+    (row,) = told(spark, pa.Table.from_batches([batch]))["losses"]
     assert row["at_least"] == 600 * 2**55 > 2**63
 
 
-def test_the_reasons_of_broken_rows_are_limited() -> None:
+def test_the_reasons_of_broken_rows_are_limited(spark: Any) -> None:
     batch = batch_of([offline(n) for n in range(FLAWS + 5)], {})
     reasons = pa.array([f"reason {Random(n).random()}" for n in range(FLAWS + 5)])
-    found = told(pa.Table.from_batches([quarantined(batch, reasons)]), 100)["quarantined"]
+    found = told(spark, pa.Table.from_batches([quarantined(batch, reasons)]))["quarantined"]
     assert len(found) == FLAWS and found == sorted(found, key=lambda row: str(row["reason"]))

@@ -1,8 +1,7 @@
-"""The tasks of a history, without Spark: what they find is what one partition after the other tells."""
+"""What Spark and its tasks find in a history is what one partition after the other tells."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,15 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-from pipeline.history import history_tasks, packed_rows
+from pipeline.history import history_frames
 from pipeline.history.history_sources import HistorySources, find_history
-from pipeline.history.history_splits import splits_of
-from pipeline.history.history_summary import shard_summary, whole_summary
-from pipeline.history.history_tasks import HistoryTasks
+from pipeline.history.history_summary import summary
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import storage_path
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, INCIDENTS
@@ -30,21 +25,12 @@ from tests.pipeline.scalar_history import scalar_incidents
 from tests.repetitions import repetitions
 
 
-def packed_of(sources: HistorySources, tasks: HistoryTasks) -> list[pa.Table]:
-    """The rows of each shard; every split is read by a task of its own."""
-    splits = [(), *((split,) for split in splits_of(sources, tasks.moments, 1))]
-    batches = [batch for one in splits for batch in tasks.read(one)]
-    rows = pa.Table.from_batches(batches)
-    return [rows.filter(pc.equal(rows["shard"], shard)) for shard in range(tasks.shards)]
-
-
-def found_in(sources: HistorySources, actions: Sequence[Any] = ()) -> list[dict[str, pa.Table]]:
-    tasks = history_tasks.history_tasks(sources, actions)
-    return [dict(tasks.found(packed)) for packed in packed_of(sources, tasks)]
-
-
-def rows_in(shards: Sequence[dict[str, pa.Table]], definition: TableDefinition) -> list[dict[str, Any]]:
-    return [row for found in shards for row in found[definition.name].to_pylist()]
+def rows_in(
+    spark: Any, sources: HistorySources, definition: TableDefinition, actions: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
+    frame = history_frames.history_frames(spark, sources, actions).tables[definition.name]
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return rows
 
 
 def told(row: Iterable[Any]) -> tuple[str, ...]:
@@ -55,68 +41,63 @@ def told(row: Iterable[Any]) -> tuple[str, ...]:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(repetitions(1, 4)))
 def test_random_histories_tell_what_one_partition_after_the_other_tells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    # So that the partitions of a cluster are in several shards, and wait for each other in a task.
-    monkeypatch.setattr(history_tasks, "shards_of", lambda _: 3)
-    monkeypatch.setattr(packed_rows, "ROWS", 5)
+    # So that the partitions of a cluster are in several tasks.
+    monkeypatch.setattr(history_frames, "shards_of", lambda _: 3)
     lake, chance = storage_path(str(tmp_path)), random.Random(seed)
     for number in range(6):
         for write in RandomHistory(lake, f"c{number:02}", chance).writings():
             write()
     sources = find_history([lake])
-    shards = found_in(sources)
     acted = ("who", "act")
     found = [
-        told(value for name, value in row.items() if name not in acted) for row in rows_in(shards, INCIDENTS)
+        told(value for name, value in row.items() if name not in acted)
+        for row in rows_in(spark, sources, INCIDENTS)
     ]
     assert sorted(found) == sorted(map(told, scalar_incidents(sources)))
     assert len(found) > 20
-    marks = [row["cluster_id"] for row in rows_in(shards, HISTORY_MARKS)]
+    marks = [row["cluster_id"] for row in rows_in(spark, sources, HISTORY_MARKS)]
     assert sorted(marks) == [name for name, one in sources.clusters.items() if one.timeline.moments]
-    assert all(found[INCIDENTS.name].num_rows for found in shards)
 
 
-def test_the_summary_has_the_first_of_all_shards_in_their_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_summary_has_the_first_of_all_in_their_order(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_tasks, "shards_of", lambda _: 4)
+    monkeypatch.setattr(history_frames, "shards_of", lambda _: 4)
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(n) for n in range(150)])
     diary.write(1, [offline(n) for n in range(150)], kind=SnapshotKind.CHANGES)
     diary.write(2, [partition(n) for n in range(140)], kind=SnapshotKind.CHANGES)
     diary.write(3, [offline(7)], kind=SnapshotKind.CHANGES)
-    shards = found_in(find_history([diary.root]))
-    assert len([1 for found in shards if found[INCIDENTS.name].num_rows]) == 4
-    parts = [
-        shard_summary(*(found[table.name] for table in (INCIDENTS, EVENTS, QUARANTINED_ROWS)))
-        for found in shards
-    ]
-    summary = whole_summary(json.loads(json.dumps(parts)))
-    assert [(row["partition"], row["at_least_s"]) for row in summary["longest"]] == [
+    tables = history_frames.history_frames(spark, find_history([diary.root]), ()).tables
+    told_of = summary(tables[INCIDENTS.name], tables[EVENTS.name])
+    assert [(row["partition"], row["at_least_s"]) for row in told_of["longest"]] == [
         *((n, 120.0) for n in range(140, 150)),
         # The first eight, 7 once more, and so on.
         *((n, 0.0) for n in (*range(8), *range(7, 89))),
     ]
-    assert summary["longest"][0]["began"] == "2026-01-31 12:01:00"
-    offenders = [(row["partition"], row["incidents"]) for row in summary["offenders"]]
+    assert told_of["longest"][0]["began"] == "2026-01-31 12:01:00"
+    offenders = [(row["partition"], row["incidents"]) for row in told_of["offenders"]]
     assert offenders[:3] == [(7, 2), (140, 1), (141, 1)] and len(offenders) == 100
-    counts = {row["outcome"]: (row["incidents"], row["at_least_s"]) for row in summary["counts"]}
+    counts = {row["outcome"]: (row["incidents"], row["at_least_s"]) for row in told_of["counts"]}
     assert counts == {"recovered": (140, 0.0), "ongoing": (11, 1200.0)}
 
 
-def test_only_an_action_during_an_offline_incident_ended_it(tmp_path: Path) -> None:
+def test_only_an_action_during_an_offline_incident_ended_it(spark: Any, tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(0), partition(1)])
     diary.write(1, [offline(0), partition(1, isr=(1,))], kind=SnapshotKind.CHANGES)
     diary.write(3, [partition(0), partition(1)], kind=SnapshotKind.CHANGES)
     times = [(0.5, "early"), (1.5, "first"), (2.5, "last"), (3.5, "late")]
     acts = [("c", "orders", n, minute_of(at), who, "elect") for n in (0, 1) for at, who in times]
-    rows = rows_in(found_in(find_history([diary.root]), acts), INCIDENTS)
+    rows = rows_in(spark, find_history([diary.root]), INCIDENTS, acts)
     assert {row["kind"]: row["who"] for row in rows} == {"offline": "last", "under min ISR": None}
 
 
-def test_changes_whose_rows_are_gone_are_a_gap_and_no_incident_goes_on_over_it(tmp_path: Path) -> None:
+def test_changes_whose_rows_are_gone_are_a_gap_and_no_incident_goes_on_over_it(
+    spark: Any, tmp_path: Path
+) -> None:
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [offline(0)])
     diary.write(1, [], kind=SnapshotKind.CHANGES)
@@ -124,7 +105,7 @@ def test_changes_whose_rows_are_gone_are_a_gap_and_no_incident_goes_on_over_it(t
     diary.write(3, [], kind=SnapshotKind.CHANGES)
     forget(diary.root, lost, PARTITION_STATES)
     sources = find_history([diary.root])
-    (incident,) = rows_in(found_in(sources), INCIDENTS)
+    (incident,) = rows_in(spark, sources, INCIDENTS)
     assert (incident["outcome"], incident["at_least_s"]) == ("unknown", 60.0)
     assert [(one.snapshot, one.reason) for one in sources.refused] == [
         (lost.snapshot, f"the rows of {lost.snapshot} are missing in partition_states")
@@ -132,7 +113,7 @@ def test_changes_whose_rows_are_gone_are_a_gap_and_no_incident_goes_on_over_it(t
     assert sources.summary["gaps"] == {"c": 1}
 
 
-def test_each_copy_of_a_partition_is_counted_wherever_it_was_read(tmp_path: Path) -> None:
+def test_each_copy_of_a_partition_is_counted_wherever_it_was_read(spark: Any, tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [offline(0), partition(1), partition(1), partition(1), partition(2), partition(2)])
     nameless = partition(3)._replace(state=partition(3).state._replace(topic=""))
@@ -140,7 +121,7 @@ def test_each_copy_of_a_partition_is_counted_wherever_it_was_read(tmp_path: Path
     broken = Counter(
         {
             (row["cluster_id"], row["reason"]): row["rows"]
-            for row in rows_in(found_in(find_history([diary.root])), QUARANTINED_ROWS)
+            for row in rows_in(spark, find_history([diary.root]), QUARANTINED_ROWS)
         }
     )
     assert broken == {
@@ -159,7 +140,7 @@ def of_cluster(rows: Iterable[dict[str, Any]], diary: Diary, *columns: str) -> l
     return [tuple(row[name] for name in columns) for row in sorted(mine, key=lambda row: row["began_at"])]
 
 
-def test_a_topic_that_is_made_again_has_incidents_of_its_own(tmp_path: Path) -> None:
+def test_a_topic_that_is_made_again_has_incidents_of_its_own(spark: Any, tmp_path: Path) -> None:
     root, changes = storage_path(str(tmp_path)), SnapshotKind.CHANGES
     # Deleted and made again between two snapshots, offline in both.
     remade = Diary(root, "remade")
@@ -180,7 +161,7 @@ def test_a_topic_that_is_made_again_has_incidents_of_its_own(tmp_path: Path) -> 
     same = Diary(root, "same")
     same.write(0, [of_topic("old", offline(0)), of_topic("other", partition(0, topic="audit"))])
     same.write(1, [of_topic("old", partition(0))], kind=changes)
-    rows = rows_in(found_in(find_history([root])), INCIDENTS)
+    rows = rows_in(spark, find_history([root]), INCIDENTS)
     told_of = ("topic_id", "outcome", "how", "at_least_s", "at_most_s")
     assert of_cluster(rows, remade, *told_of) == [
         ("old", "deleted", None, 0.0, 120.0),
