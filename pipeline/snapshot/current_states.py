@@ -22,6 +22,7 @@ from pipeline.tables.delta_table import DataFile, table_place
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import PARTITION_STATES, PARTITIONS
 from pipeline.tables.spark_reads import read_files
+from recovery.wording.quantity_text import some_of
 
 KEY = ("cluster_id", "topic", "partition")
 
@@ -136,15 +137,10 @@ def computed(rows: Any, made: Callable[[Iterable[Any]], Iterator[Any]], schema: 
                 current[:] = [str(name) for name in pc.unique(batch["cluster_id"]).to_pylist()]
                 yield batch
 
-        with naming_input(lambda: f"cluster {_listed(current)}"):
+        with naming_input(lambda: f"cluster {some_of(current, NAMED)}"):
             yield from made(noted())
 
     return rows.mapInArrow(named, ddl(schema))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class SingleRows(NamedTuple):
