@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,11 @@ def incidents(files: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def bare(lake: str) -> int:
-    """Spark reads the columns that the plan reads, of every row of the files, and writes them to noop."""
+def bare(lake: str, job: str) -> int:
+    """Spark reads the columns that the job reads, of every row of the files, and writes them to noop."""
     from benchmarks.pipeline.bare_read import bare_read  # noqa: PLC0415  # needs Spark
 
-    return bare_read(lake)
+    return bare_read(lake, job)
 
 
 def start(_lake: str) -> int:
@@ -121,7 +122,9 @@ def start(_lake: str) -> int:
 
 
 PEERS: dict[str, Callable[[str], int]] = {
-    "bare": bare,
+    "bare-plan": partial(bare, job="plan"),
+    "bare-exposure": partial(bare, job="exposure"),
+    "bare-history": partial(bare, job="history"),
     "start": start,
     "duckdb-plan": choices,
     "duckdb-exposure": lambda lake: len(exposures(_files(lake), {n: rack_of(n) for n in range(BROKERS)})),

@@ -29,9 +29,10 @@ from pipeline.tables.schemas import (
 from pipeline.tables.spark_writes import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
-_READING = Reading(
+READING = Reading(
     frozenset({*COLUMNS, "min_isr", "unclean_elections"}), frozenset({"size"}), leaderless=False
 )
+"""What is read of a state."""
 
 
 def _names_of(brokers: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
@@ -100,7 +101,7 @@ def exposed(spark: Any, sources: Sources, what_if: WhatIf) -> Exposed:
     def counts(batches: Iterable[Any]) -> Iterator[Any]:
         return failure_counts(batches, racks, what_if)
 
-    single = single_rows(current_states(spark, sources, _READING))
+    single = single_rows(current_states(spark, sources, READING))
     counted = computed(single.rows, counts, COUNTS).groupBy("cluster_id", "kind", "topic", "failed")
     # Of a reason for quarantine only the rows are counted.
     sums = (f.sum(f.coalesce(name, f.lit(0))).alias(name) for name in EFFECTS)
