@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def test_jobs_of_a_session_with_the_connector_give_the_same_rows(spark: Any, tmp
     diary.write(1, [offline(1), partition(2, isr=(1, 2))], kind=SnapshotKind.CHANGES)
     diary.write(2, [partition(1)], kind=SnapshotKind.CHANGES)
     lake = Tables((str(tmp_path / "lake"),))
-    plain = {"exposure": jobs.exposure, "history": jobs.history}
+    plain: dict[str, Callable[..., Any]] = {"exposure": jobs.exposure, "history": jobs.history}
     for job, definition in JOBS.items():
         ended = subprocess.run(
             command_line("ktriage", "pipeline", job, "--in", "lake", "--out", "out", "--output", "json"),
