@@ -86,7 +86,8 @@ def test_where_no_dir_is_a_log_dir_nothing_is_written_by_the_scan_or_the_script(
     told = f"{data.parent}: is no log dir: it has no meta.properties"
     for more in ((), ("--output", "json")):
         ended = invoke(tmp_path, "ktriage", "disk", "scan", str(data.parent), *more)
-        assert (ended.status, ended.out) == (2, "") and told in ended.err, ended
+        assert ended.status == 2 and told in ended.err, ended
+        assert told in json.loads(ended.out)["message"] if more else not ended.out
     piped = subprocess.run(
         [sys.executable, "-I", "-S", "-", str(data.parent)],
         input=invoke(tmp_path, "ktriage", "disk", "script").out,
