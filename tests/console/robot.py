@@ -23,6 +23,7 @@ from console.app.main_screen.main_screen import MainScreen
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.jobs.elect.candidate_picker import CandidatePicker
+from console.jobs.elect.planner import COMPARE
 from console.output.screen import Screen
 from console.paths import state_dir
 from console.program import Program
@@ -177,9 +178,19 @@ class Robot:
         before = self.session.draft.plan
         await self.press("c")
         if broker is not None and not await self._elected_at_once(before):
-            await self.takes(str(broker))
+            await self._keeps_the_log_of(broker)
         await self.until(lambda: self.session.draft.plan is not before, "a row in the plan")
         await self.idle()
+
+    async def _keeps_the_log_of(self, broker: int) -> None:
+        """By hand: where the line of that log asks why, the comparison of the logs does not."""
+        await self.asked(ChoiceQuestion)
+        offered = [option.id for option in self.app.screen.query_one(OptionList).options]
+        if str(broker) in offered:
+            await self.takes(str(broker))
+            return
+        await self.takes(COMPARE)
+        await self.picks(broker)
 
     async def _elected_at_once(self, before: Plan | None) -> bool:
         """Whether the strategy chose by itself, because the verdict of the best candidate is none."""
