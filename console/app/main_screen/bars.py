@@ -12,7 +12,7 @@ from textual.widget import Widget
 from console.app.main_screen.key_footer import KeyFooter
 from console.app.session.poller import OLD_SECONDS, Schedule
 from console.app.session.session import Session
-from console.app.session.view import Link, View
+from console.app.session.view import NOT_ANSWERED_YET, NOT_REACHED_YET, Link, View
 from console.change.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, WORDS, Action
 from console.target import Target
 from recovery.wording.cluster_health_text import brokers_badge, quorum_badge, stale_reason
@@ -55,6 +55,11 @@ def doubt(session: Session) -> str:
 def never_reached(session: Session) -> bool:
     """Whether nobody has answered yet, and the last try failed: that says nothing about the cluster."""
     return session.poller.state.link is Link.LOST and session.view.opened is None
+
+
+def not_known(session: Session) -> str:
+    """What an empty list says before the first answer."""
+    return NOT_REACHED_YET if never_reached(session) else NOT_ANSWERED_YET
 
 
 def _caveat(link: Link, view: View, now: float) -> str:

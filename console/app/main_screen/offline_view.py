@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from console.app.main_screen.bars import doubt, never_reached
+from console.app.main_screen.bars import doubt, never_reached, not_known
 from console.app.session.session import Session
-from console.app.session.view import NOT_ANSWERED_YET, NOT_REACHED_YET, View
+from console.app.session.view import View
 from console.change.registry import BROKERS, DIRS, QUORUM
 from console.reading.partition_report import PartitionsView
 from console.reading.partitions_pane import PartitionsPane
@@ -37,11 +37,6 @@ def _stale_advice(view: View) -> str:
     return stale_advice(reading.health, "" if reading.cluster_advice.stops else f"pane {QUORUM}")
 
 
-def not_known(session: Session) -> str:
-    """What an empty list says before the first answer."""
-    return NOT_REACHED_YET if never_reached(session) else NOT_ANSWERED_YET
-
-
 def _partitions(session: Session) -> PartitionsView:
     view = session.view
     return PartitionsView(
@@ -56,7 +51,7 @@ def _partitions(session: Session) -> PartitionsView:
         doubt=doubt(session),
         doubt_advice=_stale_advice(view),
         ranking=session.choosing.ranking,
-        may_lead=partial(draw_who_may_lead, session),
+        may_lead=partial(_draw_who_may_lead, session),
         overview=partial(_way_in, session) if never_reached(session) else partial(_overview, view),
     )
 
@@ -105,8 +100,7 @@ def _part(key: str, text: str, *, bad: bool) -> Line:
     return line(Piece(f" {key} ", Tone.KEY), Piece(printable(text), Tone.WARN if bad else Tone.PLAIN))
 
 
-def draw_who_may_lead(session: Session, survey: Survey, width: int) -> list[Line]:
-    from console.app.main_screen.pane_views import eligible_row  # noqa: PLC0415  # not for the first frame
-    from widgets.eligible_pane import who_may_lead  # noqa: PLC0415
+def _draw_who_may_lead(session: Session, survey: Survey, width: int) -> list[Line]:
+    from console.app.main_screen.pane_views import draw_who_may_lead  # noqa: PLC0415  # not for the first frame
 
-    return who_may_lead(eligible_row(session, survey), width)
+    return draw_who_may_lead(session, survey, width)

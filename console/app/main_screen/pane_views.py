@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from backends.base.failed_disks import FailedDisks
 from console.app.base.progress import Batches
-from console.app.main_screen.bars import doubt
+from console.app.main_screen.bars import doubt, not_known
 from console.app.main_screen.key_actions import ActionContext, Obstacle, disabled
-from console.app.main_screen.offline_view import draw_who_may_lead, not_known
 from console.app.session.session import Session
 from console.app.session.view import View
 from console.change.registry import (
@@ -44,7 +43,7 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from recovery.wording.after_rebuild_text import now_line, wipe_line
 from widgets.base_pane import Pane
-from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now
+from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now, who_may_lead
 from widgets.fields import natural
 from widgets.text import Line
 
@@ -226,11 +225,11 @@ class EligibleRows:
         return self._rows if rows == self._rows else rows
 
 
-def eligible_row(session: Session, survey: Survey) -> EligibleRow:
-    """Who may lead one partition, as pane 3 has it."""
+def draw_who_may_lead(session: Session, survey: Survey, width: int) -> list[Line]:
+    """Who may lead one partition, as pane 3 draws it."""
     view = session.view
     failed = _failed(view, survey, FailedDisks(view.log_dirs or {}, view.failed_before))
-    return _eligible_row(survey, rules_of(view), _advice(session, survey.tp), failed)
+    return who_may_lead(_eligible_row(survey, rules_of(view), _advice(session, survey.tp), failed), width)
 
 
 def _advice(session: Session, tp: TopicPartition) -> Advice | None:

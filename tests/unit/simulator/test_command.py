@@ -275,5 +275,7 @@ def test_check_tells_who_answers_and_what_the_scenario_denies(tmp_path: Path) ->
     assert ended.status == 1, ended.err
     told = _json(ended)
     assert {row["broker"] for row in told["brokers"] if row["problem"]} == {1, 3}
-    (read,) = (row for row in told["permissions"] if row["operation"] == "READ")
+    (read,) = (
+        row for row in told["permissions"] if (row["operation"], row["resource"]) == ("READ", "Topic:*")
+    )
     assert (read["granted"], read["missing"]) == (False, ["payments"])
