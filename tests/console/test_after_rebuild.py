@@ -1,0 +1,41 @@
+"""After a quorum was rebuilt, the key M tells what comes next before it replaces anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backends.live.metadata_log import LiveMetadataLog
+from recovery.membership.voters import ReplicaKey, Voter
+from recovery.metadata_log.rebuilt_log import RebuiltLog
+from tests.console.robot import console
+
+
+@pytest.fixture
+def rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metadata log tells that the quorum was rebuilt."""
+    read = LiveMetadataLog.read
+
+    async def read_rebuilt(log: LiveMetadataLog, **how: Any) -> int:
+        count = await read(log, **how)
+        log.history.rebuilt = RebuiltLog(4, 9, 1, (Voter(ReplicaKey(107)),))
+        return count
+
+    monkeypatch.setattr(LiveMetadataLog, "read", read_rebuilt)
+    monkeypatch.setattr("console.app.session.cluster_refresh.EPOCH_MARGIN", 0)
+
+
+@pytest.mark.usefixtures("rebuilt")
+async def test_m_shows_the_steps_after_a_rebuild_and_still_leads_to_a_replacement() -> None:
+    async with console("controller-node-failure", size=(120, 40)) as robot:
+        await robot.opens("4")
+        await robot.sees("The quorum was rebuilt at offset 4", "M: all steps")
+        await robot.press("M")
+        await robot.takes("steps")
+        await robot.sees("After the rebuild", "1. [")
+        await robot.press("escape")
+        await robot.idle()
+        await robot.press("M")
+        await robot.takes("replacement")
+        await robot.sees("Why is controller 102 replaced?")
