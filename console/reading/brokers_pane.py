@@ -99,7 +99,7 @@ def _sentences(row: BrokerRow) -> list[tuple[str, Tone]]:
         found.append((text, Tone.STRONG))
     if row.waiting and row.not_first is None:
         found.append(("Whether it may be started first is still being read.", Tone.WARN))
-    if row.not_first:
+    if row.not_first and row.waiting:
         found.append(("But do not start it first: see pane 1.", Tone.BAD))
     others = load.offline - load.waiting
     if others:

@@ -79,7 +79,7 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
             return f"{start}elect {decision.leader}"
         case DecisionKind.WAIT if decision.waits_for:
             rather = [broker for broker in before if broker not in decision.waits_for]
-            other = f"{either(rather)}, else " if rather else ""
+            other = f"{either(rather)}, then " if rather else ""
             return f"wait for {other}{either(decision.waits_for)}"
         case verdict:
             return _SUGGESTED.get(verdict, "report only")
@@ -128,7 +128,7 @@ def why(row: PartitionRow) -> str:
     before = () if row.advice is None else started_before(row.advice)
     rather = [broker for broker in before if broker not in row.decision.waits_for]
     if row.decision.verdict is DecisionKind.WAIT and rather:
-        return f"if the host of {either(rather)} lost power: {row.decision.reason}"
+        return f"{either(rather)} first if the host kept power; then: {row.decision.reason}"
     return row.decision.reason
 
 

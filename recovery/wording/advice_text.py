@@ -235,8 +235,9 @@ def _bring_back(advice: Advice, count: int) -> str:
     back, each = _few(advice.brokers, either), "" if len(advice.brokers) == 1 else ", each"
     silent, saved = started_before(advice), _later(advice)[1]
     if silent:
-        # Its records are on no other log: where its host kept power, its own return keeps them.
-        return f"Start {_few(silent)} if {_its(silent)} host kept power; else {back}: {get}."
+        # Its log can be read then, before the other one leads. It need not lead itself: Kafka takes a broker that
+        # was killed out of the ELR when it registers.
+        return f"Start {_few(silent)} if {_its(silent)} host kept power; then {back}: {get}."
     if saved:
         return f"Save what only {_few(saved)} {_holds(saved)}; then start {back}{each} with its old disk."
     return f"Start {back}{each} with its old disk: {get}."

@@ -144,6 +144,16 @@ async def test_what_is_chosen_of_a_cluster_that_was_lost_meanwhile_is_not_planne
         assert robot.session.draft.plan is None
 
 
+async def test_the_number_of_a_broker_goes_to_the_line_of_its_log() -> None:
+    async with console(TWO_BRANCHES) as robot:
+        await robot.press("c")
+        await robot.asked(ChoiceQuestion)
+        await robot.press("1", "enter")
+        await robot.until(lambda: robot.session.draft.plan is not None, "a plan")
+        assert robot.session.draft.plan is not None
+        assert [row.leader for row in robot.session.draft.plan.rows] == [1]
+
+
 class LateSurvey(SimulatorBackend):
     """A cluster whose logs are told late, once ``hold`` is set, as behind a slow network."""
 

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
@@ -105,6 +106,14 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
             here = index == event.option_list.highlighted
             prompt = Content.styled(f"► {_text(answer)}", "reverse") if here else f"  {_text(answer)}"
             event.option_list.replace_option_prompt_at_index(index, prompt)
+
+    def on_key(self, event: Key) -> None:
+        """The first character of an answer goes to it: a broker's number to that broker's log."""
+        for index, answer in enumerate(self._answers):
+            if event.character and not answer.why_not and answer.text.startswith(event.character):
+                self.query_one(OptionList).highlighted = index
+                event.stop()
+                return
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option.id)

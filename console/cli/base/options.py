@@ -215,7 +215,19 @@ RowsIfMany = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation. Needs --reason.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, for the journal.")]
+
+
+def own_words(reason: str | None) -> str | None:
+    """What stands for the reason in a printed command is no reason. Raises BadParameter."""
+    if reason is not None and reason.strip() == "WHY":
+        raise typer.BadParameter("say why in your own words: WHY only stands for the reason")
+    return reason
+
+
+Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="The reason, for the journal.", callback=own_words),
+]
 KeepLogOf = Annotated[
     str | None,
     typer.Option(

@@ -13,6 +13,7 @@ from console.cli.base.options import (
     Rows,
     bytes_per_second,
     connected,
+    own_words,
 )
 from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
@@ -150,7 +151,9 @@ def waive(
             "--topic", metavar="TOPIC", help="Only this topic of it. May be repeated. Default: all."
         ),
     ] = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why not, for the journal.")],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why not, for the journal.", callback=own_words)
+    ],
 ) -> int:
     """Says that the disk of a broker will not be read before the broker starts: after an election without that
     broker's log, every command names the disk until it is read, or waived so. The cluster is not changed.

@@ -31,10 +31,10 @@ def test_the_steps_are_those_of_the_table(call: Caller, line: tuple[str, ...]) -
 
 
 def test_one_broker_is_to_be_started_first(call: Caller) -> None:
-    """Broker 0 led after broker 2 had left: what only 0 holds is kept by its own return alone."""
+    """Broker 0 led after broker 2 had left: what only 0 holds can be read when it is back, before 2 leads."""
     out = call("ktriage", "status", "--simulate", "four-brokers-min-isr-3").out
     assert out.count("Do first") == 1 and "Then: Start" not in out
-    assert "Do first: Start broker 0 if its host kept power; else broker 2: 1 partition gets a leader." in out
+    assert "Do first: Start broker 0 if its host kept power; then broker 2: 1 partition gets a leader." in out
     assert "! Broker 0 led later: when broker 2 leads, what only broker 0 holds is cut off." in out
 
 

@@ -191,6 +191,8 @@ def test_a_disk_read_for_the_plan_before_the_election_is_no_point(planned: Calle
 def test_a_disk_that_nobody_will_read_is_waived_with_a_reason(elected: Caller) -> None:
     refused = elected("ktriage", "rescue", "waive", "--broker-id", "2", "--reason", "x", *TAIL)
     assert refused.status == 2 and "there is nothing to waive" in refused.err, refused
+    pasted = elected("ktriage", "rescue", "waive", "--broker-id", "3", "--reason", "WHY", *TAIL)
+    assert pasted.status == 2 and "say why in your own words" in pasted.err and points(elected) != []
     words = ("rescue", "waive", "--broker-id", "3", "--reason", "its disk burned")
     ended = elected("ktriage", *words, *TAIL)
     assert ended.status == 0 and "the disk of broker 3 is not to be read any more" in ended.out, ended
