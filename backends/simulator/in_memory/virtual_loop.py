@@ -58,6 +58,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _numbered(self, _loop: object, coro: Any, **named: Any) -> _NumberedTask:
         return _NumberedTask(self, coro, **named)
 
+    def __del__(self, *_warn: object) -> None:
+        """A run that nobody holds any more has no file to close, and its coroutines, which end with it, may still
+        close their connections: asyncio's own would close the loop under them.
+        """
+
     def is_running(self) -> bool:
         """Whether the code that asks runs in this loop."""
         return events._get_running_loop() is self
