@@ -78,11 +78,17 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
             start = f"start {either(before)}, else " if before and elects else ""
             return f"{start}elect {decision.leader}"
         case DecisionKind.WAIT if decision.waits_for:
-            rather = [broker for broker in before if broker not in decision.waits_for]
+            rather = _awaited_before(decision, advice)
             other = f"{either(rather)}, then " if rather else ""
             return f"wait for {other}{either(decision.waits_for)}"
         case verdict:
             return _SUGGESTED.get(verdict, "report only")
+
+
+def _awaited_before(decision: Decision, advice: Advice | None) -> list[int]:
+    """Whom to start before those that the decision waits for."""
+    before = () if advice is None else started_before(advice)
+    return [broker for broker in before if broker not in decision.waits_for]
 
 
 _SUGGESTED = {
@@ -125,8 +131,7 @@ def why(row: PartitionRow) -> str:
         return ""
     if row.decision.verdict is DecisionKind.ELECT and row.loss is not None and not row.loss.none:
         return f"{row.decision.reason}; loses {harm_text(row.loss, row.last_epoch)}"
-    before = () if row.advice is None else started_before(row.advice)
-    rather = [broker for broker in before if broker not in row.decision.waits_for]
+    rather = _awaited_before(row.decision, row.advice)
     if row.decision.verdict is DecisionKind.WAIT and rather:
         return f"{either(rather)} first if the host kept power; then: {row.decision.reason}"
     return row.decision.reason
