@@ -228,6 +228,19 @@ Reason = Annotated[
     str | None,
     typer.Option("--reason", metavar="TEXT", help="The reason, for the journal.", callback=own_words),
 ]
+ReviewedBy = Annotated[
+    str | None,
+    typer.Option("--reviewed-by", metavar="NAME", help="The person who reviewed the plan. Needs --digest."),
+]
+Digest = Annotated[
+    str | None,
+    typer.Option(
+        "--digest",
+        metavar="SHA256",
+        help="The digest of the reviewed plan, as ktriage review prints it. A file with another digest is"
+        " refused.",
+    ),
+]
 KeepLogOf = Annotated[
     str | None,
     typer.Option(

@@ -10,11 +10,13 @@ from console.cli.base.options import (
     ATTEMPTS,
     DURATION_MS,
     Attempts,
+    Digest,
     DurationMs,
     KeepLogOf,
     PlanFile,
     RateOption,
     Reason,
+    ReviewedBy,
     Rows,
     Yes,
     connected,
@@ -57,19 +59,6 @@ StopAfter = Annotated[
         metavar="K",
         min=1,
         help="Stop after K elections have failed. Default: send all.",
-    ),
-]
-ReviewedBy = Annotated[
-    str | None,
-    typer.Option("--reviewed-by", metavar="NAME", help="The person who reviewed the plan. Needs --digest."),
-]
-Digest = Annotated[
-    str | None,
-    typer.Option(
-        "--digest",
-        metavar="SHA256",
-        help="The digest of the reviewed plan, as ktriage review prints it. A file with another digest is"
-        " refused.",
     ),
 ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from console.cli.base.options import OutputFormat, Reason, Yes, connected, stated
+from console.cli.base.options import Digest, OutputFormat, Reason, ReviewedBy, Yes, connected, stated
 from console.cli.base.run import Output, Run
 from console.cli.base.verbs import Verb
 from console.errors import InputError
@@ -458,19 +458,8 @@ def rebuild(
             help="Write PLAN as a Python script to this new file, for a host where nothing can be installed.",
         ),
     ] = None,
-    reviewed_by: Annotated[
-        str | None,
-        typer.Option("--reviewed-by", metavar="NAME", help="The person who reviewed PLAN. Needs --digest."),
-    ] = None,
-    reviewed_digest: Annotated[
-        str | None,
-        typer.Option(
-            "--digest",
-            metavar="SHA256",
-            help="The digest of the reviewed PLAN, as ktriage review prints it. A file with another one is"
-            " refused.",
-        ),
-    ] = None,
+    reviewed_by: ReviewedBy = None,
+    reviewed_digest: Digest = None,
     undo: Annotated[
         bool,
         typer.Option(
