@@ -25,6 +25,13 @@ def backend(target: Target, say: Say) -> Backend:
         from console.simulator_backend import backend as simulator  # noqa: PLC0415
 
         return simulator(target, say)
+    if target.metadata_dir is not None:
+        from backends.from_disks import DisksBackend  # noqa: PLC0415
+        from console.reading.copied_log import read_cluster_on_disks  # noqa: PLC0415
+
+        on_disks: Any = DisksBackend  # what it cannot do it refuses, whatever is called
+        cluster: Backend = on_disks(read_cluster_on_disks(target.metadata_dir))
+        return cluster
     only_quorum: Any = quorum_only  # through controllers nothing else can be asked
     found: Backend = (live if target.kind == "live" else only_quorum)(target, say)
     return found

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Target:
     """A cluster to be asked.
 
-    ``kind`` is "live", "controllers" (no broker is asked) or "simulated".
+    ``kind`` is "live", "controllers" (no broker is asked), "simulated" or "disks" (nothing is asked:
+    ``metadata_dir`` holds the cluster's metadata log).
     ``addresses`` maps a broker's id to the address to use where its advertised
     address is not. ``read_only`` says why nothing may be changed, None where it may.
     ``seed`` and ``state`` (a file, None: the usual place) are a simulation's.
@@ -36,6 +37,7 @@ class Target:
     scenario: str = ""
     seed: int = 1
     state: Path | None = None
+    metadata_dir: Path | None = None
     addresses: Mapping[int, Address] = field(default_factory=dict)
     read_only: str | None = None
     colour: str | None = None
@@ -52,7 +54,8 @@ class Target:
     @property
     def marked_title(self) -> str:
         """The same, after whether it is real."""
-        return f"{'SIMULATOR' if self.kind == 'simulated' else 'LIVE'} {self.title}"
+        kind = {"simulated": "SIMULATOR", "disks": "DISKS"}.get(self.kind, "LIVE")
+        return f"{kind} {self.title}"
 
     def command(self, *words: str) -> str:
         """A line to be copied into a shell: ``ktriage WORDS… --bootstrap-server …``."""
@@ -71,10 +74,12 @@ def resolve(
     state_dir: Path | None = None,
     bootstrap_controller: str | None = None,
     controllers: bool = False,
+    metadata_dir: Path | None = None,
 ) -> Target:
     """The target that these options name. Raises InputError: none, more than one, or a mistake in one.
 
-    ``controllers``: the command takes --bootstrap-controller too.
+    ``controllers``: the command takes --bootstrap-controller too. ``metadata_dir`` alone is a cluster of which
+    nothing runs.
     """
     named = [
         option
@@ -86,6 +91,8 @@ def resolve(
         )
         if value is not None
     ]
+    if not named and metadata_dir is not None:
+        return _with_state_dir(_on_disks(metadata_dir), state_dir)
     if len(named) != 1:
         problem = "no cluster is named" if not named else f"{' and '.join(named)} exclude each other"
         also = "--bootstrap-controller, " if controllers else ""
@@ -123,6 +130,15 @@ def _with_state_dir(target: Target, named: Path | None) -> Target:
     if named is None:
         return target
     return replace(target, state_dir=named, arguments=(*target.arguments, "--state-dir", str(named)))
+
+
+def _on_disks(metadata_dir: Path) -> Target:
+    return Target(
+        "disks",
+        metadata_dir=metadata_dir,
+        read_only="it is read from disks: nothing runs that could be changed",
+        arguments=("--metadata-dir", str(metadata_dir)),
+    )
 
 
 def _simulated(scenario: str, seed: int | None, state: Path | None) -> Target:

@@ -21,7 +21,7 @@ from recovery.acknowledged.verdict import (
     PartitionVerdicts,
     Verdict,
 )
-from recovery.model import NO_LEADER, Survey, TopicPartition
+from recovery.model import NO_LEADER, Replica, Survey, TopicPartition
 from recovery.old_leaders import OldLeader, old_leaders
 from recovery.ranking import Ranking
 from recovery.strategy import CLEAN, Decision, DecisionKind, Strategy, WhyNot, decide, likely_leaders
@@ -39,6 +39,7 @@ class AdviceKind(StrEnum):
     - STOP_OR_MEND: a broker that does not know that it was replaced still takes writes, which an election cuts off.
     - ELECT: one replica that can be elected now holds every record that was acknowledged with acks=all.
     - UNFENCE: a broker that answers and is still fenced has a better log than those that can be elected.
+    - START_TOGETHER: nothing runs, and ``brokers`` were in the ISR or the ELR when the metadata log ended.
     - BRING_BACK: Kafka elects a broker that is away as soon as it returns, without an unclean election.
     - ASK: a broker that is away is not elected by itself, and its log, or its disk, would decide.
     - GIVE_LOG: the metadata log would decide who holds every acknowledged record.
@@ -52,6 +53,7 @@ class AdviceKind(StrEnum):
     STOP_OR_MEND = "stop or mend"
     ELECT = "elect"
     UNFENCE = "unfence"
+    START_TOGETHER = "start together"
     BRING_BACK = "bring back"
     ASK = "ask"
     GIVE_LOG = "give the metadata log"
@@ -126,7 +128,13 @@ class Advice(NamedTuple):
         return self._replace(read_before=read, keep_down=down) if read else self
 
 
-_STARTING = (AdviceKind.BRING_BACK, AdviceKind.ASK, AdviceKind.COMPARE, AdviceKind.STOP_OR_MEND)
+_STARTING = (
+    AdviceKind.START_TOGETHER,
+    AdviceKind.BRING_BACK,
+    AdviceKind.ASK,
+    AdviceKind.COMPARE,
+    AdviceKind.STOP_OR_MEND,
+)
 """The kinds whose ``brokers`` are to be started, or are to hear the controllers again."""
 
 
@@ -178,7 +186,31 @@ def advice(decision: Decision) -> Advice | None:
     if found is None:
         return None
     facts = None if decision.judged is None else decision.judged.facts
-    replicas = () if facts is None else facts.survey.replicas
+    return _with_starts(found, () if facts is None else facts.survey.replicas)
+
+
+def start_together(survey: Survey, judged: PartitionVerdicts | None) -> Advice | None:
+    """The advice for a partition that had a leader when the metadata log ended, in a cluster of which nothing runs.
+    None: nobody is known to hold every acknowledged record.
+
+    Kafka takes a broker that was killed out of the ISR and the ELR when it registers, so that it elects nobody
+    while another member is away; where all of them start, a leader is elected whose log was in sync. Real:
+    ``tests/live/test_from_disks.py``. Members whose scanned logs lack acknowledged records are not to be started
+    before the others lead.
+    """
+    members = {*survey.state.isr, *(survey.state.elr or ())}
+    verdicts = {} if judged is None else judged.candidates
+    short = {broker for broker in members if broker in verdicts and not verdicts[broker].none}
+    if members == short:
+        return None
+    returning = () if judged is None else judged.automatic_elections
+    down = tuple(one for one in returning if one.broker in short)
+    found = Advice(AdviceKind.START_TOGETHER, tuple(sorted(members - short)), down)
+    return _with_starts(found, survey.replicas)
+
+
+def _with_starts(found: Advice, replicas: Iterable[Replica]) -> Advice:
+    """With what the starts that it asks for would do to disks."""
     repair = found.starts.intersection(one.broker for one in replicas if one.disk_to_repair)
     copy = found.starts.intersection(one.broker for one in replicas if one.disk_to_copy)
     return found.reading_before(found.holds_back)._replace(

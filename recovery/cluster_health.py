@@ -23,6 +23,7 @@ class QuorumState(StrEnum):
     """Whether the metadata quorum can commit changes, as far as known.
 
     UNREACHABLE: no answer of a leader was had. Nobody leads, or this side of the network is cut off from who does.
+    NOT_ASKED: the cluster is read from disks.
     LED_BY_NON_VOTER: it commits, and brokers are fenced (``Quorum.led_by_non_voter``).
     """
 
@@ -31,6 +32,7 @@ class QuorumState(StrEnum):
     CANNOT_COMMIT = "cannot commit"
     NO_LEADER = "no leader"
     UNREACHABLE = "unreachable"
+    NOT_ASKED = "not asked"
     UNKNOWN = "unknown"
 
 
@@ -55,6 +57,8 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
     """
     if quorum is None:
         return QuorumFinding(QuorumState.UNKNOWN)
+    if isinstance(quorum, Unknown) and quorum.why is Why.NOT_ASKED:
+        return QuorumFinding(QuorumState.NOT_ASKED)
     if isinstance(quorum, Unknown):
         refused = quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
         return QuorumFinding(QuorumState.UNKNOWN if refused else QuorumState.UNREACHABLE)
@@ -96,6 +100,8 @@ class ClusterHealth(NamedTuple):
     asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
     ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
     ``disks_to_read``: brokers whose disks are to be read before they start (DisksToRead).
+    ``disks_end_ms``: as in :class:`backends.base.answers.ClusterInfo`. Then nothing is known to run, and every
+    partition counts as offline.
     """
 
     quorum: QuorumFinding
@@ -112,6 +118,7 @@ class ClusterHealth(NamedTuple):
     disks_to_read: tuple[int, ...] = ()
     dirs_not_listed: tuple[int, ...] = ()
     under_replicated: int = 0
+    disks_end_ms: int | None = None
 
     @property
     def dirs_hidden(self) -> tuple[int, ...]:
@@ -122,7 +129,12 @@ class ClusterHealth(NamedTuple):
     @property
     def current(self) -> bool:
         """Whether the partition states are current as far as known: neither a lost quorum nor a cut was seen."""
-        current = (QuorumState.LED, QuorumState.LED_BY_NON_VOTER, QuorumState.UNKNOWN)
+        current = (
+            QuorumState.LED,
+            QuorumState.LED_BY_NON_VOTER,
+            QuorumState.UNKNOWN,
+            QuorumState.NOT_ASKED,
+        )
         return self.cut_off is None and self.quorum.state in current
 
     @property
@@ -202,8 +214,10 @@ def no_answer(
 
 
 def is_refusal(problem: Unknown) -> bool:
-    """Whether a broker answered, and said that the caller may not ask this, or that it does not have the call."""
-    return problem.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED}
+    """Whether a broker answered, and said that the caller may not ask this, or that it does not have the call; or
+    was not asked at all.
+    """
+    return problem.why in {Why.NOT_ALLOWED, Why.NOT_OFFERED, Why.NOT_ASKED}
 
 
 def elects_uncleanly(config: Mapping[str, str] | Unknown | None) -> bool:

@@ -110,6 +110,11 @@ class EvidenceUse(NamedTuple):
     refused: tuple[EvidenceRefusal, ...]
     unchecked: str | None
 
+    @property
+    def logs(self) -> int:
+        """The number of logs that count as answered."""
+        return sum(self.used)
+
 
 def with_disks(
     surveys: Iterable[Survey],

@@ -88,6 +88,7 @@ class Why(StrEnum):
     NOT_OFFERED = "not offered by this cluster"
     FAILED = "failed"
     NO_LEADER = "the partition has no leader"
+    NOT_ASKED = "not asked"
 
 
 class Unknown(NamedTuple):
@@ -127,13 +128,14 @@ class Standing(StrEnum):
     """Whether the controller would accept this replica as leader, as far as can be seen from outside.
 
     ELECTABLE includes brokers in controlled shutdown, which the controller does not elect: no request shows them
-    (:attr:`PartitionState.offline_replicas`).
+    (:attr:`PartitionState.offline_replicas`). NOT_ASKED: nothing runs, the cluster is read from disks.
     """
 
     ELECTABLE = "electable"
     FENCED = "fenced"
     OFFLINE_REPLICA = "replica offline"
     UNREGISTERED = "broker not registered"
+    NOT_ASKED = "not asked"
 
 
 class Replica(NamedTuple):

@@ -39,7 +39,8 @@ class ClusterInfo:
 
     ``controllers`` is Unknown if the quorum cannot be described. ``elr_enabled`` is the finalised
     ``eligible.leader.replicas.version`` ≥ 1. ``may_alter``: whether the caller has ALTER on the cluster,
-    which every change needs; None if that was not requested.
+    which every change needs; None if that was not requested. ``disks_end_ms``: nothing was asked, and the metadata
+    log that was read from a disk ends at that time (ms since 1970); None: it is what a broker answered.
     """
 
     cluster_id: str
@@ -48,6 +49,7 @@ class ClusterInfo:
     elr_enabled: bool | Unknown
     release: str = ""
     may_alter: bool | Unknown | None = None
+    disks_end_ms: int | None = None
 
     def broker(self, broker_id: int) -> Broker | None:
         """The listed broker with that id. None: it is not registered, or it is fenced and this release does
@@ -62,7 +64,8 @@ class Partitions:
 
     ``visible_only``: the list comes from a request for all topics, and the broker silently leaves out topics
     that this caller may not see. ``not_compared`` says why it is unknown whether there are such topics; None:
-    ``hidden`` is all of them.
+    ``hidden`` is all of them. ``led_before``: who led which partition at the end of the log, of a cluster that is
+    read from disks.
     """
 
     states: tuple[PartitionState, ...]
@@ -71,6 +74,7 @@ class Partitions:
     visible_only: bool = False
     asked: int = -1
     not_compared: Unknown | None = None
+    led_before: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def may_hide_topics(self) -> bool:

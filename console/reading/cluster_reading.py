@@ -30,7 +30,7 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
+from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import Mark, marks
 from recovery.survey_columns import SurveyTotals, totals, unknown_values
 from recovery.unread_disks import before_start, by_broker
@@ -161,7 +161,9 @@ class ClusterReading:
 
     @property
     def dirs_not_listed(self) -> tuple[int, ...]:
-        """The brokers whose log dirs are not known."""
+        """The brokers whose log dirs are not known; none where no broker is asked anything."""
+        if self.cluster.disks_end_ms is not None:
+            return ()
         return brokers_not_listed(self.log_dirs, self.partitions.states)
 
     def failed_dirs(self) -> tuple[LogDir, ...]:
@@ -214,6 +216,7 @@ def _health(reading: ClusterReading) -> ClusterHealth:
         disks_to_read=tuple(sorted({*reading.unread.brokers, *by_broker(before_start(reading.disks))})),
         dirs_not_listed=reading.dirs_not_listed,
         under_replicated=len(short) - len(offline) - (under_min_isr or 0),
+        disks_end_ms=reading.cluster.disks_end_ms,
     )
 
 
@@ -233,14 +236,15 @@ def _not_answered(reading: ClusterReading) -> Iterator[str]:
             yield f"{tp.topic if tp.partition < 0 else tp}: {why}"
     if unjudged := not_judged_text(reading.unread):
         yield unjudged
-    if isinstance(reading.quorum, Unknown):
+    if isinstance(reading.quorum, Unknown) and reading.quorum.why is not Why.NOT_ASKED:
         yield f"quorum: {reading.quorum}"
     silent = {contact.broker for contact in reading.contacts if contact.problem is not None}
     for contact in reading.contacts:
         if contact.problem is not None and contact.broker in up:
             yield f"broker {contact.broker} at {contact.address}: {contact.problem}"
     for broker, dirs in reading.log_dirs.items():
-        if isinstance(dirs, Unknown) and broker in up and broker not in silent:
+        silent_dirs = isinstance(dirs, Unknown) and dirs.why is not Why.NOT_ASKED
+        if silent_dirs and broker in up and broker not in silent:
             yield f"log dirs of broker {broker}: {dirs}"
     yield from _unknown_values(reading.surveys, up)
 

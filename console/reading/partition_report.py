@@ -155,8 +155,9 @@ def _state(
     return Field(name, title, of_state, cell, **more)
 
 
-def _leader(leader: int) -> str:
-    return "none" if leader == NO_LEADER else str(leader)
+def _leader(row: PartitionRow) -> int | None:
+    """Where the leader is not known, nothing of the state is."""
+    return None if row.leader_unknown is not None else row.state.leader
 
 
 def _min_isr(row: PartitionRow) -> str:
@@ -214,6 +215,15 @@ def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[Partitio
             return ""
         return lasting_at_least(view().now - row.since, exact=row.exact or row.since > view().first)
 
+    def leader_text(row: PartitionRow) -> str:
+        if row.leader_unknown is not None:
+            return "?"
+        if row.state.leader != NO_LEADER:
+            return str(row.state.leader)
+        reading = view().reading
+        before = None if reading is None else reading.partitions.led_before.get(row.state.tp)
+        return "none" if before is None else f"none, {before} led"
+
     def planned(row: PartitionRow) -> str:
         return "in plan" if row.state.tp in view().picked else ""
 
@@ -245,7 +255,7 @@ def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[Partitio
         _data("topic", "TOPIC", lambda r: r.state.topic),
         _data("partition", "NUMBER", lambda r: r.state.partition),
         _data("topicId", "TOPIC ID", lambda r: r.state.topic_id),
-        _state("leader", "LEADER", lambda s: s.leader, _leader, priority=10),
+        Field("leader", "LEADER", _leader, leader_text, priority=10),
         _state("leaderEpoch", "LEADER EPOCH", lambda s: s.leader_epoch, right=True, screen=False),
         _state("isr", "ISR", lambda s: s.isr, ids, sort=lambda r: len(r.state.isr), priority=7),
         _state("elr", "ELR", lambda s: s.elr, elr_text, priority=8),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -32,15 +32,18 @@ from console.reading.cluster_reading import (
 )
 from console.reading.compacted_log_batches import with_batches_read
 from console.reading.copied_log import refuse_other_cluster
+from console.reading.disk_evidence import with_evidence
 from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.partition_selection import Selected, Selection, Which, select
 from console.reading.remembered_voters import quorum_or_lost
 from console.reading.unread_disks import open_disks, states_of
 from recovery.acknowledged.disks_to_read import DisksToRead, away
-from recovery.advice import advise, first_steps, read_first, stop_and_read
+from recovery.acknowledged.verdict import PartitionVerdicts
+from recovery.advice import Advice, advise, first_steps, read_first, start_together, stop_and_read
 from recovery.controller.rules import min_isr_from_config
-from recovery.model import NO_LEADER, PartitionState, Survey, Unknown, Why
+from recovery.disk_evidence import DiskReading
+from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
 from recovery.survey_columns import MergedSurveys, columns_of, leaderless, troubled
 from recovery.unread_disks import before_start, without_read
@@ -59,12 +62,20 @@ class Depths:
 
 
 async def read_cluster(
-    backend: Backend, duration: float, now: float, progress: Progress | None = None
+    backend: Backend,
+    duration: float,
+    now: float,
+    progress: Progress | None = None,
+    *,
+    disks: tuple[DiskReading, ...] = (),
+    copy: CopiedMetadataLog | None = None,
 ) -> ClusterReading:
     """Opens the backend and reads everything, with what to do first; ``duration`` in seconds limits the replicas'
-    answers. ``now`` is in seconds since 1970.
+    answers. ``now`` is in seconds since 1970. ``disks`` count as the answers of their brokers, and ``copy`` where
+    the active controller's metadata log cannot be read.
 
-    Raises BackendError where nothing could be asked; all else that was not to be had is in the values.
+    Raises BackendError where nothing could be asked, and InputError for a disk or a copy of another cluster; all
+    else that was not to be had is in the values.
     """
     cluster = await backend.open()
     async with tasks() as group:
@@ -92,7 +103,7 @@ async def read_cluster(
         disks=states_of(journal.disks, cluster, found.states, history),
         began=now,
     )
-    return await _with_steps(backend, reading, source)
+    return await _with_steps(backend, await with_evidence(backend, reading, disks), source, copy)
 
 
 async def _survey_all(
@@ -125,14 +136,18 @@ async def _unread_disks(surveys: Sequence[Survey], source: MetadataLogSource) ->
     return await disks_to_read(states, lambda state: min_isr[state.tp], source.history, copied=copied)
 
 
-async def _with_steps(backend: Backend, reading: ClusterReading, source: MetadataLogSource) -> ClusterReading:
+async def _with_steps(
+    backend: Backend, reading: ClusterReading, source: MetadataLogSource, copy: CopiedMetadataLog | None
+) -> ClusterReading:
     """With what to do first for the partitions that are offline, and for disks that are to be read before their
-    brokers start. Raises BackendError.
+    brokers start. Raises InputError for a copy of another cluster, and BackendError.
     """
+    _refuse_copy_of_another(reading, copy)
     offline = leaderless(reading.surveys)
     elr, dirs, before = reading.cluster.elr_enabled, reading.log_dirs, reading.failed_before
-    reported = await judged(backend, elr, offline, dirs, before, source=source)
-    advised = ((one.tp, advise(one, Ranking.LAST_RECORD, reported.verdicts.get(one.tp))) for one in offline)
+    reported = await judged(backend, elr, offline, dirs, before, source=source, copy=copy)
+    led_before = reading.partitions.led_before
+    advised = ((one.tp, _advised(one, reported.verdicts.get(one.tp), led_before)) for one in offline)
     steps = first_steps(
         [
             *read_first(reading.unread, before_start(reading.disks)),
@@ -140,7 +155,21 @@ async def _with_steps(backend: Backend, reading: ClusterReading, source: Metadat
             *((tp, advice) for tp, advice in advised if advice is not None),
         ]
     )
-    return replace(reading, verdicts=reported.verdicts, steps=steps)
+    return replace(reading, verdicts=reported.verdicts, steps=steps, copied_log=reported.copied)
+
+
+def _advised(
+    survey: Survey, judged: PartitionVerdicts | None, led_before: Collection[TopicPartition]
+) -> Advice | None:
+    """By the state at the end of the metadata log where nothing runs, else as of a partition without a leader."""
+    together = start_together(survey, judged) if survey.tp in led_before else None
+    return together or advise(survey, Ranking.LAST_RECORD, judged)
+
+
+def _refuse_copy_of_another(reading: ClusterReading, copy: CopiedMetadataLog | None) -> None:
+    if copy is not None:
+        ids = {survey.state.topic: survey.state.topic_id for survey in reading.surveys}
+        refuse_other_cluster(copy, reading.cluster.cluster_id, ids.items())
 
 
 async def read_selected(
@@ -288,9 +317,7 @@ async def with_verdicts(
     InputError for a copy of another cluster, and BackendError.
     """
     cluster = reading.cluster
-    if copy is not None:
-        ids = {survey.state.topic: survey.state.topic_id for survey in reading.surveys}
-        refuse_other_cluster(copy, cluster.cluster_id, ids.items())
+    _refuse_copy_of_another(reading, copy)
     source = source or MetadataLogSource()
     reported = await judged(
         backend,

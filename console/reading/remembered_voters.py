@@ -55,7 +55,7 @@ async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
     """The quorum of an open backend; where no leader answers its controllers are asked one by one."""
     quorum = await backend.quorum()
     membership: Membership | None = getattr(backend, "membership", None)
-    refused = isinstance(quorum, Unknown) and quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)
+    refused = isinstance(quorum, Unknown) and quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED, Why.NOT_ASKED)
     if membership is None or refused or not isinstance(quorum, Unknown):
         return QuorumAnswer(quorum)
     with contextlib.suppress(BackendError, TimeoutError):

@@ -70,6 +70,7 @@ def cluster_json(cluster: ClusterInfo) -> dict[str, object]:
             {"id": b.id, "host": b.host, "port": b.port, "rack": b.rack, "fenced": b.fenced}
             for b in cluster.brokers
         ],
+        **({} if cluster.disks_end_ms is None else {"readFromDisksMs": cluster.disks_end_ms}),
     }
 
 

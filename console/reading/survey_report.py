@@ -66,7 +66,7 @@ def disk_start_lines(reading: DiskReading) -> Iterator[str]:
         yield printable(f"  repair: {one.repair}")
 
 
-def _evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
+def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
     """The object "evidence" of docs/output.md."""
     if use is None:
         return None
@@ -184,6 +184,7 @@ def count_lines(picture: ClusterReading) -> Iterator[str]:
     yield from health_lines(picture.health)
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
     brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
+    brokers += ", none asked" if cluster.disks_end_ms is not None else ""
     yield f"cluster {cluster.cluster_id}: {brokers}"
     if picture.quorum is not None:
         yield _quorum_line(picture.quorum)
@@ -194,13 +195,11 @@ def count_lines(picture: ClusterReading) -> Iterator[str]:
     limits = " that this caller may see" if picture.selected.visible_only or picture.selected.hidden else ""
     limits += AS_LAST_KNOWN if picture.stale else ""
     if picture.surveys:
-        on_disk = sum(one.disk_read_ms is not None for survey in picture.surveys for one in survey.replicas)
-        from_disk = f", {on_disk:,} read from the disk" if on_disk else ""
         may_be = f", {picture.unsure:,} may be (min ISR unknown)" if picture.unsure else ""
         yield (
             f"{what}{limits}: {counts.offline:,} offline,"
             f" {counts.led_under_min_isr:,} more under min ISR{may_be};"
-            f" {counted(counts.replicas, 'replica')}: {counts.answered - on_disk:,} answered{from_disk},"
+            f" {counted(counts.replicas, 'replica')}: {answered_text(picture)},"
             f" {without_answer(counts)}"
         )
     else:
@@ -209,6 +208,13 @@ def count_lines(picture: ClusterReading) -> Iterator[str]:
     yield from contact_lines(picture)
     yield from evidence_lines(picture)
     yield from copied_log_lines(picture.copied_log)
+
+
+def answered_text(picture: ClusterReading) -> str:
+    """How many replicas answered, and how many logs disks have told instead."""
+    on_disk = picture.evidence.logs if picture.evidence is not None else 0
+    from_disk = f", {on_disk:,} read from the disk" if on_disk else ""
+    return f"{picture.totals.answered - on_disk:,} answered{from_disk}"
 
 
 def without_answer(counts: SurveyTotals) -> str:
@@ -318,7 +324,7 @@ def asked_json(picture: ClusterReading) -> dict[str, object]:
     """Who was asked, and what else was read."""
     return {
         "contacts": list(map(contact_json, picture.contacts)),
-        "evidence": _evidence_json(picture.evidence),
+        "evidence": evidence_json(picture.evidence),
         "copiedLog": copied_log_json(picture.copied_log),
     }
 

@@ -149,7 +149,8 @@ def _where(step: FirstStep) -> str:
     if step.partitions == 1:
         return f" ({step.example})"
     # "2,000 get a leader" has the number already.
-    return "" if step.advice.kind is AdviceKind.BRING_BACK else f" ({step.partitions:,} partitions)"
+    named = (AdviceKind.BRING_BACK, AdviceKind.START_TOGETHER)
+    return "" if step.advice.kind in named else f" ({step.partitions:,} partitions)"
 
 
 # The action, in one sentence.
@@ -243,6 +244,14 @@ def _bring_back(advice: Advice, count: int) -> str:
     return f"Start {back}{each} with its old disk: {get}."
 
 
+def _start_together(advice: Advice, count: int) -> str:
+    get = "1 partition gets a leader" if count == 1 else f"{count:,} get a leader"
+    if advice.read_before:
+        return f"Read {_disk_of(advice.read_before)} before the start: then {get}."
+    together = " with its old disk" if len(advice.brokers) == 1 else ", all with their old disks"
+    return f"Start {_few(advice.brokers)}{together}: {get}."
+
+
 def _later(advice: Advice) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Who led later than those that are to be brought back: whose logs nobody knows, and whose log or disk is to be
     read.
@@ -279,6 +288,7 @@ _ACTIONS: Mapping[AdviceKind, Callable[[Advice, int], str]] = {
     AdviceKind.STOP_OR_MEND: _stop_or_mend,
     AdviceKind.ELECT: _elect,
     AdviceKind.UNFENCE: lambda a, _: f"Wait until {_few(a.brokers)} is unfenced: its log is better.",
+    AdviceKind.START_TOGETHER: _start_together,
     AdviceKind.BRING_BACK: _bring_back,
     AdviceKind.ASK: _ask,
     AdviceKind.GIVE_LOG: lambda _a, _: "Give ktriage the metadata log: it shows whose log is whole.",
@@ -481,6 +491,13 @@ def _later_leaders(advice: Advice, count: int) -> Iterator[str]:
     yield f"{led}: what {took} is cut off when broker {back} leads; {', and '.join(steps)}."
 
 
+def _why_start_together(advice: Advice, _count: int) -> Iterator[str]:
+    was, each = ("It was", "it holds") if len(advice.brokers) == 1 else ("They were", "each holds")
+    yield f"{was} in sync when the metadata log ended: {each} {ACKED}, if the disk lost nothing."
+    if len(advice.brokers) > 1:
+        yield "Kafka may elect none of those that were killed while another of them is away."
+
+
 def _why_ask(advice: Advice, count: int) -> Iterator[str]:
     decides = "only all of these logs together decide" if _also_read(advice) else "its log decides"
     yield f"For {_partitions(count)} {decides} who holds {ACKED}."
@@ -529,6 +546,7 @@ _WHY: Mapping[AdviceKind, Callable[[Advice, int], Iterator[str]]] = {
     AdviceKind.STOP_OR_MEND: _why_stop_or_mend,
     AdviceKind.ELECT: _why_elect,
     AdviceKind.UNFENCE: _why_unfence,
+    AdviceKind.START_TOGETHER: _why_start_together,
     AdviceKind.BRING_BACK: _why_bring_back,
     AdviceKind.ASK: _why_ask,
     AdviceKind.GIVE_LOG: _why_give_log,

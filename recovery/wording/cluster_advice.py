@@ -53,6 +53,9 @@ def cluster_advice(
     leaderless = tuple(_without_leader(health, lost, quorum))
     if leaderless:
         return ClusterAdvice(tuple(AdvicePart(text, AdviceTopic.QUORUM) for text in leaderless), stops=True)
+    if health.disks_end_ms is not None:
+        parts = (AdvicePart(_CONTROLLERS_FIRST, AdviceTopic.QUORUM),)
+        return ClusterAdvice(parts if steps else (*parts, AdvicePart(_SCAN)))
     found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum)]
     named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
     named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
@@ -73,6 +76,18 @@ _CHECK = AdviceText(
     "Find out why no controller that leads answers: until then nobody can be elected.",
     warnings=(WARNING,),
     reasons=("Each controller is asked by ktriage quorum status.",),
+)
+
+
+_CONTROLLERS_FIRST = AdviceText(
+    "Start the controllers with their old disks: without them no broker leads anything.",
+    warnings=(WARNING,),
+)
+_SCAN = AdviceText(
+    "Scan each broker's disk before it starts, and give the scans with --evidence.",
+    reasons=(
+        "On the broker's host ktriage disk scan --output json does it; ktriage disk script needs no installation.",
+    ),
 )
 
 

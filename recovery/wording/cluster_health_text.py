@@ -9,7 +9,7 @@ from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState, c
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import counted, printable, simulated_time, utc_text
 from recovery.wording.unread_disk_text import unread_in_short
 
 FEW = 4
@@ -34,12 +34,19 @@ _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (-
 STATES_LAST_KNOWN = "leaders and ISRs are shown as the brokers last knew them"
 """Of states that were read while no controller leads."""
 
+FROM_DISKS = (
+    "Read from disks: leaders and ISRs are those at the end of this metadata log, and logs end where their scans"
+    " say. What runs now was not asked; another copy of the metadata log may be newer."
+)
+"""Of a cluster that is read from disks."""
+
 _QUORUM = {
     QuorumState.NO_LEADER: "NO LEADER",
     QuorumState.UNREACHABLE: "UNREACHABLE",
     QuorumState.CANNOT_COMMIT: "CANNOT COMMIT",
     QuorumState.LED_BY_NON_VOTER: "LED BY A NON-VOTER",
     QuorumState.UNKNOWN: "unknown",
+    QuorumState.NOT_ASKED: "not asked",
 }
 _SEPARATOR = " · "
 _MORE = "…"
@@ -78,8 +85,15 @@ def health_lines(health: ClusterHealth, *, advised: bool = False) -> Iterator[st
     """
     yield health_line(health)
     why = stale_reason(health)
-    if why:
+    if health.disks_end_ms is not None:
+        yield FROM_DISKS
+    elif why:
         yield f"{why[0].upper()}{why[1:]}: {stale_advice(health, '' if advised else 'ktriage quorum status')}"
+
+
+def as_of(end_ms: int) -> str:
+    """When the metadata log ends that the cluster is read from (ms since 1970)."""
+    return f"as of {simulated_time(end_ms) or f'{utc_text(end_ms)} UTC'}"
 
 
 def stale_reason(health: ClusterHealth) -> str:
@@ -184,9 +198,7 @@ def _none_offline(health: ClusterHealth) -> _Part:
 
 def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the other
     quorum = health.quorum
-    if quorum.state in _QUORUM:
-        text = f"quorum {_QUORUM[quorum.state]}"
-        yield _Part(text, text, 8 if quorum.state is QuorumState.UNKNOWN else 0)
+    yield from _quorum_parts(health)
     if health.cut_off is not None:
         text = f"old metadata, of broker {health.cut_off}"
         yield _Part(text, "old metadata", 0)
@@ -206,7 +218,7 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         yield _unreached(health)
     yield from _disk_parts(health)
     if health.offline:
-        text = f"{health.offline:,} offline"
+        text = f"{health.offline:,} offline{'' if health.disks_end_ms is None else ' if nothing runs'}"
         yield _Part(text, text, 1)
     if health.disks_to_read:
         brief = f"read {counted(len(health.disks_to_read), 'disk')} before start"
@@ -220,6 +232,15 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     if health.unreachable_leaders:
         text = f"{health.unreachable_leaders:,} with a leader not on this listener"
         yield _Part(text, text, 7)
+
+
+def _quorum_parts(health: ClusterHealth) -> Iterator[_Part]:
+    state = health.quorum.state
+    if health.disks_end_ms is not None:
+        yield _Part(f"FROM DISKS, {as_of(health.disks_end_ms)}, nothing asked", "FROM DISKS", 0)
+    elif state in _QUORUM:
+        text = f"quorum {_QUORUM[state]}"
+        yield _Part(text, text, 8 if state is QuorumState.UNKNOWN else 0)
 
 
 def _disk_parts(health: ClusterHealth) -> Iterator[_Part]:

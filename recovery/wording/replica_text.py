@@ -15,6 +15,7 @@ STANDING_WORDS = {
     Standing.FENCED: "fenced",
     Standing.OFFLINE_REPLICA: "offline for the controller",
     Standing.UNREGISTERED: "not registered",
+    Standing.NOT_ASKED: "not asked",
     Standing.ELECTABLE: "electable",
 }
 """A replica's standing after "broker 1 is", in the reasons of decisions."""

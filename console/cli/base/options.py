@@ -295,11 +295,16 @@ _CONTROLLERS: tuple[Option, ...] = (("bootstrap_controller", BootstrapController
 
 
 def connected(
-    function: Callable[..., int], *, needed: bool = True, controllers: bool = False
+    function: Callable[..., int],
+    *,
+    needed: bool = True,
+    controllers: bool = False,
+    from_disks: bool = False,
 ) -> Callable[..., int]:
     """A typer command that takes the connection's options and --output, then the function's own options.
 
-    ``controllers``: the command works through the controllers alone, and takes --bootstrap-controller. The
+    ``controllers``: the command works through the controllers alone, and takes --bootstrap-controller.
+    ``from_disks``: it only reads, and its own --metadata-dir alone is a cluster of which nothing runs. The
     function gets a :class:`console.cli.base.run.Run`. If no cluster is ``needed``, its target is None unless
     the user names one.
     """
@@ -311,7 +316,10 @@ def connected(
         connection["broker"] = connection["broker"] or ()
         named = needed or any(value for name, value in connection.items() if name != "state_dir")
         json = (values["output"] if own_output else values.pop("output")) == Output.JSON
-        target = resolve(**connection, controllers=controllers) if named else None
+        alone = values["metadata_dir"] if from_disks else None
+        target = resolve(**connection, controllers=controllers, metadata_dir=alone) if named else None
+        if target is not None and target.metadata_dir is not None:
+            values["metadata_dir"] = None  # it is the cluster itself, and no copy beside it
         use_state_dir(connection["state_dir"] if target is None else target.state_dir)
         return function(Run(ctx.obj, target, json, may_change(ctx)), **values)
 

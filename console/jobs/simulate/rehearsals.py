@@ -24,6 +24,7 @@ from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.files import names
 from backends.simulator.session.session_store import SessionStore
 from backends.simulator.simulation import Simulation
+from backends.simulator.topology import cluster_id
 from console.errors import InputError, Status
 from console.output.json_document import document
 from console.program import Program
@@ -128,6 +129,7 @@ def run(
     def at_end(simulation: Simulation) -> None:
         if metadata_dir is not None:
             _write_metadata_log(simulation, metadata_dir)
+            _write_meta_properties(cluster_id(name, seed), metadata_dir)
 
     running = rehearse(
         scenario, seed, strategy, ranking, until, stop=lambda: stop.signum is not None, at_end=at_end
@@ -161,6 +163,11 @@ def _write_metadata_log(simulation: Simulation, directory: Path) -> None:
         log.write(directory)
     except OSError as error:
         raise InputError(f"--metadata-dir {directory}: cannot be written: {error.strerror}") from None
+
+
+def _write_meta_properties(cluster: str, directory: Path) -> None:
+    """The cluster's id, where Kafka's nodes have it."""
+    (directory / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\n", encoding="utf-8")
 
 
 def replay(name: str, seed: int, recovery: RecoveryBy | None, until_seconds: float | None) -> str:

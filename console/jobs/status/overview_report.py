@@ -9,6 +9,7 @@ from console.jobs.quorum.quorum_report import BRIEF, key_json, strength_json
 from console.output.json_document import document
 from console.reading.broker_report import BROKER, BrokerHealth, BrokerRow, broker_rows
 from console.reading.cluster_reading import ClusterReading, not_answered
+from console.reading.copied_log_report import copied_log_lines
 from console.reading.log_dirs_report import FAILED_LOG_DIR, LOG_DIR
 from console.reading.partition_report import partition_lines, survey_json
 from console.reading.survey_json import (
@@ -19,7 +20,14 @@ from console.reading.survey_json import (
     steps_json,
     unknown_json,
 )
-from console.reading.survey_report import AS_LAST_KNOWN, without_answer, worst
+from console.reading.survey_report import (
+    AS_LAST_KNOWN,
+    answered_text,
+    evidence_json,
+    evidence_lines,
+    without_answer,
+    worst,
+)
 from recovery.broker_load import broker_loads
 from recovery.cluster_health import no_answer
 from recovery.membership.quorum_health import (
@@ -100,7 +108,7 @@ def overview_lines(
 def offline_lines(view: ClusterReading, now: float) -> Iterator[str]:
     """For how long partitions have been offline, in one line; none where no partition is."""
     times, offline = view.offline_times, view.totals.offline
-    if not offline:
+    if not offline or view.partitions.led_before:
         return
     text = offline_text(times.since, times.already, offline, now)
     yield text or printable(f"offline for: not known ({times.problem})")
@@ -110,9 +118,11 @@ def count_lines(view: ClusterReading) -> Iterator[str]:
     """What the cluster is, and how many of what were found."""
     counts, cluster = overview_counts(view), view.cluster
     release = f", {cluster.release}" if cluster.release else ""
+    found = f"cluster {cluster.cluster_id}{release}: {counted(counts['brokers'], 'broker')}"
     yield (
-        f"cluster {cluster.cluster_id}{release}: {counted(counts['brokers'], 'broker')}:"
-        f" {counts['fenced']:,} fenced, {counts['unreachable']:,} unreachable from here;"
+        f"{found}, none asked"
+        if cluster.disks_end_ms is not None
+        else f"{found}: {counts['fenced']:,} fenced, {counts['unreachable']:,} unreachable from here;"
         f" log dirs: {counts['failedLogDirs']:,} failed{not_listed_text(view.dirs_not_listed)}"
     )
     yield _quorum_line(view)
@@ -127,10 +137,9 @@ def count_lines(view: ClusterReading) -> Iterator[str]:
         f" {_elr_count(view, counts['elrInUse'])}"
     )
     yield from _unrecorded(view)
-    yield (
-        f"{counted(counts['replicas'], 'replica')}: {counts['answered']:,} answered,"
-        f" {without_answer(view.totals)}"
-    )
+    yield (f"{counted(counts['replicas'], 'replica')}: {answered_text(view)}, {without_answer(view.totals)}")
+    yield from evidence_lines(view)
+    yield from copied_log_lines(view.copied_log)
 
 
 def _unrecorded(view: ClusterReading) -> Iterator[str]:
@@ -246,6 +255,7 @@ def overview_document(view: ClusterReading) -> Iterator[str]:
                 *(row for broker, dirs in view.log_dirs.items() for row in _dirs_json(broker, dirs)),
                 *(row for one in view.failed_before for row in _dirs_json(one.broker, (one,))),
             ],
+            **({} if view.evidence is None else {"evidence": evidence_json(view.evidence)}),
             "partitions": list(map(survey_json(view), view.surveys)),
         },
     )

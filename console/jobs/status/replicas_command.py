@@ -76,7 +76,7 @@ def replicas(
       ktriage replicas --cluster production --all-offline-partitions --evidence broker-3.json
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
-    from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
+    from console.cli.base.partition_options import evidence_words, read_evidence  # noqa: PLC0415  # not for --help
     from console.reading.cluster_reading import ClusterReading  # noqa: PLC0415
     from console.reading.copied_log import read_metadata_dir  # noqa: PLC0415
     from console.reading.disk_evidence import with_evidence  # noqa: PLC0415
@@ -103,7 +103,9 @@ def replicas(
     lines = picture_lines(reading, limit, run.target.importance, explain=explain)
     run.screen.out(picture_document(reading, explain=explain) if run.json else lines)
     resumes = remind(run, reading.cluster.cluster_id, reading)
-    if not resumes and any(survey.state.offline for survey in reading.surveys):
+    if reading.cluster.disks_end_ms is not None:
+        run.next("status", *evidence_words(evidence))
+    elif not resumes and any(survey.state.offline for survey in reading.surveys):
         run.next("plan", *words(topic, partition, path_to_json_file), unused())
     for tp, why in reading.selected.missing.items():
         run.screen.say(f"not shown: {tp}: {printable(why)}")
@@ -112,4 +114,4 @@ def replicas(
     return Status.PARTLY if partly else Status.DONE
 
 
-command = connected(replicas)
+command = connected(replicas, from_disks=True)

@@ -5,19 +5,30 @@ from __future__ import annotations
 import time
 
 from backends.base.protocol import Backend
-from console.cli.base.options import DURATION_MS, DurationMs, Rows, connected
+from console.cli.base.options import DURATION_MS, DurationMs, EvidenceFiles, MetadataDir, Rows, connected
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind, resumes_first
 from console.errors import Status
 from console.paths import unused
 
 
-def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Rows = 10) -> int:
+def status(
+    run: Run,
+    *,
+    recovery_duration_ms: DurationMs = DURATION_MS,
+    rows: Rows = 10,
+    evidence: EvidenceFiles = None,
+    metadata_dir: MetadataDir = None,
+) -> int:
     """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
     that are offline, under min ISR or in need of the ELR, the worst first, of these the most important (a profile's
     tiers); the metadata quorum; and failed log dirs. Nothing is changed. --output json prints everything: every
     partition with ISR, ELR and LastKnownELR, the last epoch and log end of every replica, all log dirs, and the
     quorum.
+
+    With --metadata-dir and no cluster named, nothing is asked: brokers, partitions, leaders and ISRs are those at
+    the end of that metadata log, and what to start first follows from it and from the disks that were scanned
+    (--evidence).
 
     The output names what this user has no permission to see, and each broker that should be up but did not
     answer. The exit status is then 1.
@@ -27,17 +38,23 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
       ktriage status --bootstrap-server kafka-1:9092
       ktriage status --cluster production --rows 0
       ktriage status --cluster production --output json | jq .counts
+      ktriage status --metadata-dir /var/lib/kafka/metadata --evidence broker-1.json --evidence broker-2.json
     """
+    from console.cli.base.partition_options import evidence_words, read_evidence  # noqa: PLC0415
     from console.jobs.status.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from console.reading.cluster_reading import ClusterReading, not_answered  # noqa: PLC0415
+    from console.reading.copied_log import read_metadata_dir  # noqa: PLC0415
     from console.reading.read_cluster import read_cluster  # noqa: PLC0415  # not for --help
     from recovery.cluster_health import QuorumState  # noqa: PLC0415
     from recovery.unread_disks import before_start, by_broker, still_to_read  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
     async def job(backend: Backend, _stop: object) -> ClusterReading:
-        return await read_cluster(backend, recovery_duration_ms / 1000, now, run.screen.progress)
+        return await read_cluster(
+            backend, recovery_duration_ms / 1000, now, run.screen.progress, disks=disks, copy=copy
+        )
 
+    disks, copy = read_evidence(evidence), read_metadata_dir(metadata_dir)
     now = time.time()
     view = run.read(job)
     # A reading may take half a minute; a simulation's time stands still meanwhile.
@@ -53,10 +70,15 @@ def status(run: Run, *, recovery_duration_ms: DurationMs = DURATION_MS, rows: Ro
     in_steps = before_start(view.disks) if view.health.current else ()
     to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
     if not remind(run, view.cluster.cluster_id, view, in_steps):
-        if health.quorum.state in quorum_first:
+        scans = evidence_words(evidence)
+        if health.disks_end_ms is not None:
+            if scans:
+                run.next("replicas", "--all-offline-partitions", *scans)
+        elif health.quorum.state in quorum_first:
             run.next("quorum", "status")
         elif view.totals.offline:
-            run.next("plan", "--all-offline-partitions", unused())
+            copied = () if copy is None else ("--metadata-dir", str(copy.path))
+            run.next("plan", "--all-offline-partitions", *scans, *copied, unused())
         elif health.quorum.dead_voters:
             run.next("quorum", "status")
         elif health.failed_dirs:
@@ -72,4 +94,4 @@ def _if_gone(run: Run, broker: int) -> None:
     run.screen.say(f"if broker {broker} and its disks do not come back: {words}")
 
 
-command = connected(status)
+command = connected(status, from_disks=True)
