@@ -328,16 +328,19 @@ def _no_branch_below(survey: Survey, surviving: SurvivingLog, history: MetadataH
 
 def _forgotten_below(survey: Survey, broker: int, surviving: SurvivingLog) -> int:
     """Below which offset replicas have deleted records that may have been others than those of the kept log; 0:
-    below none. Such a replica starts later, and has no epoch in common with it that would make the two equal.
+    below none. Such a replica starts later, and no epoch that both hold makes the two equal up to its start.
     """
     logs = [survey.log(replica.broker) for replica in survey.replicas if replica.broker != broker]
-    starts = [
-        log.log_start_offset
-        for log in logs
-        if log is not None
-        and (isinstance(log.lineage, Unknown) or divergence(log.lineage, surviving.lineage) is None)
-    ]
+    starts = [log.log_start_offset for log in logs if log is not None and not _same_before(log, surviving)]
     return max((start for start in starts if start > surviving.start), default=0)
+
+
+def _same_before(log: ReplicaLog, surviving: SurvivingLog) -> bool:
+    """Whether what the log has deleted was what the other one holds."""
+    if isinstance(log.lineage, Unknown):
+        return False
+    parting = divergence(log.lineage, surviving.lineage)
+    return parting is not None and parting >= log.log_start_offset
 
 
 def _holds_planned(surviving: SurvivingLog, row: PlanRow) -> bool:

@@ -140,6 +140,21 @@ def test_a_place_before_which_the_other_branch_was_deleted_is_not_exact() -> Non
         assert (judged.go_back_to, judged.exact) == (1000, exact)
 
 
+def test_records_that_another_branch_has_deleted_behind_the_parting_may_have_been_read() -> None:
+    """Both hold epoch 0; the kept log has offset 1 in epoch 1, the other had it in epoch 0 and deleted it."""
+    told: dict[int, ReplicaLog | Unknown] = {0: log((0, 0, 1), (1, 1, 2)), 1: log((0, 2, 3), start=2)}
+    staying = staying_log(survey(told), None, 0)
+    assert isinstance(staying, StayingLog)
+    judged = judge_offset(
+        CommittedOffset(2),
+        staying.surviving,
+        staying.cut_off,
+        all_logs_known=staying.all_logs_known,
+        forgotten_below=staying.forgotten_below,
+    )
+    assert (judged.place, judged.exact, judged.harmless) == (LastReadPlace.EITHER, False, False)
+
+
 @given(cluster_logs(), st.data())
 def test_no_record_of_the_kept_log_is_ever_skipped(
     drawn: tuple[tuple[WholeLog, ...], int], data: st.DataObject
