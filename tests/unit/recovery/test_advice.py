@@ -13,7 +13,7 @@ import yaml
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import AutomaticElection, AutomaticElectionKind, Verdict, VerdictKind
-from recovery.advice import Advice, AdviceKind, FirstStep, advice, first_steps, stop_and_read
+from recovery.advice import Advice, AdviceKind, FirstStep, advice, first_steps, start_together, stop_and_read
 from recovery.disk_evidence import DiskReading, DiskStartEffect, RegistrationFacts, with_disks
 from recovery.model import ReplicaLog, Standing, TopicPartition, Unknown
 from recovery.ranking import Ranking
@@ -207,9 +207,27 @@ def test_on_a_topic_that_elects_by_itself_the_members_that_were_not_shut_down_do
 
 
 def test_every_kind_of_advice_has_its_case() -> None:
-    """But for that of partitions with a leader, which follows from no decision."""
-    offline = set(AdviceKind) - {AdviceKind.READ_FIRST, AdviceKind.STOP_AND_READ}
+    """But for that of partitions with a leader, or where nothing runs: it follows from no decision."""
+    offline = set(AdviceKind) - {AdviceKind.READ_FIRST, AdviceKind.STOP_AND_READ, AdviceKind.START_TOGETHER}
     assert {case["advice"] for case in CASES if "advice" in case} == {kind.value for kind in offline}
+
+
+def test_where_nothing_runs_all_members_start_but_those_that_lack_acknowledged_records() -> None:
+    whole = survey({1: SILENT, 2: SILENT, 3: SILENT}, isr=(1,), elr=(2,))
+    found = start_together(whole, None)
+    assert found is not None
+    assert (found.kind, found.brokers, found.keep_down) == (AdviceKind.START_TOGETHER, (1, 2), ())
+    assert advice_text(found, 3).action == "Start brokers 1 and 2, all with their old disks: 3 get a leader."
+
+    logs = {1: log((0, 0, 900)), 2: log((0, 0, 940))._replace(high_watermark=940)}
+    standings = dict.fromkeys(logs, Standing.NOT_ASKED)
+    short = survey({**logs}, isr=(1, 2), elr=None, standings=standings)._replace(min_isr=2)
+    judged = partition_verdicts(
+        PartitionFacts(short, elr_enabled=False, unclean_elections=False, compacted=False)
+    )
+    found = start_together(short, judged)
+    assert found is not None
+    assert (found.brokers, [one.broker for one in found.keep_down]) == ((2,), [1])
 
 
 def test_elections_come_before_the_return_of_a_broker_that_would_take_them_away() -> None:
