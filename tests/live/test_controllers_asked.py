@@ -70,25 +70,13 @@ def test_a_voter_whose_registered_endpoint_leads_nowhere_is_no_spare(
     watched.all_up()
     ended = said(console, f"voter {node} fetches, but at its registered endpoint 127.0.0.1:1")
     assert "tolerates no more failures for certain: 3 of 3 voters fetch" in ended.out
-    # It is so: with the leader gone nobody commits anything. The third voter cannot ask this voter for its vote,
-    # and must not have the longer log: it would refuse its own vote too, and nobody would ever lead.
-    leader = watched.leader()
-    third = next(other for other in (100, 101, 102) if other not in (leader, node))
-    cluster.node(third).pause()
-    behind = watched.until(lambda q: q.high_watermark, "a high watermark")
-    end = watched.until(
-        lambda q: mark if (mark := q.high_watermark or 0) > behind + 1 else None, "two records"
-    )
-    cluster.node(leader).kill()
-    cluster.node(third).resume()
-    # Whoever leads gives up, and the next election takes its time: on a busy machine more than a minute.
-    watched.until(
-        lambda q: q.leader.id == node and q.high_watermark is None, "a leader without followers", 180
-    )
+    # With the leader gone it depends on the logs. Where the third voter has the longer log, it cannot ask this
+    # voter for its vote, and nobody leads. Where this voter is elected, the third finds it by the bootstrap servers.
     cluster.node(node).change_properties({"advertised.listeners": right})
     cluster.node(node).restart()
-    cluster.node(leader).start()
-    watched.until(lambda q: (q.high_watermark or 0) > end, "the quorum to commit again")
+    watched.until(
+        lambda q: all(at.port != 1 for v in q.voters.voters for at in v.endpoints), "the right endpoint"
+    )
     watched.all_up()
 
 
