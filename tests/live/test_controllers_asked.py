@@ -71,7 +71,7 @@ def test_a_voter_whose_registered_endpoint_leads_nowhere_is_no_spare(
     ended = said(console, f"voter {node} fetches, but at its registered endpoint 127.0.0.1:1")
     assert "tolerates no more failures for certain: 3 of 3 voters fetch" in ended.out
     # With the leader gone it depends on the logs. Where the third voter has the longer log, it cannot ask this
-    # voter for its vote, and nobody leads. Where this voter is elected, the third finds it by the bootstrap servers.
+    # voter for its vote: nobody leads. Where this voter is elected, the third finds it by the bootstrap servers.
     cluster.node(node).change_properties({"advertised.listeners": right})
     cluster.node(node).restart()
     watched.until(
