@@ -52,7 +52,13 @@ async def test_a_read_only_console_shows_the_fix_and_sends_nothing(home: Path) -
     async with console("groups-on-the-stale-tail", size=(120, 40)) as robot:
         await robot.opens("9")
         # Nobody leads the partition: what its transactions are is not known, and nothing says that all is well.
-        await robot.sees("1 partition without a leader not read", "on the whole cluster", "audit")
+        await robot.sees(
+            "Not known whether somebody needs you: 4 groups not judged, 1 partition without a leader not read",
+            "on the whole",
+            "audit",
+        )
+        assert "YOU" not in robot.screen and "0 transactions" not in robot.screen
+        assert all(row.needs_you is None for row in robot.desk.table.shown_rows)
         await robot.press("x")
         await robot.idle()
         await robot.hears("the partition has no leader")

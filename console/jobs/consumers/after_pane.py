@@ -24,11 +24,11 @@ _MEANING = ("WHAT IT MEANS", "WHAT BECAME OF IT")
 
 class AfterRow(NamedTuple):
     """A committed offset or an open transaction, with its description (``fields`` by their ids), as the commands
-    ``groups`` and ``transactions`` have it. ``needs_you``: a person has to look at it.
+    ``groups`` and ``transactions`` have it. ``needs_you``: a person has to look at it; None: nobody can say yet.
     """
 
     tp: TopicPartition
-    needs_you: bool
+    needs_you: bool | None
     item: GroupOffset | JudgedTransaction
     fields: Mapping[str, Field[Any]]
 
@@ -56,16 +56,19 @@ class AfterView(NamedTuple):
 
 
 def after_rows(found: ElectionAftermath) -> tuple[AfterRow, ...]:
-    """What needs a person first; then by partition."""
+    """What needs a person first, then what nobody can judge yet; then by partition."""
     rows: list[AfterRow] = []
     offsets, open_ones = found.groups, found.transactions
     if isinstance(offsets, GroupOffsets):
         described: Mapping[str, Field[Any]] = {field.id: field for field in offset_fields(offsets)}
-        rows += (AfterRow(row.tp, row.concerned, row, described) for row in offsets.rows)
+        rows += (
+            AfterRow(row.tp, None if row.not_judged else row.concerned, row, described)
+            for row in offsets.rows
+        )
     if isinstance(open_ones, PartitionsTransactions):
         described = {field.id: field for field in transaction_fields(open_ones)}
         rows += (AfterRow(row.transaction.tp, row.hanging, row, described) for row in open_ones.rows)
-    rows.sort(key=lambda row: (not row.needs_you, row.kind, natural_partition(row.tp)))
+    rows.sort(key=lambda row: (_RANK[row.needs_you], row.kind, natural_partition(row.tp)))
     return tuple(rows)
 
 
@@ -73,8 +76,18 @@ def _cells(*names: str) -> Callable[[AfterRow], str]:
     return lambda row: row.cell(names)
 
 
+_NEEDS: Mapping[bool | None, str] = {True: "YOU", None: "?", False: ""}
+_RANK = {needs: number for number, needs in enumerate(_NEEDS)}
+
 COLUMNS: tuple[Field[AfterRow], ...] = (
-    Field("needs", "NEEDS", lambda r: r.needs_you, lambda r: "YOU" if r.needs_you else "", tone=Tone.BAD),
+    Field(
+        "needs",
+        "NEEDS",
+        lambda r: r.needs_you,
+        lambda r: _NEEDS[r.needs_you],
+        tone=lambda r: Tone.BAD if r.needs_you else Tone.WARN,
+        sort=lambda r: _RANK[r.needs_you],
+    ),
     Field("kind", "WHAT", lambda r: r.kind, priority=2),
     Field("who", "GROUP OR TRANSACTIONAL ID", _cells(*_NAME), tone=Tone.STRONG, flex=True),
     Field("partition", "PARTITION", lambda r: str(r.tp), sort=lambda r: natural_partition(r.tp)),

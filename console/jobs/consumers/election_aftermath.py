@@ -67,17 +67,21 @@ class ElectionAftermath:
     @property
     def need_you(self) -> str:
         """How many groups and transactions, and producers if there are, a person has to look at, or that not all of
-        them are known; empty where everything was read and nothing needs anybody.
+        them are known; empty where everything was read and nothing needs anybody. What was not read is no number.
         """
-        groups = len({row.group.name for row in self.affected})
-        some = [counted(groups, "group"), counted(len(self.hanging), "transaction")]
+        groups = {row.group.name for row in self.affected if not row.not_judged}
+        open_groups = {row.group.name for row in self.affected if row.not_judged} - groups
+        some = [counted(len(groups), "group")]
+        if self.hanging or not (self.transactions_unread or self.leaderless):
+            some.append(counted(len(self.hanging), "transaction"))
         if self.refused_producers:
             some.append(counted(len(self.refused_producers), "producer"))
-        rest = ""
+        unknown = [f"{counted(len(open_groups), 'group')} not judged"] if open_groups else []
         if self.leaderless:
-            rest = f"{counted(self.leaderless, 'partition')} without a leader not read"
+            unknown.append(f"{counted(self.leaderless, 'partition')} without a leader not read")
         elif not self.all_read:
-            rest = "not all groups and transactions could be read"
+            unknown.append("not all groups and transactions could be read")
+        rest = ", ".join(unknown)
         if not (groups or self.hanging or self.refused_producers):
             return f"Not known whether somebody needs you: {rest}: V" if rest else ""
         return f"{', '.join(some)} need you{f', or more: {rest}' if rest else ''}: V"

@@ -76,6 +76,11 @@ class GroupOffset(NamedTuple):
             return True
         return not self.judgement.harmless
 
+    @property
+    def not_judged(self) -> bool:
+        """Whether no more is known than that it has an offset: nobody can say yet whether it needs somebody."""
+        return isinstance(self.judgement, Unknown) and not self.committed.pending
+
 
 @dataclass(frozen=True, slots=True)
 class GroupOffsets:

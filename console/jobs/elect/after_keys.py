@@ -95,7 +95,7 @@ class AfterKeys:
         if not rows:
             self._desk.say("put the cursor on a group or a transaction", Tone.WARN)
             return
-        if not any(row.needs_you for row in rows):
+        if all(row.needs_you is False for row in rows):
             self._desk.say("there is nothing to put right: it reads on, or ends, by itself", Tone.INFO)
             return
         topics = tuple(dict.fromkeys(row.tp.topic for row in rows))

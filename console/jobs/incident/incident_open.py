@@ -28,7 +28,6 @@ from recovery.unread_disks import (
     UnreadDisk,
     UnreadDiskState,
     before_start,
-    by_broker,
     still_to_read,
     with_outcome,
 )
@@ -389,15 +388,11 @@ def _quorum_first(incident: Incident) -> bool:
 
 
 def _disk_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
-    """To read the disks that wait for it, or to say that nobody will; then to assign replicas again whose logs were
-    kept.
+    """To read the disks that wait for it, then to assign replicas again whose logs were kept. That nobody will read
+    a disk is a decision and no next step: who pasted it would silence the warning.
     """
-    disks = still_to_read(incident.unfinished.unread_disks, disk_states(incident))
-    brokers = tuple(by_broker(disks))
-    if brokers:
+    if still_to_read(incident.unfinished.unread_disks, disk_states(incident)):
         yield "rescue", "read", "--to", "DIR", "--from-disk", "LOG_DIR"
-    for broker in brokers[:MOST_DISKS]:
-        yield "rescue", "waive", "--broker-id", str(broker), "--reason", "WHY"
     if _can_assign_again(incident):
         yield "heal", "assign-again"
 
