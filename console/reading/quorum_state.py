@@ -16,6 +16,7 @@ from recovery.membership.controllers_asked import (
     ControllersAsked,
     QuorumProblem,
     RememberedQuorum,
+    rebuilt_away,
 )
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits, wedged
@@ -70,6 +71,13 @@ class QuorumReading:
         if self.rebuilt is not None and not isinstance(self.rebuilt, Unknown):
             old = (*old, *old_disks(self.health, self.asked, self.rebuilt))
         return (*found[:several], *old, *found[several:])
+
+    @property
+    def of_old_voters(self) -> bool:
+        """Whether its voters were replaced by a rebuild, and must not run: nothing mends this quorum."""
+        others = () if self.asked is None else self.asked.others(self.quorum)
+        newer = any(one.led is not None and rebuilt_away(self.quorum, one.led) for one in others)
+        return newer or (self.earlier is not None and self.earlier.is_beyond(self.quorum))
 
     @property
     def quorum(self) -> Quorum:

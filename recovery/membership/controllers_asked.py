@@ -307,10 +307,16 @@ def _fetches(health: QuorumHealth, voter: Voter) -> bool:
     return any(voter.matches(m.key) and m.state is not MemberState.SILENT for m in health.members)
 
 
+def rebuilt_away(older: Quorum, newer: Quorum) -> bool:
+    """Whether ``newer`` is so far ahead that it was rebuilt in the place of ``older``: an election is one epoch."""
+    ahead = newer.leader_epoch - older.leader_epoch
+    return older.cluster_id == newer.cluster_id and ahead >= EPOCH_MARGIN // 2
+
+
 def _of_rebuild(one: Quorum, other: Quorum) -> str:
     """Which of two quorums goes on where one was rebuilt: elections alone do not get so far ahead."""
     older, newer = sorted((one, other), key=lambda quorum: quorum.leader_epoch)
-    if one.cluster_id != other.cluster_id or newer.leader_epoch - older.leader_epoch < EPOCH_MARGIN // 2:
+    if not rebuilt_away(older, newer):
         return ""
     stale = [voter.key.id for voter in older.voters.voters if newer.voters.find(voter.key) is None]
     return (

@@ -132,7 +132,8 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     """The quorum's version, how many failures it tolerates, and what is wrong with it."""
     yield from finding_lines(reading)
     yield _head(reading)
-    yield from (text for _, text in sentences(reading.health, reading.asked))
+    told = sentences(reading.health, reading.asked, advised=not reading.of_old_voters)
+    yield from (text for _, text in told)
     if reading.rebuilt is not None:
         yield printable(rebuilt_line(reading.rebuilt))
         yield from filter(None, (growth_line(reading.rebuilt, reading.health),))
@@ -151,9 +152,13 @@ def finding_lines(reading: QuorumReading) -> Iterator[str]:
         yield printable(reading.asked.counts)
 
 
-def sentences(found: QuorumHealth, asked: ControllersAsked | None = None) -> Iterator[tuple[Tone, str]]:
-    """How many failures the quorum tolerates, and one line for each kind of problem."""
-    for advice in quorum_advice(found):
+def sentences(
+    found: QuorumHealth, asked: ControllersAsked | None = None, *, advised: bool = True
+) -> Iterator[tuple[Tone, str]]:
+    """How many failures the quorum tolerates, and one line for each kind of problem; ``advised``: what to do first,
+    unless its voters must not run at all.
+    """
+    for advice in quorum_advice(found) if advised else ():
         yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
         yield from ((Tone.WARN, f"{ADVICE_WARNING}{warning}") for warning in advice.warnings)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from console.jobs.quorum.quorum_report import verdict_lines
 from console.last_healthy import recall
+from console.reading.quorum_state import QuorumReading
 from console.reading.remembered_voters import MEMORY, remember_voters
 from recovery.membership.controllers_asked import (
     AskedController,
@@ -224,6 +226,23 @@ def test_a_leader_whose_epoch_is_far_behind_the_one_that_was_seen_leads_old_vote
     )
     assert "Stop controllers 1, 2 and 3" in text and "--bootstrap-controller host9:9093" in text
     assert seen.older(quorum(1, leader_epoch=1_004)) == ()
+
+
+def test_no_controller_of_a_quorum_that_was_rebuilt_away_is_to_be_started() -> None:
+    """Of its old voters that run: one asks for them to be stopped, and nothing else asks for the third to start."""
+    old = quorum(1, 2, 3, down=(3,))
+    plain = QuorumReading(CLUSTER, health(old, LivenessLimits()), ())
+    start = "Start controller 3 with its old disk."
+    assert any(text.startswith(start) for text in verdict_lines(plain))
+    rebuilt = quorum(9, leader_epoch=1_007, leader=key(9))
+    seen = RememberedQuorum(1_007, "2026-01-01T00:00:00+00:00", ("host9:9093",))
+    for reading in (
+        replace(plain, asked=ControllersAsked((answers(1), answers(9, led=rebuilt)))),
+        replace(plain, earlier=seen),
+    ):
+        told = list(verdict_lines(reading))
+        assert not any(start in text for text in told), told
+        assert any("wipe or rename their log dirs" in text for text in told), told
 
 
 def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
