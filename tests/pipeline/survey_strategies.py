@@ -54,7 +54,8 @@ def survey(random: Random, number: int) -> Survey:
 
 
 def _replica(random: Random, broker: int, alike: ReplicaLog | None) -> Replica:
-    standing = random.choices(tuple(Standing), (7, 1, 1, 1))[0]
+    asked = [one for one in Standing if one is not Standing.NOT_ASKED]  # a snapshot is of a cluster that runs
+    standing = random.choices(asked, (7, 1, 1, 1))[0]
     if random.random() < 0.15:
         return Replica(broker, standing, Unknown(Why.NOT_ANSWERED, "refused"))
     log = (alike or _log(random))._replace(leads=True if random.random() < 0.05 else None)
