@@ -28,9 +28,13 @@ def backend(target: Target, say: Say) -> Backend:
     if target.metadata_dir is not None:
         from backends.from_disks import DisksBackend  # noqa: PLC0415
         from console.reading.copied_log import read_cluster_on_disks  # noqa: PLC0415
+        from console.reading.copied_log_report import copy_damage  # noqa: PLC0415
 
+        copy = read_cluster_on_disks(target.metadata_dir)
+        for damage in copy_damage(copy):
+            say(f"{copy.path} {damage}")
         on_disks: Any = DisksBackend  # what it cannot do it refuses, whatever is called
-        cluster: Backend = on_disks(read_cluster_on_disks(target.metadata_dir))
+        cluster: Backend = on_disks(copy)
         return cluster
     only_quorum: Any = quorum_only  # through controllers nothing else can be asked
     found: Backend = (live if target.kind == "live" else only_quorum)(target, say)

@@ -7,6 +7,7 @@ The stale long tail: 1 holds 0 to 1499 in epoch 0, 2 holds 1000 to 1299 in epoch
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,17 @@ def test_another_clusters_disk_and_a_log_without_an_id_are_refused_in_one_line(
     finally:
         (home / "kept").rename(home / "log" / "meta.properties")
     assert ended.status == 2 and "the cluster's id is not known: copy meta.properties to" in ended.err
+
+
+def test_a_torn_metadata_log_is_read_as_far_as_it_is_whole_and_that_is_said(
+    home: Path, tmp_path: Path
+) -> None:
+    log = shutil.copytree(home / "log", tmp_path / "log")
+    (file,) = (log / "__cluster_metadata-0").glob("*.log")
+    file.write_bytes(file.read_bytes()[:-10])
+    ended = invoke(home, "ktriage", "status", "--metadata-dir", str(log))
+    assert ended.out.startswith("FROM DISKS, as of ")
+    assert "was read up to offset 30: " in ended.err and "is cut short" in ended.err
 
 
 @pytest.mark.parametrize("command", ["recover", "plan"])
