@@ -132,8 +132,8 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     """The quorum's version, how many failures it tolerates, and what is wrong with it."""
     yield from finding_lines(reading)
     yield _head(reading)
-    told = sentences(reading.health, reading.asked, advised=not reading.of_old_voters)
-    yield from (text for _, text in told)
+    problems = sentences(reading.health, reading.asked, advised=not reading.of_old_voters)
+    yield from (text for _, text in problems)
     if reading.rebuilt is not None:
         yield printable(rebuilt_line(reading.rebuilt))
         yield from filter(None, (growth_line(reading.rebuilt, reading.health),))
