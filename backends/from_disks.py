@@ -37,9 +37,8 @@ from recovery.loss import Witness
 from recovery.membership.quorum import Quorum
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject
+from recovery.metadata_log.metadata_image import image_at_end
 from recovery.metadata_log.records import (
-    ConfigRecord,
-    FeatureLevelRecord,
     RegisterBrokerRecord,
     ResourceType,
     UnregisterBrokerRecord,
@@ -119,9 +118,10 @@ class DisksBackend:
 
     def _surveyed(self, state: PartitionState) -> Survey:
         config = self._state.config(state.topic)
-        known = {broker.id for broker in self._state.brokers}
         replicas = tuple(
-            Replica(b, Standing.NOT_ASKED if b in known else Standing.UNREGISTERED, NOBODY_ASKED)
+            Replica(
+                b, Standing.NOT_ASKED if b in self._state.registered else Standing.UNREGISTERED, NOBODY_ASKED
+            )
             for b in state.replicas
         )
         return Survey(
@@ -178,8 +178,6 @@ class _LastState:
 
     def __init__(self, history: MetadataHistory) -> None:
         registered: dict[int, Broker] = {}
-        self.features: dict[str, int] = {}
-        self._configs: dict[tuple[int, str], dict[str, str]] = {}
         for row in history.rows():
             match row.change:
                 case RegisterBrokerRecord() as change:
@@ -187,13 +185,12 @@ class _LastState:
                     registered[change.broker] = Broker(change.broker, host, port, change.rack, None)
                 case UnregisterBrokerRecord(broker):
                     registered.pop(broker, None)
-                case FeatureLevelRecord(name, level):
-                    self.features[name] = level
-                case ConfigRecord(kind, resource, key, value):
-                    values = self._configs.setdefault((kind, resource), {})
-                    values.pop(key, None)
-                    if value is not None:
-                        values[key] = value
+        image = image_at_end(history)
+        self.features = image.features
+        self._configs: dict[tuple[int, str], dict[str, str]] = {}
+        for (kind, resource, key), value in image.configs.items():
+            self._configs.setdefault((kind, resource), {})[key] = value
+        self.registered = frozenset(registered)
         self.brokers = tuple(registered[broker] for broker in sorted(registered))
         present = sorted(_named(history))
         elr = self.features.get(ELR_FEATURE, 0) >= 1

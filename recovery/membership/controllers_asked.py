@@ -71,7 +71,7 @@ class RememberedQuorum(NamedTuple):
 
     def is_beyond(self, quorum: Quorum) -> bool:
         """Whether the quorum is so far behind that it is not the one that was seen: an election is one epoch."""
-        return self.epoch - quorum.leader_epoch >= EPOCH_MARGIN // 2
+        return _rebuilt_between(quorum.leader_epoch, self.epoch)
 
     def older(self, quorum: Quorum) -> tuple[ControllerFinding, ...]:
         """That the leader is one of the voters that were replaced by a rebuild."""
@@ -309,8 +309,13 @@ def _fetches(health: QuorumHealth, voter: Voter) -> bool:
 
 def rebuilt_away(older: Quorum, newer: Quorum) -> bool:
     """Whether ``newer`` is so far ahead that it was rebuilt in the place of ``older``: an election is one epoch."""
-    ahead = newer.leader_epoch - older.leader_epoch
-    return older.cluster_id == newer.cluster_id and ahead >= EPOCH_MARGIN // 2
+    between = _rebuilt_between(older.leader_epoch, newer.leader_epoch)
+    return older.cluster_id == newer.cluster_id and between
+
+
+def _rebuilt_between(older: int, newer: int) -> bool:
+    """Whether elections alone do not lead from one quorum epoch to the other: a rebuild adds a margin."""
+    return newer - older >= EPOCH_MARGIN // 2
 
 
 def _of_rebuild(one: Quorum, other: Quorum) -> str:

@@ -6,12 +6,26 @@ The stale long tail: 1 holds 0 to 1499 in epoch 0, 2 holds 1000 to 1299 in epoch
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from backends.from_disks import DisksBackend
+from backends.metadata_log.copied_log import CopiedMetadataLog
+from recovery.metadata_log.history import fold
+from recovery.metadata_log.log_changes import MetadataLogRecord
+from recovery.metadata_log.record_codec import encode
+from recovery.metadata_log.records import (
+    ConfigRecord,
+    MetadataRecord,
+    RemoveTopicRecord,
+    ResourceType,
+    TopicRecord,
+)
+from recovery.model import Unknown
 from tests.command_server import Ended
 from tests.unit.cli.command_process import invoke
 from tests.unit.disk_scan.evidence_files import evidence_file, scanned_log
@@ -95,3 +109,19 @@ def test_what_needs_a_broker_asks_for_a_cluster(home: Path, command: str) -> Non
     words = ("plan.json",) if command == "plan" else ()
     ended = from_disks(home, command, *words)
     assert ended.status == 2 and "no cluster is named" in ended.err
+
+
+def test_a_topic_that_was_made_again_has_no_configuration_of_the_one_before() -> None:
+    """Kafka drops the configuration of a topic with the topic: no record says so."""
+    ids = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+    values: tuple[MetadataRecord, ...] = (
+        TopicRecord(LEADERLESS, ids[0]),
+        ConfigRecord(ResourceType.TOPIC, LEADERLESS, "cleanup.policy", "compact"),
+        RemoveTopicRecord(ids[0]),
+        TopicRecord(LEADERLESS, ids[1]),
+    )
+    records = [MetadataLogRecord(at, 1, at, encode(value)) for at, value in enumerate(values)]
+    for count, known in ((2, {"cleanup.policy": "compact"}), (4, None)):
+        copy = CopiedMetadataLog(Path(), CLUSTER, fold(records[:count]), 1, 1, None)
+        (config,) = asyncio.run(DisksBackend(copy).topic_configs([LEADERLESS])).values()
+        assert config == known if known else isinstance(config, Unknown)
