@@ -68,7 +68,11 @@ def change_or_show(
 
     def send(change: Change[Membership, P, R], operator: Operator[P]) -> R:
         async def show(membership: Membership, _stop: StopRequest) -> R:
-            prepared = await change.prepare(membership, await membership.open(), operator)
+            cluster_id = await membership.open()
+            nothing_to_do = change.without_lock(cluster_id)
+            if nothing_to_do is not None:
+                return nothing_to_do
+            prepared = await change.prepare(membership, cluster_id, operator)
             operator.shows(prepared)
             return unsent(prepared)
 

@@ -12,6 +12,11 @@ from console.jobs.quorum.change_voters import UpgradeResult
 from console.jobs.quorum.kraft_upgrade import UpgradeCheck, supports
 from console.jobs.quorum.prepared_change import PreparedChange, VoterChange
 from console.jobs.quorum.quorum_report import key_json, preflight_lines, strength_json
+from console.jobs.quorum.replace_controller import (
+    HalfDoneReplacement,
+    ReplacementEnding,
+    ReplacementStanding,
+)
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason
 from console.jobs.quorum.voter_change import VoterChangeResult, is_done
 from console.output.json_document import document
@@ -148,8 +153,25 @@ def result_line(result: ReplacementResult) -> str:
     )
 
 
-def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementResult | None) -> Iterator[str]:
-    """``ktriage.quorum-replace/1``."""
+def _replacement_lines(prepared: ReplacementStanding, _rows: int) -> Iterator[str]:
+    return review_lines(prepared.planned.plan, prepared.step, prepared.quorum)
+
+
+def _replaced_lines(ending: ReplacementEnding) -> Iterator[str]:
+    if ending.result is not None:
+        yield result_line(ending.result)
+
+
+def _replacement_problems(ending: ReplacementEnding) -> Iterator[str]:
+    if ending.result is not None and ending.result.reason is not StopReason.DONE:
+        yield f"not done: {result_line(ending.result)}"
+
+
+def replacement_document(ending: ReplacementEnding) -> Iterator[str]:
+    """``ktriage.quorum-replace/1``; no line where no replacement is half done."""
+    if ending.planned is None:
+        return iter(())
+    plan, file, result = ending.planned.plan, ending.planned.file, ending.result
     request = plan.wanted
     step = result.step if result is not None else None
     return document(
@@ -161,7 +183,7 @@ def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementRe
             "leaving": [key_json(key) for key in request.leaving],
             "joining": list(request.joining),
             "digest": digest(plan),
-            "file": file,
+            "file": "" if file is None else str(file),
             "notes": list(plan.notes),
             "course": None if result is None else str(result.reason),
             "step": None if step is None else step.number,
@@ -185,6 +207,12 @@ def replacement_document(plan: ReplacementPlan, file: str, result: ReplacementRe
             ],
         },
     )
+
+
+REPLACED = ChangeReport(_replacement_lines, _replaced_lines, _replacement_problems, replacement_document)
+RESUMED: ChangeReport[HalfDoneReplacement, ReplacementEnding] = ChangeReport(
+    None, _replaced_lines, _replacement_problems, replacement_document
+)
 
 
 def _support(node: ClusterNode) -> str:

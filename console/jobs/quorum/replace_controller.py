@@ -37,12 +37,31 @@ GIVE_UP = "give up"
 """The answer that gives up a replacement."""
 
 
+UNASKED = ("--yes", "--reason", "TEXT")
+"""The additional options of ``resume`` if nobody can be asked."""
+
+
 class ReplacementStanding(NamedTuple):
     """A plan and its next ``step``; None: all steps are done."""
 
     planned: LoadedReplacement
-    quorum: Quorum | None = None
-    step: ReplacementStep | None = None
+    quorum: Quorum
+    step: ReplacementStep | None
+
+
+class ReplacementEnding(NamedTuple):
+    """The ``result`` of a plan's run; None: the plan was only shown, or nothing was run. ``planned`` is None if no
+    replacement is half done, or none any more.
+
+    ``given_up``: it was given up. ``orders`` are partitions whose assignment may still have the order of an
+    election, which only the brokers can revert. ``attended``: a person could be asked.
+    """
+
+    planned: LoadedReplacement | None = None
+    result: ReplacementResult | None = None
+    given_up: bool = False
+    orders: tuple[TopicPartition, ...] = ()
+    attended: bool = True
 
 
 Watch = Callable[[LoadedReplacement, StopRequest], AbstractContextManager[Watcher]]
@@ -50,13 +69,13 @@ Watch = Callable[[LoadedReplacement, StopRequest], AbstractContextManager[Watche
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResult]):
+class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEnding]):
     """Carries out a plan from the cluster's current step. The watcher asks before each change of the voters.
 
     ``source`` is the plan, in ``file``, or the choice from which a plan is made and written to ``file``
-    (None: under the state directory). ``confirmed`` are the steps that an operator reported as done; during
-    the run this is possible only if it is ``attended``. ``give_up`` is the command that gives up another
-    replacement.
+    (None: under the state directory; with ``dry_run``, which only shows the plan, nowhere). ``confirmed`` are the
+    steps that an operator reported as done; during the run this is possible only if it is ``attended``.
+    ``give_up`` is the command that gives up another replacement.
     """
 
     source: ReplacementChoice | ReplacementPlan
@@ -66,6 +85,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
     give_up: str = "ktriage resume --give-up"
     confirmed: frozenset[int] = frozenset()
     attended: bool = True
+    dry_run: bool = False
 
     def without_lock(self, cluster_id: str) -> None:
         if isinstance(self.source, ReplacementPlan):
@@ -85,22 +105,17 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[ReplacementStanding]
     ) -> ReplacementStanding:
-        plan = await self.plan(cluster)
-        file = self.file if plan is self.source else None
-        planned = LoadedReplacement.of(plan, file or save_replacement(plan, self.file), self.confirmed)
-        return await replacement_standing(cluster, planned)
-
-    async def plan(self, cluster: Membership) -> ReplacementPlan:
-        """The plan; it is made from the choice if there is none yet. Raises as :func:`plan_replacement`, and
-        InputError.
-        """
+        file = self.file
         if isinstance(self.source, ReplacementPlan):
-            return self.source
-        made = await make_replacement(cluster, self.source)
-        refuse_unconfirmable(made, self.confirmed)
-        return made
+            plan = self.source
+        else:
+            plan = await make_replacement(cluster, self.source)
+            refuse_unconfirmable(plan, self.confirmed)
+            if file is not None or not self.dry_run:
+                file = save_replacement(plan, file)
+        return await replacement_standing(cluster, LoadedReplacement.of(plan, file, self.confirmed))
 
-    def nothing_to_send(self, prepared: ReplacementStanding) -> ReplacementResult | None:
+    def nothing_to_send(self, prepared: ReplacementStanding) -> ReplacementEnding | None:
         return None
 
     def question(self, prepared: ReplacementStanding) -> Question:
@@ -121,28 +136,16 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementResul
 
     async def execute(
         self, cluster: Membership, prepared: ReplacementStanding, run: ChangeRun[ReplacementStanding]
-    ) -> ReplacementResult:
-        with self.watch(prepared.planned, run.stop) as watcher:
-            return await run_replacement(
-                cluster, prepared.planned, run.journal, watcher, run.stop, attended=self.attended
+    ) -> ReplacementEnding:
+        planned = prepared.planned
+        with self.watch(planned, run.stop) as watcher:
+            result = await run_replacement(
+                cluster, planned, run.journal, watcher, run.stop, attended=self.attended
             )
+        return ReplacementEnding(planned, result, attended=self.attended)
 
-    def conclusion(self, result: ReplacementResult) -> Conclusion:
+    def conclusion(self, result: ReplacementEnding) -> Conclusion:
         return conclusion_of(result)
-
-
-class ResumedReplacement(NamedTuple):
-    """The result for a replacement that was half done; ``planned`` is None if there is none, or none any
-    more.
-
-    ``given_up``: it was given up. ``orders`` are partitions whose assignment may still have the order of an
-    election, which only the brokers can revert.
-    """
-
-    planned: LoadedReplacement | None = None
-    result: ReplacementResult | None = None
-    given_up: bool = False
-    orders: tuple[TopicPartition, ...] = ()
 
 
 class HalfDoneReplacement(NamedTuple):
@@ -153,7 +156,7 @@ class HalfDoneReplacement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplacement]):
+class ResumeReplacement(Change[Membership, HalfDoneReplacement, ReplacementEnding]):
     """Continues the replacement that the journal shows as half done, or the one in ``file``.
 
     ``ask``: a person can be asked whether to continue. ``agreed``: the operator agreed beforehand to changes
@@ -172,9 +175,9 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
     forget: bool = False
     brokers: bool = True
 
-    def without_lock(self, cluster_id: str) -> ResumedReplacement | None:
+    def without_lock(self, cluster_id: str) -> ReplacementEnding | None:
         none = self.file is None and unfinished(cluster_id).replacement is None
-        return ResumedReplacement() if none else None
+        return ReplacementEnding() if none else None
 
     async def prepare(
         self, cluster: Membership, cluster_id: str, operator: Operator[HalfDoneReplacement]
@@ -195,9 +198,9 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
         refuse_unconfirmable(plan, self.confirmed)
         return HalfDoneReplacement(found, LoadedReplacement.of(plan, path, self.confirmed))
 
-    def nothing_to_send(self, prepared: HalfDoneReplacement) -> ResumedReplacement | None:
+    def nothing_to_send(self, prepared: HalfDoneReplacement) -> ReplacementEnding | None:
         ended = prepared.planned is None and not self.forget and not prepared.found.of(REPLACE)
-        return ResumedReplacement() if ended else None
+        return ReplacementEnding() if ended else None
 
     def question(self, prepared: HalfDoneReplacement) -> Question | None:
         if prepared.planned is None or not self.ask:
@@ -220,13 +223,13 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
 
     async def execute(
         self, cluster: Membership, prepared: HalfDoneReplacement, run: ChangeRun[HalfDoneReplacement]
-    ) -> ResumedReplacement:
+    ) -> ReplacementEnding:
         found, planned = prepared
         if planned is None:
             entries = [entry.entry for entry in found.of(REPLACE)]
             run.journal.settle("given up by the operator", entries=entries)
             run.operator.says("given up: the voters stay as they are; see ktriage quorum status")
-            return ResumedReplacement(given_up=True)
+            return ReplacementEnding(given_up=True)
         orders = () if self.brokers else tuple(sorted({order.written.tp for order in found.orders}))
         if orders:
             run.operator.says(f"not reverted: {', '.join(map(str, orders))}: {BROKERS}")
@@ -236,7 +239,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
                 result = await run_replacement(
                     cluster, planned, run.journal, watcher, run.stop, attended=self.attended
                 )
-        return ResumedReplacement(planned, result, orders=orders)
+        return ReplacementEnding(planned, result, orders=orders, attended=self.attended)
 
     async def _unasked(
         self, cluster: Membership, planned: LoadedReplacement, run: ChangeRun[HalfDoneReplacement]
@@ -254,11 +257,8 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ResumedReplaceme
         )
         return ReplacementResult(StopReason.UNATTENDED, step, None, quorum)
 
-    def conclusion(self, result: ResumedReplacement) -> Conclusion:
-        if result.result is None:
-            return Conclusion(Status.DONE)
-        ended = conclusion_of(result.result)
-        return ended._replace(status=max(ended.status, Status.PARTLY)) if result.orders else ended
+    def conclusion(self, result: ReplacementEnding) -> Conclusion:
+        return conclusion_of(result)
 
 
 async def replacement_standing(membership: Membership, planned: LoadedReplacement) -> ReplacementStanding:
@@ -272,17 +272,25 @@ async def replacement_standing(membership: Membership, planned: LoadedReplacemen
     return ReplacementStanding(planned, picture.quorum, step)
 
 
-def conclusion_of(result: ReplacementResult) -> Conclusion:
-    """The exit status of a replacement's run."""
+def conclusion_of(ending: ReplacementEnding) -> Conclusion:
+    """The exit status of a replacement, and the next command: it carries out a plan that was only shown."""
+    planned, result = ending.planned, ending.result
+    if result is None:
+        file = None if planned is None else planned.file
+        return Conclusion(
+            Status.DONE, next=() if file is None else ("quorum", "replace", "--plan", str(file))
+        )
     if result.reason is StopReason.DONE:
-        return Conclusion(Status.DONE, next=("quorum", "status"))
+        status = Status.PARTLY if ending.orders else Status.DONE
+        return Conclusion(status, next=("quorum", "status"))
     confirmable = (
         result.step is not None
         and result.step.kind.operator_confirms
         and result.reason is not StopReason.UNATTENDED
     )
     options = ("--confirmed", str(result.step.number)) if result.step is not None and confirmable else ()
-    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *options))
+    unasked = () if ending.attended else UNASKED
+    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *options, *unasked))
 
 
 def refuse_unconfirmable(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:

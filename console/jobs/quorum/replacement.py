@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from backends.base.errors import BackendError
-from backends.base.membership import Membership
 from backends.base.protocol import Stop
-from console.cli.base.quorum_run import change_quorum, read_quorum
+from console.cli.base.quorum_run import change_or_show, change_quorum
 from console.cli.base.run import Run, read_line
-from console.cli.base.terminal_operator import TerminalOperator
+from console.cli.base.terminal_operator import carry_out
 from console.errors import InputError, Status
 from console.jobs.quorum.prepared_change import PreparedChange
-from console.jobs.quorum.quorum_change_report import (
-    changed_lines,
-    replacement_document,
-    result_line,
-    review_lines,
-    step_lines,
-)
+from console.jobs.quorum.quorum_change_report import REPLACED, RESUMED, changed_lines, step_lines
 from console.jobs.quorum.quorum_report import preflight_lines
 from console.jobs.quorum.replace_controller import (
+    UNASKED,
     ReplaceController,
+    ReplacementEnding,
     ReplacementStanding,
     ResumeReplacement,
     Watch,
-    conclusion_of,
-    refuse_unconfirmable,
 )
 from console.jobs.quorum.replacement_consent import Consent
 from console.jobs.quorum.replacement_plan import ReplacementChoice
-from console.jobs.quorum.replacement_run import (
-    LoadedReplacement,
-    read_replacement,
-    refuse_replacement_of_other_cluster,
-    save_replacement,
-)
-from console.jobs.quorum.replacement_steps import ReplacementResult, Watcher, standing
+from console.jobs.quorum.replacement_run import LoadedReplacement, read_replacement
+from console.jobs.quorum.replacement_steps import Watcher
 from console.jobs.quorum.voter_change import VoterChangeResult
 from console.signals import StopRequest
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep
@@ -50,8 +39,6 @@ from recovery.wording.quantity_text import printable
 
 
 CONFIRM = "done"
-UNASKED = ("--yes", "--reason", "TEXT")
-"""The additional options of ``resume`` if nobody can be asked."""
 STOP_LOOKS = 0.05
 """Seconds between checks for a signal, because a signal does not end the read of a line."""
 
@@ -180,10 +167,6 @@ def replace(
 ) -> int:
     """Makes a plan from the choice, or reads the existing plan, shows it, and carries it out."""
     source = _source(choice, file)
-    if not dry_run:
-        run.refuse_if_read_only()
-        if ask:
-            run.refuse_unless_interactive("--yes and --reason TEXT, or --dry-run")
     change = ReplaceController(
         source,
         file,
@@ -192,18 +175,14 @@ def replace(
         run.target.command("resume", "--give-up"),
         confirmed,
         attended=run.screen.interactive,
+        dry_run=dry_run,
     )
-    if dry_run:
-        return _conclude(run, *_previewed(run, change), None)
-    shown: list[LoadedReplacement] = []
 
-    def lines(stands: ReplacementStanding) -> Iterable[str]:
-        shown.append(stands.planned)
-        assert stands.quorum is not None
-        return review_lines(stands.planned.plan, stands.step, stands.quorum)
+    def unsent(prepared: ReplacementStanding) -> ReplacementEnding:
+        return ReplacementEnding(prepared.planned)
 
-    result = change_quorum(run, change, TerminalOperator(run, lines, ask=ask))
-    return _conclude(run, shown[0].plan, shown[0].file, result)
+    send = change_or_show(run, unsent, dry_run=dry_run)
+    return run.conclude(change.conclusion(carry_out(run, change, REPLACED, send, ask=ask, dry_run=dry_run)))
 
 
 def _source(choice: ReplacementChoice | None, file: Path | None) -> ReplacementChoice | ReplacementPlan:
@@ -224,24 +203,6 @@ def _source(choice: ReplacementChoice | None, file: Path | None) -> ReplacementC
     return choice
 
 
-def _previewed(run: Run, change: ReplaceController) -> tuple[ReplacementPlan, Path | None]:
-    """The plan and its current step; a new plan is written only if a file is named."""
-
-    async def job(membership: Membership, _stop: object) -> tuple[ReplacementPlan, Path | None]:
-        cluster_id = await membership.open()
-        plan = await change.plan(membership)
-        refuse_replacement_of_other_cluster(plan, cluster_id)
-        refuse_unconfirmable(plan, change.confirmed)
-        file = change.file
-        if file is not None and plan is not change.source:
-            save_replacement(plan, file)
-        picture, step = await standing(membership, plan, change.confirmed)
-        TerminalOperator[object](run, lambda _: review_lines(plan, step, picture.quorum)).shows(plan)
-        return plan, file
-
-    return read_quorum(run, job)
-
-
 def _watched(run: Run, *, ask: bool) -> Watch:
     """Makes the watcher for the terminal; ``ask``: a person confirms each change by typing."""
 
@@ -254,24 +215,6 @@ def _watched(run: Run, *, ask: bool) -> Watch:
             watcher.quiet()
 
     return watch
-
-
-def _conclude(run: Run, plan: ReplacementPlan, path: Path | None, result: ReplacementResult | None) -> int:
-    """Prints the result; returns 1 if it is not done."""
-    if run.json:
-        run.screen.out(replacement_document(plan, str(path or ""), result))
-    if result is None:
-        if path is not None:
-            run.next("quorum", "replace", "--plan", str(path))
-        return Status.DONE
-    if not run.json:
-        run.screen.out([result_line(result)])
-    conclusion = conclusion_of(result)
-    if conclusion.unfinished:
-        run.screen.say(f"not done: {result_line(result)}")
-        if not run.screen.interactive:
-            conclusion = conclusion._replace(next=(*conclusion.next, *UNASKED))
-    return run.conclude(conclusion)
 
 
 def go_on(
@@ -295,8 +238,7 @@ def go_on(
         forget=give_up,
         brokers=run.target.kind != "controllers",
     )
-    resumed = change_quorum(run, change, TerminalOperator(run, ask=asked))
-    if resumed.planned is None:
-        return Status.DONE if resumed.given_up and give_up else None
-    _conclude(run, resumed.planned.plan, resumed.planned.file, resumed.result)
-    return change.conclusion(resumed).status
+    ending = carry_out(run, change, RESUMED, partial(change_quorum, run), ask=asked)
+    if ending.planned is None:
+        return Status.DONE if ending.given_up and give_up else None
+    return run.conclude(change.conclusion(ending))

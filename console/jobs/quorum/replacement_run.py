@@ -30,19 +30,19 @@ PATIENCE = 3600.0
 
 
 class LoadedReplacement(NamedTuple):
-    """A plan and its file (an absolute path, so that another shell finds it), with the steps that were
-    confirmed as done.
+    """A plan and its file (an absolute path, so that another shell finds it; None: it was only shown), with the
+    steps that were confirmed as done.
     """
 
     plan: ReplacementPlan
-    file: Path
+    file: Path | None
     confirmed: frozenset[int] = frozenset()
 
     @classmethod
     def of(
-        cls, plan: ReplacementPlan, file: Path, confirmed: frozenset[int] = frozenset()
+        cls, plan: ReplacementPlan, file: Path | None, confirmed: frozenset[int] = frozenset()
     ) -> LoadedReplacement:
-        return cls(plan, file.resolve(), confirmed)
+        return cls(plan, None if file is None else file.resolve(), confirmed)
 
     @property
     def cluster_id(self) -> str:

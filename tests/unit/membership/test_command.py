@@ -132,7 +132,7 @@ def test_a_replacement_is_shown_saved_gone_through_and_then_nothing_is_left(call
     )
     assert shown.status == 0
     assert "--no-initial-controllers" in shown.out
-    assert "next: ktriage quorum replace --plan r.json" in shown.err
+    assert f"next: ktriage quorum replace --plan {Path('r.json').resolve()}" in shown.err
     again = call("ktriage", "quorum", "replace", "102", "--why", "disk", "--plan", "r.json", *YES, *DISK)
     assert again.status == 2
     assert "this plan file exists" in again.err

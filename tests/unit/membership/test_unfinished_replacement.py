@@ -83,6 +83,22 @@ def test_what_was_confirmed_is_not_asked_again(call: Caller, backend: SimulatorB
     assert "bootstrap.servers everywhere" not in ended.out
 
 
+def test_a_dry_run_counts_what_was_confirmed_in_an_earlier_run(
+    call: Caller, backend: SimulatorBackend
+) -> None:
+    """Otherwise it would show as the next step what ``resume`` does not do again."""
+    number = half_done(backend)
+    left = unfinished(backend.cluster_id).replacement
+    assert left is not None
+    ended = call("ktriage", "quorum", "replace", "--plan", str(left.file), "--dry-run", *BC)
+    assert ended.status == 0, str(ended)
+    steps = {int(text.partition(".")[0]): text for text in ended.out.splitlines() if text[:1].isdigit()}
+    assert steps[number].endswith("(done)")
+    assert steps[number + 1].startswith(f"{number + 1}. remove voter 100")
+    assert not steps[number + 1].endswith("(done)")
+    assert unfinished(backend.cluster_id).replacement == left, "nothing was sent, and nothing was recorded"
+
+
 def test_the_next_command_says_that_a_step_is_done_where_nobody_can_be_asked(
     call: Caller, backend: SimulatorBackend
 ) -> None:

@@ -188,7 +188,7 @@ async def run(
     """Carries out the plan from the cluster's current state. Raises NotDone, JournalError and BackendError."""
     await membership_of(access.reading)
     membership: Membership = getattr(access.changing(), "membership")  # noqa: B009  # no part of every backend
-    return await run_change(
+    ending = await run_change(
         ReplaceController(
             wanted.plan,
             wanted.file,
@@ -203,3 +203,5 @@ async def run(
         stop=stop,
         resume_command=program.resume,
     )
+    assert ending.result is not None, "a plan that is carried out has a result"
+    return ending.result
