@@ -23,7 +23,7 @@ class QuorumState(StrEnum):
     """Whether the metadata quorum can commit changes, as far as known.
 
     UNREACHABLE: no answer of a leader was had. Nobody leads, or this side of the network is cut off from who does.
-    NOT_ASKED: the cluster is read from disks.
+    NOT_ASKED: the cluster is read from disks, or the quorum was not asked yet.
     LED_BY_NON_VOTER: it commits, and brokers are fenced (``Quorum.led_by_non_voter``).
     """
 
@@ -55,9 +55,7 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
     alike. That nobody leads is said only where no controller can: each was seen, or too few of them run. A
     missing permission or API says nothing about the quorum.
     """
-    if quorum is None:
-        return QuorumFinding(QuorumState.UNKNOWN)
-    if isinstance(quorum, Unknown) and quorum.why is Why.NOT_ASKED:
+    if quorum is None or (isinstance(quorum, Unknown) and quorum.why is Why.NOT_ASKED):
         return QuorumFinding(QuorumState.NOT_ASKED)
     if isinstance(quorum, Unknown):
         refused = quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED)

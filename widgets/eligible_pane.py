@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from recovery.advice import Advice
+from recovery.advice import Advice, AdviceKind
 from recovery.controller.prediction import (
     LeaderWait,
     PartitionView,
@@ -82,6 +82,26 @@ class EligibleRow(NamedTuple):
         return tuple(broker for broker in self._electors if self.disk(broker) is not DiskWord.FAILED_DIR)
 
     @property
+    def likely(self) -> tuple[int, ...]:
+        """Those of ``clean`` whose election is expected (the advice); all of them where it expects nobody more than
+        the others.
+        """
+        expected = () if self.advice is None else self.advice.brokers
+        return tuple(broker for broker in self.clean if broker in expected) or self.clean
+
+    @property
+    def perhaps(self) -> tuple[int, ...]:
+        """The others: Kafka elects them after a clean shutdown only, and none was seen."""
+        return tuple(broker for broker in self.clean if broker not in self.likely)
+
+    @property
+    def led_later(self) -> tuple[int, ...]:
+        """Whom to start before the leader that is expected: what they took after it is cut off when it leads."""
+        if self.advice is None or self.advice.kind is not AdviceKind.BRING_BACK:
+            return ()
+        return tuple(one.broker for one in self.advice.led_after if not (one.log_known or one.failed_disk))
+
+    @property
     def failed(self) -> tuple[int, ...]:
         """The brokers of ISR and ELR whose disks failed: they return without the log that they had."""
         return tuple(broker for broker in self._electors if self.disk(broker) is DiskWord.FAILED_DIR)
@@ -116,13 +136,16 @@ _WORST_FIRST = (DiskWord.EMPTY, DiskWord.FAILED_DIR, DiskWord.NOT_KNOWN, DiskWor
 
 class Return(NamedTuple):
     """A broker whose return gives so many offline ``partitions`` a leader cleanly; the worst word of its disk.
-    ``not_first``: for how many of them it is not to be started before something else is done.
+    ``not_first``: for how many of them it is not to be started before something else is done. ``perhaps``: for how
+    many of them another one is expected. ``after``: whom to start before it.
     """
 
     broker: int
     partitions: int
     disk: DiskWord
     not_first: int
+    perhaps: int = 0
+    after: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +171,30 @@ def returns(rows: Iterable[EligibleRow]) -> Returns:
     failed: Counter[int] = Counter()
     words: dict[int, set[DiskWord]] = {}
     not_first: Counter[int] = Counter()
+    perhaps: Counter[int] = Counter()
+    after: dict[int, set[int]] = {}
     nobody = 0
     for row in offline:
         clean = row.clean
         nobody += not clean
         failed.update(row.failed)
         not_first.update(row.not_first)
+        perhaps.update(row.perhaps)
+        for broker in row.likely:
+            after.setdefault(broker, set()).update(row.led_later)
         for broker in clean:
             counts[broker] += 1
             words.setdefault(broker, set()).add(row.disk(broker))
     brokers = (
-        Return(broker, count, next(word for word in _WORST_FIRST if word in words[broker]), not_first[broker])
-        for broker, count in counts.most_common()
+        Return(
+            broker,
+            count,
+            next(word for word in _WORST_FIRST if word in words[broker]),
+            not_first[broker],
+            perhaps[broker],
+            tuple(sorted(after.get(broker, ()))),
+        )
+        for broker, count in sorted(counts.items(), key=lambda pair: (perhaps[pair[0]] - pair[1], -pair[1]))
     )
     return Returns(len(offline), tuple(brokers), nobody, dict(failed), dict(unknown_min_isr))
 
@@ -180,12 +215,17 @@ def summary(found: Returns, width: int, doubt: str = "") -> list[Line]:
             f"  Broker {broker}'s disk FAILED under {count:,} of {found.offline:,}: its return does not help"
         )
         lines += fold(line(Piece(text, Tone.BAD)), width, "    ")
-    for broker, count, disk, not_first in found.brokers[:SHOWN]:
+    for broker, count, disk, not_first, perhaps, after in found.brokers[:SHOWN]:
         if not_first:
             text = f"  Do not start {broker} yet: it would lead, and may cut off records ({not_first:,}, see below)"
             lines += fold(line(Piece(text, Tone.BAD)), width, "    ")
             continue
-        text = f"  Broker {broker} back: a leader for {count:,} of {found.offline:,}"
+        a_leader = "perhaps a leader" if perhaps == count else "a leader"
+        text = f"  Broker {broker} back: {a_leader} for {count:,} of {found.offline:,}"
+        if after:
+            text += f", but start {both(after)} first"
+        elif perhaps == count:
+            text += ", after a clean shutdown"
         tone = Tone.BAD if disk is DiskWord.EMPTY else Tone.PLAIN
         lines += fold(line(Piece(text, Tone.STRONG), Piece(f" ({disk.short})", tone)), width, "    ")
     if found.nobody:
@@ -254,12 +294,13 @@ def _may_lead(row: EligibleRow, replica: Replica) -> tuple[str, Tone]:
         return "not known", Tone.WARN
     when = "by itself" if replica.electable else "when it returns"
     if broker in row.clean or broker in waiting.brokers:
-        clean = broker in row.clean
-        how = f"leads {when}" if clean else f"leads {when}, UNCLEANLY"
+        clean, perhaps = broker in row.clean, "perhaps " if broker in row.perhaps else ""
+        how = f"{perhaps}leads {when}" if clean else f"leads {when}, UNCLEANLY"
         if broker in row.not_first:
             return f"{how}: do not start it first", Tone.BAD
         # Without advice it is not known yet whether that is safe.
-        return how, Tone.WARN if not clean else Tone.PLAIN if row.advice is None else Tone.GOOD
+        not_sure = row.advice is None or bool(perhaps)
+        return how, Tone.WARN if not clean else Tone.PLAIN if not_sure else Tone.GOOD
     return ("only uncleanly, by a person (c)" if replica.electable else "does not lead"), Tone.DIM
 
 
@@ -385,7 +426,8 @@ class EligibleView:
 def _ends(row: EligibleRow) -> str:
     if not row.survey.state.offline:
         return "online"
-    return either(row.clean) if row.clean else "nobody"
+    perhaps = f", perhaps {either(row.perhaps)}" if row.perhaps else ""
+    return f"{either(row.likely)}{perhaps}" if row.clean else "nobody"
 
 
 def _ends_tone(row: EligibleRow) -> Tone:

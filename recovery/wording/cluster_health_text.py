@@ -9,7 +9,7 @@ from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState, c
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown
-from recovery.wording.quantity_text import counted, printable, simulated_time, utc_text
+from recovery.wording.quantity_text import counted, ids, printable, simulated_time, utc_text
 from recovery.wording.unread_disk_text import unread_in_short
 
 FEW = 4
@@ -53,25 +53,34 @@ _MORE = "…"
 
 
 class _Part(NamedTuple):
-    """One finding. ``brief`` stands in for it where it is too long; ``rank`` 0 is the last to be left out."""
+    """One finding, and the shorter ``texts`` that stand in for it where there is no room for it, each shorter than
+    the one before; ``rank`` 0 is the last to be shortened and left out.
+    """
 
-    text: str
-    brief: str
     rank: int
+    texts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return self.texts[0]
+
+
+def _part(rank: int, *texts: str) -> _Part:
+    return _Part(rank, texts)
 
 
 def health_line(health: ClusterHealth, caveat: str = "", width: int | None = None) -> str:
     """Such as ``quorum NO LEADER · broker 3 down · 1 disk failed · 4 offline``.
 
     ``caveat`` says why the states may not be those of now ("picture 45 s old"): it stands first, and nothing is
-    called well then. With a ``width`` in columns, findings are shortened, then left out, the least important
-    first; what was left out is marked by "…".
+    called well then. With a ``width`` in columns, findings are shortened, the least important first, and none is
+    left out before all are short; what was left out is marked by "…".
     """
-    parts = [*([_Part(caveat, caveat, 0)] if caveat else ()), *_parts(health)]
-    if health.under_replicated:
+    parts = [*([_part(0, caveat)] if caveat else ()), *_parts(health)]
+    if count := health.under_replicated:
         more = "more " if health.offline or health.under_min_isr else ""
-        text = f"{health.under_replicated:,} {more}under-replicated"
-        parts.append(_Part(text, text, 7))
+        text = f"{count:,} {more}under-replicated"
+        parts.append(_part(7, text, f"{count:,} {more}under-repl."))
     if not caveat and health.current and health.offline == 0:
         parts.append(_none_offline(health))
     if width is None:
@@ -157,7 +166,8 @@ def quorum_badge(quorum: QuorumFinding) -> str:
             return ""
         down = len(quorum.dead_voters) - len(quorum.new_disks)
         return f"{down} down" if down else f"{len(quorum.new_disks)} no vote"
-    return _QUORUM[quorum.state]
+    # What was not asked is no trouble yet.
+    return "" if quorum.state is QuorumState.NOT_ASKED else _QUORUM[quorum.state]
 
 
 def brokers_badge(health: ClusterHealth) -> str:
@@ -176,32 +186,41 @@ def brokers_badge(health: ClusterHealth) -> str:
 
 
 def _within(parts: list[_Part], width: int) -> str:
-    for texts in ([part.text for part in parts], [part.brief for part in parts]):
-        line = _SEPARATOR.join(texts)
-        if len(line) <= width:
-            return line
-    shown = list(parts)
-    while len(shown) > 1:
-        shown.remove(max(shown, key=lambda part: part.rank))
-        # What matters least does not take the names from what stays.
-        for texts in ([part.text for part in shown], [part.brief for part in shown]):
-            line = _SEPARATOR.join([*texts, _MORE])
+    shown: list[_Part] = list(parts)
+    more: tuple[str, ...] = ()
+    while True:
+        for texts in _shortened(shown):
+            line = _SEPARATOR.join((*texts, *more))
             if len(line) <= width:
                 return line
-    return line[: max(width - 1, 0)] + _MORE
+        if len(shown) == 1:
+            return line[: max(width - 1, 0)] + _MORE
+        shown.remove(max(shown, key=lambda part: part.rank))
+        more = (_MORE,)
+
+
+def _shortened(parts: Sequence[_Part]) -> Iterator[list[str]]:
+    """The findings whole, then one after the other in fewer words, what matters least first."""
+    used = [0] * len(parts)
+    yield [part.text for part in parts]
+    for length in range(1, max(len(part.texts) for part in parts)):
+        for at in sorted(range(len(parts)), key=lambda at: -parts[at].rank):
+            if length < len(parts[at].texts):
+                used[at] = length
+                yield [part.texts[short] for part, short in zip(parts, used, strict=True)]
 
 
 def _none_offline(health: ClusterHealth) -> _Part:
-    text = "no partition offline" if health.sees_all else "no partition seen offline"
-    return _Part(text, text, 2)
+    if health.sees_all:
+        return _part(2, "no partition offline", "0 offline")
+    return _part(2, "no partition seen offline", "0 seen offline")
 
 
 def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the other
     quorum = health.quorum
     yield from _quorum_parts(health)
     if health.cut_off is not None:
-        text = f"old metadata, of broker {health.cut_off}"
-        yield _Part(text, "old metadata", 0)
+        yield _part(0, f"old metadata, of broker {health.cut_off}", "old metadata")
     down = (voter for voter in quorum.dead_voters if voter not in quorum.new_disks)
     dead: tuple[int | str, ...] = (*down, *quorum.dead_addresses)
     if dead:
@@ -209,7 +228,7 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         member = "voter" if quorum.state in (QuorumState.LED, QuorumState.CANNOT_COMMIT) else "controller"
         yield _named(dead, member, "down", 5)
     if quorum.new_disks:
-        yield _named(quorum.new_disks, "controller", "without a vote", 5)
+        yield _named(quorum.new_disks, "controller", "without a vote", 5, short="no vote")
     if health.brokers_down:
         yield _named(health.brokers_down, "broker", "down", 3)
     if health.brokers_fenced:
@@ -218,39 +237,42 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         yield _unreached(health)
     yield from _disk_parts(health)
     if health.offline:
-        text = f"{health.offline:,} offline{'' if health.disks_end_ms is None else ' if nothing runs'}"
-        yield _Part(text, text, 1)
+        yield _part(
+            1, f"{health.offline:,} offline{'' if health.disks_end_ms is None else ' if nothing runs'}"
+        )
     if health.disks_to_read:
-        brief = f"read {counted(len(health.disks_to_read), 'disk')} before start"
-        few = len(health.disks_to_read) <= FEW
-        yield _Part(unread_in_short(health.disks_to_read) if few else brief, brief, 1)
+        yield _unread(health.disks_to_read)
     if health.self_electing:
         yield _self_electing(len(health.self_electing))
     if health.under_min_isr:
-        text = f"{health.under_min_isr:,} under min ISR"
-        yield _Part(text, text, 6)
+        yield _part(6, f"{health.under_min_isr:,} under min ISR")
     if health.unreachable_leaders:
-        text = f"{health.unreachable_leaders:,} with a leader not on this listener"
-        yield _Part(text, text, 7)
+        yield _part(7, f"{health.unreachable_leaders:,} with a leader not on this listener")
 
 
 def _quorum_parts(health: ClusterHealth) -> Iterator[_Part]:
     state = health.quorum.state
     if health.disks_end_ms is not None:
-        yield _Part(f"FROM DISKS, {as_of(health.disks_end_ms)}, nothing asked", "FROM DISKS", 0)
+        yield _part(0, f"FROM DISKS, {as_of(health.disks_end_ms)}, nothing asked", "FROM DISKS")
     elif state in _QUORUM:
-        text = f"quorum {_QUORUM[state]}"
-        yield _Part(text, text, 8 if state is QuorumState.UNKNOWN else 0)
+        not_known = state in (QuorumState.UNKNOWN, QuorumState.NOT_ASKED)
+        yield _part(8 if not_known else 0, f"quorum {_QUORUM[state]}")
 
 
 def _disk_parts(health: ClusterHealth) -> Iterator[_Part]:
     if health.failed_dirs:
-        text = f"{counted(health.failed_dirs, 'disk')} failed"
-        yield _Part(text, text, 2)
+        yield _part(2, f"{counted(health.failed_dirs, 'disk')} failed")
     if health.dirs_hidden:
         count = counted(len(health.dirs_hidden), "broker")
-        text = f"log dirs of {count} not known"
-        yield _Part(text, text, 7)
+        yield _part(7, f"log dirs of {count} not known", f"dirs of {count} not known")
+
+
+def _unread(brokers: Sequence[int]) -> _Part:
+    disks = counted(len(brokers), "disk")
+    if len(brokers) > FEW:
+        return _part(1, f"read {disks} before start", f"read {disks} first")
+    named = f"read {'disk' if len(brokers) == 1 else 'disks'} of {ids(brokers)} first"
+    return _part(1, unread_in_short(brokers), named, f"read {disks} first")
 
 
 def _unreached(health: ClusterHealth) -> _Part:
@@ -259,18 +281,19 @@ def _unreached(health: ClusterHealth) -> _Part:
     if health.quorum.state is not QuorumState.LED:
         return part
     they = "it is" if len(health.brokers_unreached) == 1 else "they are"
-    return part._replace(text=f"{part.text} from here; the controller says that {they} up", brief=part.text)
+    return part._replace(texts=(f"{part.text} from here; the controller says that {they} up", *part.texts))
 
 
 def _self_electing(count: int) -> _Part:
     brief = f"{counted(count, 'topic')} {'elects' if count == 1 else 'elect'} uncleanly"
-    return _Part(f"{brief} by {'itself' if count == 1 else 'themselves'}", brief, 4)
+    return _part(4, f"{brief} by {'itself' if count == 1 else 'themselves'}", brief)
 
 
-def _named(ids: tuple[int | str, ...], what: str, how: str, rank: int) -> _Part:
-    brief = f"{counted(len(ids), what)} {how}"
-    if len(ids) > FEW:
-        return _Part(brief, brief, rank)
-    names = ", ".join(map(str, ids))
-    one = f"{what} {names} {how}"
-    return _Part(one, one, rank) if len(ids) == 1 else _Part(f"{what}s {names} {how}", brief, rank)
+def _named(members: tuple[int | str, ...], what: str, how: str, rank: int, short: str = "") -> _Part:
+    """``short`` says ``how`` in fewer words; "" for none."""
+    counts = [f"{counted(len(members), what)} {said}" for said in (how, short) if said]
+    if len(members) > FEW:
+        return _part(rank, *counts)
+    names = f"{what if len(members) == 1 else f'{what}s'} {', '.join(map(str, members))}"
+    named = [f"{names} {said}" for said in (how, short) if said]
+    return _part(rank, *named, *(() if len(members) == 1 else counts[-1:]))

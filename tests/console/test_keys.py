@@ -10,11 +10,11 @@ import pytest
 
 from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
 from console.app.main_screen.explanations import sections
-from console.app.main_screen.key_actions import ActionContext, why_not
+from console.app.main_screen.key_actions import ActionContext, as_it_stands, why_not
 from console.app.main_screen.pane_views import how_to_plan
 from console.app.session.safety import SERVED, Safety
 from console.app.session.view import Link
-from console.change.registry import ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
+from console.change.registry import AFTER, ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
 from recovery.model import Unknown, Why
 from widgets.dialogs.help_screen import help_lines
 from widgets.text import plain
@@ -34,6 +34,16 @@ def test_no_key_means_two_things_in_one_pane() -> None:
     for pane in ALL:
         keys = Counter(action.key for action in KEYS if pane in action.panes)
         assert [key for key, count in keys.items() if count > 1] == []
+
+
+def test_what_was_saved_is_written_back_from_the_pane_that_the_election_leads_to() -> None:
+    for pane in (OFFLINE, PLAN, AFTER):
+        now = standing(pane=pane, rescued=True)
+        assert why_not(BY_NAME["restore"], now) == ""
+        assert as_it_stands(BY_NAME["restore"], now).foot > 0
+    assert as_it_stands(BY_NAME["restore"], standing(pane=OFFLINE)).foot == 0, "nothing was saved"
+    assert why_not(BY_NAME["verify"], standing(pane=OFFLINE, elected=True)) == ""
+    assert as_it_stands(BY_NAME["verify"], standing(pane=OFFLINE)).foot == 0, "nothing was elected"
 
 
 def test_no_key_is_one_that_tmux_screen_or_a_browser_takes() -> None:

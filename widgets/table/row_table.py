@@ -74,7 +74,7 @@ class TableSurface(ScrollView, Generic[Row]):
         super().__init__(id=id)
         self.columns = tuple(columns)
         self.noun = noun
-        self.empty = empty
+        self._empty = empty
         self._rows: Sequence[Row] = ()
         self._query = query
         self._state: TableState[Row] = TableState(Arrangement((), (), (), (), query.key))
@@ -90,6 +90,18 @@ class TableSurface(ScrollView, Generic[Row]):
     def cursor_row(self) -> Row | None:
         """The row under the cursor; None on a heading and in an empty table."""
         return self._state.cursor_row
+
+    @property
+    def empty(self) -> str:
+        """What a table without rows says in their place."""
+        return self._empty
+
+    @empty.setter
+    def empty(self, text: str) -> None:
+        """Drawn at once: the same empty rows may come with another reason."""
+        if text != self._empty:
+            self._empty = text
+            self.redraw()
 
     def narrowed(self) -> None:
         """Other columns than before have no room."""
@@ -135,7 +147,7 @@ class TableSurface(ScrollView, Generic[Row]):
     def _why_empty(self) -> str:
         rows = len(self._rows)
         if not rows:
-            return self.empty
+            return self._empty
         problem = None if self.filter is None else self.filter.problem()
         why = f"no {self.noun} for {self.filter}" if problem is None else problem
         return f"the filter hides all {rows:,}: {why}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from console.app.session.draft import Draft, DraftRescue
 from console.app.session.safety import Safety
 from console.app.session.view import View
-from console.change.registry import BROKERS, DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
+from console.change.registry import BROKERS, BY_NAME, DIRS, OFFLINE, PLAN, QUORUM, REPLICAS
 from console.jobs.elect.plan_text import ACKS_REFUSED
 from recovery.cluster_health import QuorumState
 from recovery.model import Survey, TopicPartition
@@ -99,7 +99,7 @@ def _no_quorum(now: GuideState) -> str:
 
 
 def _after(now: GuideState) -> str:
-    verify = "V verifies" if now.pane == PLAN else "6, then V verifies"
+    verify = "V verifies" if now.pane in BY_NAME["verify"].panes else "6, then V verifies"
     if now.view.offline:
         return f"Guide: elected. r reads the cluster again; {verify} the result."
     under = _under_min_isr(now.view, now.draft)
@@ -116,7 +116,11 @@ def _after(now: GuideState) -> str:
 def _rescued(rescue: DraftRescue, pane: str, *, armed: bool) -> str:
     offsets, newer, restored = rescue.offsets, rescue.newer, rescue.restored
     if restored is None:
-        steps = [*([] if pane == PLAN else ["6"]), *([] if armed else ["A to arm the console"]), "B"]
+        steps = [
+            *([] if pane in BY_NAME["restore"].panes else ["6"]),
+            *([] if armed else ["A to arm the console"]),
+            "B",
+        ]
         press = f"Press {', then '.join(steps)}"
         return (
             f"Guide: elected, and the {offsets:,} offsets that this cut off are saved. {press} to write them back"

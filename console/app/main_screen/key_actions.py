@@ -14,7 +14,7 @@ from console.app.session.safety import NO_FILES, SERVED, Safety
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.change.access import NO_ALTER
-from console.change.registry import BY_NAME, KEYS, PANES, QUORUM, Action, Need
+from console.change.registry import BY_NAME, KEYS, PANES, PLAN, QUORUM, Action, Need
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown
@@ -26,7 +26,8 @@ class ActionContext(NamedTuple):
     first answer. ``planned`` counts the rows that the plan elects. ``elections`` is how the cluster elects a
     designated leader, or why it cannot. ``busy`` is the running task. ``led``: the metadata quorum had a
     leader when it was read, or its controllers were asked (M is the guide to the ways back then); None: it was not
-    read yet.
+    read yet. ``elected``: the plan was applied, so that there is a result to verify; ``rescued``: what it cut off
+    is saved, and not yet written back.
     """
 
     pane: str
@@ -38,6 +39,8 @@ class ActionContext(NamedTuple):
     busy: str
     elections: str | Unknown | None
     led: bool | None
+    elected: bool = False
+    rescued: bool = False
 
     @property
     def connected(self) -> bool:
@@ -68,9 +71,12 @@ class Disabled(NamedTuple):
 
 
 def as_it_stands(action: Action, now: ActionContext) -> Action:
-    """The action with the label of what it does now."""
+    """The action with the label of what it does now, and in the footer where it is a next step."""
     if action.name == "arm" and now.safety.armed:
         return action._replace(label="disarm", what="make read-only again")
+    next_step = {"restore": now.rescued, "verify": now.elected}
+    if action.name in next_step and now.pane != PLAN:
+        return action._replace(foot=1 if next_step[action.name] else 0)
     return action
 
 
@@ -173,6 +179,8 @@ def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionConte
         busy,
         elections.designated_elections if isinstance(elections, Capabilities) else elections,
         None if view.quorum is None else isinstance(view.quorum, Quorum | QuorumWithoutLeader),
+        elected=bool(session.draft.outcomes),
+        rescued=session.draft.rescue is not None and session.draft.rescue.restored is None,
     )
 
 

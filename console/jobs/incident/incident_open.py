@@ -384,7 +384,8 @@ def _rebuild_commands(incident: Incident, stuck: bool) -> tuple[tuple[str, ...],
 def _quorum_first(incident: Incident) -> bool:
     """Whether nothing can be elected, or moved, until controllers are back."""
     now = incident.sources.now
-    return now is not None and now.health.quorum.state not in (QuorumState.LED, QuorumState.UNKNOWN)
+    led_or_not_known = (QuorumState.LED, QuorumState.UNKNOWN, QuorumState.NOT_ASKED)
+    return now is not None and now.health.quorum.state not in led_or_not_known
 
 
 def _disk_commands(incident: Incident) -> Iterator[tuple[str, ...]]:

@@ -105,6 +105,51 @@ def test_disks_and_brokers_are_named_before_counts_that_matter_less() -> None:
     assert line == "quorum NO LEADER · brokers 1, 2, 3 down · 1 disk failed · 1,999 offline · …"
 
 
+NIGHT = ClusterHealth(
+    QuorumFinding(QuorumState.LED, (100,), new_disks=(100,)),
+    brokers_down=(3,),
+    offline=0,
+    disks_to_read=(3,),
+    under_min_isr=2,
+    under_replicated=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (
+            160,
+            "controller 100 without a vote · broker 3 down · read the disk of 3 before it starts · 2 under min ISR"
+            " · 12 more under-replicated · no partition offline",
+        ),
+        (
+            115,
+            "controller 100 no vote · broker 3 down · read disk of 3 first · 2 under min ISR · 12 more under-repl."
+            " · 0 offline",
+        ),
+        (79, "controller 100 no vote · broker 3 down · read disk of 3 first · 0 offline · …"),
+    ],
+)
+def test_words_are_shortened_before_a_count_is_left_out(width: int, line: str) -> None:
+    assert health_line(NIGHT, width=width) == line
+
+
+@pytest.mark.parametrize("width", range(36, 150))
+def test_nothing_is_left_out_where_all_of_it_has_room_in_few_words(width: int) -> None:
+    all_short = "controller 100 no vote · broker 3 down · 1 under min ISR · 3 more under-repl. · 0 offline"
+    health = NIGHT._replace(disks_to_read=(), under_min_isr=1, under_replicated=3)
+    line = health_line(health, width=width)
+    assert len(line) <= width
+    assert line.endswith("…") == (width < len(all_short))
+
+
+def test_eighty_columns_have_every_count_after_an_election() -> None:
+    elected = WELL._replace(brokers_down=(3,), disks_to_read=(3,), under_replicated=1)
+    line = "broker 3 down · read the disk of 3 before it starts · 1 under-repl. · 0 offline"
+    assert health_line(elected, width=79) == line
+
+
 def test_silence_is_not_taken_for_a_quorum_that_nobody_leads() -> None:
     for why in (Why.NOT_ANSWERED, Why.FAILED):
         assert quorum_finding(Unknown(why, "")) == QuorumFinding(QuorumState.UNREACHABLE)
@@ -113,7 +158,15 @@ def test_silence_is_not_taken_for_a_quorum_that_nobody_leads() -> None:
 def test_a_refusal_says_nothing_about_the_quorum() -> None:
     for why in (Why.NOT_ALLOWED, Why.NOT_OFFERED):
         assert quorum_finding(Unknown(why, "")).state is QuorumState.UNKNOWN
-    assert quorum_finding(None).state is QuorumState.UNKNOWN
+
+
+def test_a_quorum_that_was_not_asked_yet_is_no_alarm() -> None:
+    found = quorum_finding(None)
+    assert found.state is QuorumState.NOT_ASKED
+    assert quorum_badge(found) == ""
+    early = WELL._replace(quorum=found)
+    assert health_line(early) == "quorum not asked · no partition seen offline"
+    assert not early.urgent and not early.well
 
 
 def fetched(number: int, at: int) -> QuorumReplica:

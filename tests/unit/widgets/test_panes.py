@@ -19,6 +19,7 @@ from console.reading.replica_report import replica_rows
 from console.reading.replicas_pane import ReplicasPane
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
 from recovery.acknowledged.partition_facts import PartitionFacts
+from recovery.acknowledged.verdict import LaterLeader
 from recovery.advice import Advice, AdviceKind
 from recovery.controller.rules import ControllerRules
 from recovery.disks.values import DiskOutcome
@@ -229,6 +230,25 @@ async def test_where_the_elr_notices_an_empty_disk_that_is_said_too() -> None:
         screen = " ".join(text_of(pilot.app).split())
         assert "brokers 2 and 3, each: does not answer" in screen
         assert "it is noticed by the controller and not elected" in screen
+
+
+async def test_who_is_expected_to_lead_stands_before_who_perhaps_leads() -> None:
+    """As in a plan: 2 was shut down, and 3, which was killed, led after it."""
+    survey = examples.survey(
+        examples.state("t", isr=(), elr=(2, 3), last_known=(3,)), {1: examples.log((5, 0, 9))}
+    )
+    advice = Advice(AdviceKind.BRING_BACK, (2,), was_shut_down=True, led_after=(LaterLeader(3, False),))
+    pane = EligiblePane()
+    async with Harness(pane).run_test(size=(100, 40)) as pilot:
+        pane.update(EligibleView((eligible(survey, DiskWord.NOT_KNOWN)._replace(advice=advice),)))
+        await pilot.pause()
+        expected, other = (line_of(pilot, f"Broker {broker} back") for broker in (2, 3))
+        assert "a leader for 1 of 1, but start 3 first" in expected
+        assert "perhaps a leader for 1 of 1, after a clean shutdown" in other
+        screen = text_of(pilot.app)
+        assert screen.index(expected.strip()) < screen.index(other.strip())
+        assert "2, perhaps 3" in screen
+        assert "fenced, disk not known: perhaps leads when it returns" in screen
 
 
 async def test_on_a_topic_that_elects_by_itself_an_empty_disk_is_elected_in_spite_of_the_elr() -> None:

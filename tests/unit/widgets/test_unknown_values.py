@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from console.jobs.consumers.after_pane import AfterPane, AfterView
+from console.jobs.consumers.election_aftermath import ElectionAftermath
 from console.jobs.disks.log_dirs_pane import LogDirsPane
 from console.reading.log_dirs_report import DirRow, dir_rows
 from console.reading.partition_report import PartitionsView
@@ -37,6 +39,20 @@ async def test_whether_anybody_waits_for_a_leader_is_not_known_before_it_was_tol
         pane.update(EligibleView(()))
         await pilot.pause()
         assert "no partition waits" in text_of(pilot.app).splitlines()[0]
+
+
+async def test_an_empty_list_of_groups_says_why_it_is_empty_now() -> None:
+    """It said "nothing was read yet" under a summary of what was read: the rows were the same none as before."""
+    pane = AfterPane()
+    refused = Unknown(Why.NOT_ALLOWED, "needs DESCRIBE on groups")
+    async with Harness(pane).run_test(size=(80, 24)) as pilot:
+        pane.update(AfterView())
+        await pilot.pause()
+        assert "nothing was read yet" in text_of(pilot.app)
+        pane.update(AfterView(ElectionAftermath(refused, refused)))
+        await pilot.pause()
+        assert "nothing was read yet" not in text_of(pilot.app)
+        assert "not all was read: see above" in text_of(pilot.app)
 
 
 @pytest.mark.parametrize(
