@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,14 @@ class Target:
     def command(self, *words: str) -> str:
         """A line to be copied into a shell: ``ktriage WORDS… --bootstrap-server …``."""
         return shlex.join(("ktriage", *words, *self.arguments))
+
+    def commands_in(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines; a command at the end of one names this cluster, so that it can be copied into a shell."""
+        for line in lines:
+            yield f"{line} {shlex.join(self.arguments)}" if _ENDS_WITH_COMMAND.search(line) else line
+
+
+_ENDS_WITH_COMMAND = re.compile(r": ktriage (?!.* --(?:bootstrap-server|cluster|simulate) )[^`|<>]+[^.`]$")
 
 
 def resolve(

@@ -229,7 +229,7 @@ class ControllersAsked:
                 yield ControllerFinding(
                     QuorumProblem.NEW_DISK,
                     f"controller {node} runs with a new disk ({fetching[0].directory_id}), which has no vote; the"
-                    f" voter is {voter.key}: put that disk back, or {swap}",
+                    f" voter is {voter.key}. Put that disk back, or give the new one its vote: {swap}",
                 )
                 continue
             runs = next((one for one in self.controllers if self._is(one, voter) and one.reached), None)

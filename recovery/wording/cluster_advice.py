@@ -124,7 +124,7 @@ def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]
     new = quorum.new_disks
     warnings = (NEXT_STOPS,) if quorum.strength.spare <= 0 else ()
     for node in new:
-        how = f"With ktriage quorum replace {node} --why disk the new disk gets the vote of the old one."
+        how = f"The new disk gets the vote of the old one: ktriage quorum replace {node} --why disk"
         yield AdviceText(f"{node} has a new disk and no vote: give it one.", "", warnings, (how,))
     for node in sorted(dead.difference(new)):
         how = f"Guided by ktriage quorum replace {node}, with --why disk or --why host."
@@ -145,7 +145,7 @@ def _brokers(
         who = f"broker {both(down)}" if len(down) == 1 else f"brokers {both(down)}"
         who = who if len(down) <= _MOST else f"{len(down)} brokers"
         gone = " ".join(f"--broker-id {broker}" for broker in down[:_MOST])
-        reason = f"If it is gone for good, ktriage heal show {gone} --gone-for-good plans its replacement."
+        reason = f"Its replacement, if it is gone for good: ktriage heal show {gone} --gone-for-good"
         disks, start = ("its disk", "it starts") if len(down) == 1 else ("their disks", "they start")
         unknown = f"It is not known whether records on {disks} are lost when {start}: copy {disks} first."
         warnings = (unknown,) if unjudged else ()

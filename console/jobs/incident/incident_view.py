@@ -122,7 +122,7 @@ def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
     now = _present_state(run, found)
     cluster_id = options.cluster_id or _named_by(now, options.plans) or _only_recorded(run, found)
     virtual = run.named is not None and run.named.kind == "simulated"
-    timeline = _timeline(run, options.metadata_dir, cluster_id, found)
+    timeline = _timeline(run, options.metadata_dir, cluster_id, now, found)
     plans, rescues = options.plans, options.rescues
     return IncidentSources(cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found))
 
@@ -168,7 +168,7 @@ def _only_recorded(run: Run, problems: Sequence[str]) -> str:
 
 
 def _timeline(
-    run: Run, directory: Path | None, cluster_id: str, problems: list[str]
+    run: Run, directory: Path | None, cluster_id: str, now: ClusterReading | None, problems: list[str]
 ) -> TimelineSource | None:
     """The metadata log; None, and why, where it cannot be read. Raises InputError for a directory."""
     if directory is not None:
@@ -189,5 +189,7 @@ def _timeline(
     try:
         return read_quorum(run, job)
     except (BackendError, ConsoleError) as error:
-        problems.append(f"The metadata log was not read: {error}")
+        # Why no controller leads is said of the cluster.
+        why = error if now is None or now.lost is None else "no controller leads."
+        problems.append(f"The metadata log was not read: {why}")
         return None

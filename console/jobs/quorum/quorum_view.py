@@ -39,6 +39,6 @@ def show(run: Run, *, everything: bool) -> int:
         run.screen.out(lost_document(found, command) if run.json else lost_lines(found))
         return Status.PARTLY
     lines = replication_lines if everything else status_lines
-    run.screen.out(status_document(found, command) if run.json else lines(found))
+    run.screen.out(status_document(found, command) if run.json else run.target.commands_in(lines(found)))
     remind(run, found.cluster_id, ClusterMarks(directories=found.quorum.directories))
     return Status.DONE if (everything or found.health.well) and not found.findings else Status.PARTLY

@@ -42,7 +42,6 @@ from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import troubled
 from recovery.wording.advice_text import steps_lines
 from recovery.wording.cluster_health_text import health_lines, not_listed_text
-from recovery.wording.lost_quorum_text import action
 from recovery.wording.offline_text import offline_text
 from recovery.wording.quantity_text import brokers_are, counted, more, printable
 from widgets.fields import ALL_SHOWN, Field, Row, json_row, text_rows
@@ -169,7 +168,7 @@ def _quorum_line(view: ClusterReading) -> str:
     if not isinstance(found, QuorumHealth):
         if view.lost is None:
             return f"quorum: {printable(str(found))}"
-        return printable(" ".join(filter(None, (f"quorum: {view.lost.sentence}.", action(view.lost)))))
+        return printable(f"quorum: {view.lost.sentence}.")  # what to do about it stands above
     silent, late = len(found.dead_voters), len(_voters_behind(found))
     quorum = found.quorum
     parts = [f"quorum: led by {quorum.leader.id} (epoch {quorum.leader_epoch}), {found.strength}"]

@@ -61,7 +61,7 @@ def status(
     until = now if run.target.kind == "simulated" else time.time()
     resumes = resumes_first(view.cluster.cluster_id, view.cluster_marks)
     lines = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
-    run.screen.out(overview_document(view) if run.json else lines)
+    run.screen.out(overview_document(view) if run.json else run.target.commands_in(lines))
     missing = not_answered(view)
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")

@@ -82,3 +82,25 @@ def test_what_is_broken_is_the_first_row_of_its_table(tmp_path: Path) -> None:
     assert "KAFKA_STORAGE_ERROR" in first_row(told("disk-failure", "log-dirs"), "BROKER")
     silent = first_row(told("last-replica-standing", "log-dirs"), "BROKER")
     assert silent.split()[:3] == ["2", "?", "unknown"]
+
+
+def test_a_command_in_a_reason_can_be_copied_into_a_shell(tmp_path: Path) -> None:
+    cluster = ("--simulate", "controller-disk-failure-leader")
+    replaced = f"ktriage quorum replace 100 --why disk {' '.join(cluster)}"
+    for words in (("status",), ("quorum", "status")):
+        told = invoke(tmp_path, "ktriage", *words, *cluster).out.splitlines()
+        assert any(line.endswith(f": {replaced}") for line in told), told
+    healed = f"ktriage heal show --broker-id 3 --gone-for-good {' '.join(cluster)}"
+    assert (
+        f"  Its replacement, if it is gone for good: {healed}"
+        in invoke(tmp_path, "ktriage", "status", *cluster).out.splitlines()
+    )
+
+
+def test_what_to_do_about_a_lost_quorum_and_why_stand_once_each(tmp_path: Path) -> None:
+    cluster = ("--simulate", "two-of-three-voters-lost")
+    status = invoke(tmp_path, "ktriage", "status", *cluster).out
+    assert status.count("with its old disk: a leader is elected") == 1, status
+    page = invoke(tmp_path, "ktriage", "handover", *cluster).out
+    assert page.count("of 3 controllers answer and nobody leads") == 1, page
+    assert "The metadata log was not read: no controller leads." in page
