@@ -1,14 +1,16 @@
-"""Random histories of the simulator, of which random disks are left: what any surviving disk holds is in the
-rebuilt log or named before, no leader epoch is given out twice, and no other voters can commit, also where the
-rebuilt quorum has grown and is lost again.
+"""Random histories of the simulator, of which random disks are left, brokers' and one controller's: what any
+surviving disk holds is in the rebuilt log or named before, no leader epoch is given out twice, and no other voters
+can commit, also where the rebuilt quorum has grown and is lost again.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
@@ -30,7 +32,7 @@ from console.jobs.quorum.quorum_rebuild import (
     scanned_replicas,
 )
 from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, voters_to_name
-from recovery.membership.rewritten_partitions import ScannedReplica
+from recovery.membership.rewritten_partitions import KnownPartitions, ScannedReplica
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.metadata_log.log_changes import PartitionSubject
 from tests.repetitions import repetitions
@@ -41,6 +43,7 @@ LOGS = Path(__file__).parent / "lost_quorum"
 VOTERS_OF_THE_FORMAT = LOGS / "node-100" / DIRECTORY / "00000000000000000000-0000000000.checkpoint"
 CLUSTER = "a-cluster"
 OLD = (100, 101, 102)
+SURVIVOR = 100
 VOTERS_OF_THE_FORMAT_KEYS = read_quorum_copy(LOGS / "node-100").voters.keys
 
 
@@ -48,12 +51,36 @@ def silent(_host: str, _port: int) -> bool:
     return False
 
 
-def surviving_disks(seed: int, directory: Path, random: Random) -> dict[int, list[Path]]:
-    """Log dirs by broker; each has the metadata log up to another place."""
+class Survivors(NamedTuple):
+    """``brokers``: log dirs by broker, the one with the metadata log first. ``controller``: the metadata log dir of
+    controller 100, where that is left.
+    """
+
+    brokers: dict[int, list[Path]]
+    controller: Path | None
+
+    @property
+    def copies(self) -> tuple[Path, ...]:
+        """Each has the metadata log up to another place; there is at least one."""
+        found = tuple(dirs[0] for dirs in self.brokers.values())
+        return found if self.controller is None else (*found, self.controller)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return (*self.brokers, *(() if self.controller is None else (SURVIVOR,)))
+
+
+def surviving_disks(seed: int, directory: Path, random: Random) -> Survivors:
+    """Random ones; where chance leaves none, the controller's disk is left."""
     world, _checker = prepare(seed)
     run(world, seed, random.randint(5, 40))
     log = EncodedMetadataLog(world.committed_records)
     log.catch_up()
+
+    def write_log(log_dir: Path) -> None:
+        folder = log.write(log_dir, random.randint(log.end_offset // 3, log.end_offset))
+        shutil.copy(VOTERS_OF_THE_FORMAT, folder)
+
     left: dict[int, list[Path]] = {}
     for broker in sorted(world.disks):
         if random.random() < 0.3:
@@ -62,10 +89,25 @@ def surviving_disks(seed: int, directory: Path, random: Random) -> dict[int, lis
         if not dirs:
             continue
         shutil.rmtree(dirs[0] / DIRECTORY)
-        folder = log.write(dirs[0], random.randint(log.end_offset // 3, log.end_offset))
-        shutil.copy(VOTERS_OF_THE_FORMAT, folder)
+        write_log(dirs[0])
         left[broker] = dirs
-    return left
+    if left and random.random() < 0.6:
+        return Survivors(left, None)
+    controller = metadata_log_dir(
+        directory, next(key for key in VOTERS_OF_THE_FORMAT_KEYS if key.id == SURVIVOR)
+    )
+    write_log(controller)
+    return Survivors(left, controller)
+
+
+def metadata_log_dir(directory: Path, key: ReplicaKey) -> Path:
+    """As it is after the format, without a log."""
+    made = directory / f"controller-{key.id}"
+    made.mkdir()
+    (made / "meta.properties").write_text(
+        f"cluster.id={CLUSTER}\ndirectory.id={key.directory_id}\nnode.id={key.id}\nversion=1\n"
+    )
+    return made
 
 
 def made(request: RebuildRequest) -> RebuildPlan:
@@ -81,24 +123,20 @@ def made(request: RebuildRequest) -> RebuildPlan:
 def test_what_a_surviving_disk_holds_is_kept_or_named(seed: int, tmp_path: Path) -> None:
     random = Random(f"losses {seed}")
     disks = surviving_disks(seed, tmp_path, random)
-    sources = [broker for broker, dirs in disks.items() if (dirs[0] / DIRECTORY).is_dir()]
-    if not sources:
-        return
-    blank = tmp_path / "blank"
-    blank.mkdir()
-    (blank / "meta.properties").write_text(
-        f"cluster.id={CLUSTER}\ndirectory.id=BBBBBBBBBBBBBBBBBBBBBg\nnode.id=103\nversion=1\n"
-    )
-    source = disks[random.choice(sources)][0]
-    data = tuple(path for dirs in disks.values() for path in dirs)
+    source = random.choice(disks.copies)
+    in_place = source == disks.controller
+    target = source if in_place else metadata_log_dir(tmp_path, ReplicaKey(103, "BBBBBBBBBBBBBBBBBBBBBg"))
+    before = known_partitions(history_of(read_quorum_copy(source)))
+    data = tuple(path for dirs in disks.brokers.values() for path in dirs)
     request = RebuildRequest(
         source,
-        (GivenVoter(103, "CONTROLLER", "127.0.0.1", 5),),
-        OLD,
-        into=blank,
+        (GivenVoter(SURVIVOR if in_place else 103, "CONTROLLER", "127.0.0.1", 5),),
+        tuple(node for node in OLD if not in_place or node != SURVIVOR),
+        into=None if in_place else target,
         data=data,
+        compare=() if disks.controller is None or in_place else (disks.controller,),
         unscanned=tuple(range(1, 10)),
-        accept_loss_of=tuple(disks),
+        accept_loss_of=disks.nodes,
         keep_strays=True,
     )
     try:
@@ -108,53 +146,50 @@ def test_what_a_surviving_disk_holds_is_kept_or_named(seed: int, tmp_path: Path)
         assert all("cannot be kept" in reason for reason in refused.reasons), refused.reasons
         plan = made(replace(request, keep_strays=False, accept_strays=True))
     apply_rebuild(plan, "a test", silent)
-    check(plan, blank, disks, data, source)
-    lost_again(request, blank, disks, tmp_path, random)
+    check(plan, disks, data, before)
+    lost_again(plan, request, disks, tmp_path, random)
 
 
 def lost_again(
-    first: RebuildRequest, blank: Path, disks: dict[int, list[Path]], directory: Path, random: Random
+    first: RebuildPlan, request: RebuildRequest, disks: Survivors, directory: Path, random: Random
 ) -> None:
     """The rebuilt quorum leads, grows, and is lost; some brokers have followed it, others have not."""
-    grow(blank, random)
-    for dirs in disks.values():
+    grow(first, random)
+    for dirs in disks.brokers.values():
         if random.random() < 0.5:
             shutil.rmtree(dirs[0] / DIRECTORY)
-            shutil.copytree(blank / DIRECTORY, dirs[0] / DIRECTORY)
-    again = directory / "again"
-    again.mkdir()
-    (again / "meta.properties").write_text(
-        f"cluster.id={CLUSTER}\ndirectory.id=CCCCCCCCCCCCCCCCCCCCCg\nnode.id=110\nversion=1\n"
-    )
-    source = random.choice([*(dirs[0] for dirs in disks.values()), blank])
-    evidence = gather_evidence((*(dirs[0] for dirs in disks.values()), blank), chosen=source)
+            shutil.copytree(first.target, dirs[0] / DIRECTORY)
+    rebuilt = Path(first.target).parent
+    copies = tuple(dict.fromkeys((*disks.copies, rebuilt)))
+    source = random.choice(copies)
+    evidence = gather_evidence(copies, chosen=source)
     named = voters_to_name(evidence.chosen, evidence.copies)
-    request = replace(
-        first,
+    again = replace(
+        request,
         source=source,
-        into=again,
+        into=metadata_log_dir(directory, ReplicaKey(110, "CCCCCCCCCCCCCCCCCCCCCg")),
         voters=(GivenVoter(110, "CONTROLLER", "127.0.0.1", 6),),
         dead=tuple({*named, *(key.id for key in evidence.chosen.voters.keys)}),
-        compare=(blank,),
-        accept_loss_of=(*disks, 103),
+        compare=tuple(copy for copy in copies if copy in (disks.controller, rebuilt)),
+        accept_loss_of=(*disks.nodes, first.key.id),
         keep_strays=False,
         accept_strays=True,
     )
-    left_out = random.choice(request.dead)
+    left_out = random.choice(again.dead)
     with pytest.raises(RebuildRefused) as refused:
-        make_rebuild(replace(request, dead=tuple(set(request.dead) - {left_out})), silent)
+        make_rebuild(replace(again, dead=tuple(set(again.dead) - {left_out})), silent)
     assert any(f" {left_out}" in reason and "--dead" in reason for reason in refused.value.reasons)
-    plan = made(request)
+    plan = made(again)
     apply_rebuild(plan, "a test", silent)
-    only_one_commits(plan, [*(dirs[0] for dirs in disks.values()), blank, again])
+    only_one_commits(plan, (*copies, Path(plan.target)))
 
 
-def grow(blank: Path, random: Random) -> None:
+def grow(plan: RebuildPlan, random: Random) -> None:
     """It is led, and a few voters are added one by one, as a leader writes them."""
-    copy = read_quorum_copy(blank)
+    copy = read_quorum_copy(Path(plan.target))
     voters, offset, epoch = copy.voters, copy.end, copy.epoch + 1
-    with (blank / DIRECTORY / copy.segment).open("ab") as log:
-        log.write(leader_change_batch(offset, epoch, 1, 103, (103,)))
+    with (Path(plan.target) / copy.segment).open("ab") as log:
+        log.write(leader_change_batch(offset, epoch, 1, plan.key.id, (plan.key.id,)))
         for node in range(104, 104 + random.randint(0, 3)):
             offset += 1
             key = ReplicaKey(node, f"AAAAAAAAAAAAAAAAAAAA{node % 10}w")
@@ -162,7 +197,7 @@ def grow(blank: Path, random: Random) -> None:
             log.write(voters_batch(offset, epoch, 1, [voters]))
 
 
-def only_one_commits(plan: RebuildPlan, dirs: list[Path]) -> None:
+def only_one_commits(plan: RebuildPlan, dirs: Iterable[Path]) -> None:
     """Of each voter set that any disk knows, or knew, no majority is left that was not named as dead; and each log
     loses every vote against the rebuilt one.
     """
@@ -175,23 +210,22 @@ def only_one_commits(plan: RebuildPlan, dirs: list[Path]) -> None:
     assert all(copy.position < rebuilt.position for copy in copies if copy is not rebuilt)
 
 
-def check(
-    plan: RebuildPlan, blank: Path, disks: dict[int, list[Path]], data: tuple[Path, ...], source: Path
-) -> None:
-    rebuilt = read_quorum_copy(blank)
-    history = history_of(rebuilt)
-    present, before = dict(history.present()), known_partitions(history_of(read_quorum_copy(source)))
+def check(plan: RebuildPlan, disks: Survivors, data: tuple[Path, ...], before: KnownPartitions) -> None:
+    """``before``: what the chosen copy knew."""
+    rebuilt = read_quorum_copy(Path(plan.target))
+    present = dict(history_of(rebuilt).present())
     scan = scan_log_dirs([str(path) for path in data], "host", 0, ScanDepth("none"))
     replicas: dict[PartitionSubject, list[ScannedReplica]] = {}
     for replica in scanned_replicas(scan):
         replicas.setdefault(replica.subject, []).append(replica)
 
-    assert {key.id for key in rebuilt.voters.keys} == {103}
-    only_one_commits(plan, [*(dirs[0] for dirs in disks.values()), blank])
-    for dirs in disks.values():
-        copy = read_quorum_copy(dirs[0])
+    assert rebuilt.voters.keys == (plan.key,)
+    target = Path(plan.target)
+    others = [path for path in disks.copies if path != target.parent]
+    only_one_commits(plan, (*others, target))
+    for path in others:
         # What the copies have beyond the chosen one is named, change by change.
-        for change in changes_from(copy, plan.log_end):
+        for change in changes_from(read_quorum_copy(path), plan.log_end):
             assert any(f"offset {change.offset}: {change.text}" in line for line in plan.losses)
 
     for subject, found in replicas.items():
