@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
@@ -25,10 +26,12 @@ class QuorumState(StrEnum):
     UNREACHABLE: no answer of a leader was had. Nobody leads, or this side of the network is cut off from who does.
     NOT_ASKED: the cluster is read from disks, or the quorum was not asked yet.
     LED_BY_NON_VOTER: it commits, and brokers are fenced (``Quorum.led_by_non_voter``).
+    OLD_VOTERS: who leads was a voter before a rebuild, and must not run: the cluster's quorum is another one.
     """
 
     LED = "led"
     LED_BY_NON_VOTER = "led by a non-voter"
+    OLD_VOTERS = "led by old voters"
     CANNOT_COMMIT = "cannot commit"
     NO_LEADER = "no leader"
     UNREACHABLE = "unreachable"
@@ -48,8 +51,11 @@ class QuorumFinding(NamedTuple):
     new_disks: tuple[int, ...] = ()
 
 
-def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> QuorumFinding:
-    """What one reading shows; Unknown: why it could not be described, None: it was not asked.
+def quorum_finding(
+    quorum: Quorum | QuorumWithoutLeader | Unknown | None, earlier: RememberedQuorum | None = None
+) -> QuorumFinding:
+    """What one reading shows; Unknown: why it could not be described, None: it was not asked. ``earlier``: the
+    cluster's quorum as it was remembered.
 
     A broker holds a request for the active controller until it reaches one: that tells a lost quorum and a cut
     alike. That nobody leads is said only where no controller can: each was seen, or too few of them run. A
@@ -68,6 +74,8 @@ def quorum_finding(quorum: Quorum | QuorumWithoutLeader | Unknown | None) -> Quo
             tuple(sorted(host.key.id for host in down if host.key.id >= 0)),
             tuple(sorted(host.address for host in down if host.key.id < 0)),
         )
+    if earlier is not None and earlier.is_beyond(quorum):
+        return QuorumFinding(QuorumState.OLD_VOTERS)
     found = health(quorum, LivenessLimits())
     led = QuorumState.LED_BY_NON_VOTER if quorum.led_by_non_voter else QuorumState.LED
     state = led if found.strength.commits else QuorumState.CANNOT_COMMIT

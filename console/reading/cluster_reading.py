@@ -26,6 +26,7 @@ from recovery.cluster_health import (
 )
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import EvidenceUse
+from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import QuorumHealth, health
@@ -49,7 +50,8 @@ class ClusterReading:
 
     Log dirs are by broker, of fenced ones too where they are listed, and empty where they were not asked;
     ``failed_before`` are log dirs that had failed, of brokers that list none now. ``quorum`` None: not asked;
-    ``lost``: what the controllers tell where no leader described the quorum. ``reassignments`` None: not asked.
+    ``lost``: what the controllers tell where no leader described the quorum. ``earlier``: the quorum as it was
+    remembered. ``reassignments`` None: not asked.
     ``offline_times`` are in seconds since 1970, of the partitions of which the metadata log tells it.
 
     ``verdicts`` are empty where nobody judged. ``evidence`` is what became of disks that were read, ``copied_log``
@@ -69,6 +71,7 @@ class ClusterReading:
     failed_before: tuple[LogDir, ...] = ()
     quorum: Quorum | Unknown | None = None
     lost: QuorumWithoutLeader | None = None
+    earlier: RememberedQuorum | None = None
     reassignments: tuple[Reassignment, ...] | Unknown | None = None
     offline_times: OfflineTimes = field(default_factory=lambda: OfflineTimes({}))
     verdicts: Mapping[TopicPartition, PartitionVerdicts] = field(default_factory=dict)
@@ -192,8 +195,15 @@ class ClusterReading:
     def advice_with_steps(self, steps: Sequence[FirstStep]) -> ClusterAdvice:
         """The same beside these steps for partitions: nobody is to be started whom one of them holds back."""
         short = tuple(short_of_replicas(self.partitions.states))
-        unjudged = self.unread.not_judged > 0
-        return cluster_advice(self.health, self.members_health, self.lost, short, steps, unjudged=unjudged)
+        return cluster_advice(
+            self.health,
+            self.members_health,
+            self.lost,
+            short,
+            steps,
+            earlier=self.earlier,
+            unjudged=self.unread.not_judged > 0,
+        )
 
 
 def _health(reading: ClusterReading) -> ClusterHealth:
@@ -202,7 +212,7 @@ def _health(reading: ClusterReading) -> ClusterHealth:
     brokers = troubled_brokers(reading.cluster.brokers, reading.problems, reading.log_dirs, short)
     under_min_isr = reading.led_under_min_isr
     return ClusterHealth(
-        quorum=quorum_finding(quorum),
+        quorum=quorum_finding(quorum, reading.earlier),
         brokers_down=brokers.down,
         brokers_fenced=brokers.fenced,
         brokers_unreached=brokers.unreached,

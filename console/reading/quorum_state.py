@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
-from recovery.membership.after_rebuild import old_disks
+from recovery.membership.after_rebuild import quorum_findings
 from recovery.membership.controllers_asked import (
     AskedController,
     ControllerFinding,
     ControllersAsked,
-    QuorumProblem,
     RememberedQuorum,
     rebuilt_away,
 )
@@ -65,12 +64,7 @@ class QuorumReading:
     @property
     def findings(self) -> tuple[ControllerFinding, ...]:
         """What the controllers' own answers show to be wrong, the worst first, and old voters that run or lead."""
-        found = () if self.asked is None else self.asked.findings(self.health)
-        several = sum(one.problem is QuorumProblem.SEVERAL_QUORUMS for one in found)
-        old = () if several or self.earlier is None else self.earlier.older(self.quorum)
-        if self.rebuilt is not None and not isinstance(self.rebuilt, Unknown):
-            old = (*old, *old_disks(self.health, self.asked, self.rebuilt))
-        return (*found[:several], *old, *found[several:])
+        return quorum_findings(self.health, self.asked, self.rebuilt, self.earlier)
 
     @property
     def of_old_voters(self) -> bool:

@@ -98,6 +98,7 @@ async def read_cluster(
         failed_before=failed_before(cluster, found, log_dirs.result()),
         quorum=quorum.result().quorum,
         lost=quorum.result().lost,
+        earlier=quorum.result().earlier,
         offline_times=times.result(),
         unread=without_read(await _unread_disks(result.surveys, source), journal.read),
         disks=states_of(journal.disks, cluster, found.states, history),
@@ -221,6 +222,7 @@ async def read_selected(
         failed_before=failed_before(cluster, whole, dirs),
         quorum=quorum_asked.result().quorum,
         lost=quorum_asked.result().lost,
+        earlier=quorum_asked.result().earlier,
     )
 
 
@@ -283,6 +285,7 @@ async def read_state(
         failed_before=failed_before(cluster, found, dirs),
         quorum=quorum.quorum,
         lost=quorum.lost,
+        earlier=quorum.earlier,
         reassignments=moves_asked.result() if moves_asked else None,
     )
 

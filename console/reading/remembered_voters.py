@@ -20,7 +20,7 @@ from console.reading.quorum_state import (
     read_rebuild,
     saved_voters,
 )
-from recovery.membership.controllers_asked import RememberedQuorum
+from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.model import Unknown, Why
 from recovery.wording.after_rebuild_text import growth_line
@@ -41,10 +41,13 @@ LOST_SECONDS = 10.0
 
 
 class QuorumAnswer(NamedTuple):
-    """The quorum as its leader describes it. Where no leader answered: why, and ``lost``, what its hosts tell."""
+    """The quorum as its leader describes it. Where no leader answered: why, and ``lost``, what its hosts tell.
+    ``earlier``: the quorum as it was remembered.
+    """
 
     quorum: Quorum | Unknown
     lost: QuorumWithoutLeader | None = None
+    earlier: RememberedQuorum | None = None
 
     @property
     def answer(self) -> Quorum | QuorumWithoutLeader | Unknown:
@@ -57,7 +60,8 @@ async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
     membership: Membership | None = getattr(backend, "membership", None)
     refused = isinstance(quorum, Unknown) and quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED, Why.NOT_ASKED)
     if membership is None or refused or not isinstance(quorum, Unknown):
-        return QuorumAnswer(quorum)
+        earlier = None if isinstance(quorum, Unknown) else remembered_quorum(cluster_id)
+        return QuorumAnswer(quorum, earlier=earlier)
     with contextlib.suppress(BackendError, TimeoutError):
         async with time_limit(membership, LOST_SECONDS):
             await membership.open()
@@ -100,9 +104,14 @@ async def ask_every_controller(
 
 
 async def reading_of_everybody(membership: Membership, reading: QuorumReading) -> QuorumReading:
-    """With what every controller answers, and where the quorum was rebuilt. Raises BackendError."""
+    """With what every controller answers, and where the quorum was rebuilt. Where another quorum was rebuilt in
+    the place of this one, that is remembered. Raises BackendError.
+    """
     rebuilt = await read_rebuild(membership, reading.quorum)
     asked = await ask_every_controller(membership, reading.cluster_id, rebuilt)
+    for other in asked.others(reading.quorum):
+        if other.led is not None and rebuilt_away(reading.quorum, other.led):
+            remember_voters(other.led)
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
         remember_voters(reading.quorum, {voter.key.id for voter in rebuilt.gone})
     earlier = reading.earlier or remembered_quorum(reading.cluster_id)

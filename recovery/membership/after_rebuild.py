@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from recovery.membership.controllers_asked import ControllerFinding, ControllersAsked, QuorumProblem
+from recovery.membership.controllers_asked import (
+    ControllerFinding,
+    ControllersAsked,
+    QuorumProblem,
+    RememberedQuorum,
+)
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
@@ -84,8 +89,12 @@ class AfterRebuild:
     @property
     def findings(self) -> tuple[str, ...]:
         """What the controllers' own answers show to be wrong, and old voters that run."""
-        wrong = () if self.asked is None else self.asked.findings(self.health)
-        return tuple(one.text for one in (*old_disks(self.health, self.asked, self.log), *wrong))
+        return tuple(one.text for one in quorum_findings(self.health, self.asked, self.log))
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """The findings without the settings, which have a step of their own."""
+        return tuple(text for text in self.findings if text not in self.wrong_settings)
 
     @property
     def wrong_settings(self) -> tuple[str, ...]:
@@ -153,6 +162,23 @@ def adding_refusal(key: ReplicaKey, rebuilt: RebuiltLog | Unknown | None) -> str
         f"{key} is the disk that voter {key.id} had before the quorum was rebuilt: {OLD_DISK_RISK}."
         f" {_new_disk(key.id)}"
     )
+
+
+def quorum_findings(
+    health: QuorumHealth,
+    asked: ControllersAsked | None,
+    rebuilt: RebuiltLog | Unknown | None,
+    earlier: RememberedQuorum | None = None,
+) -> tuple[ControllerFinding, ...]:
+    """What the controllers' own answers show to be wrong, the worst first, and old voters that run or lead.
+    ``earlier``: the quorum as it was remembered.
+    """
+    found = () if asked is None else asked.findings(health)
+    several = sum(one.problem is QuorumProblem.SEVERAL_QUORUMS for one in found)
+    old = () if several or earlier is None else earlier.older(health.quorum)
+    if rebuilt is not None and not isinstance(rebuilt, Unknown):
+        old = (*old, *old_disks(health, asked, rebuilt))
+    return (*found[:several], *old, *found[several:])
 
 
 def old_disks(

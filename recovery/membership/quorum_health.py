@@ -91,6 +91,13 @@ class QuorumHealth:
         return tuple(sorted(dead.intersection(member.key.id for member in runs)))
 
     @property
+    def running(self) -> frozenset[int]:
+        """The nodes that fetch, voters and observers."""
+        return frozenset(
+            m.key.id for m in self.members if m.state in (MemberState.CAUGHT_UP, MemberState.BEHIND)
+        )
+
+    @property
     def silent_first(self) -> tuple[QuorumMember, ...]:
         """Every member, who does not fetch first: it must not be looked for below those that are well."""
         return tuple(sorted(self.members, key=lambda member: member.state is not MemberState.SILENT))

@@ -182,14 +182,20 @@ def _steps(after: AfterRebuild, connected: Connected) -> Iterator[tuple[NextStep
 
 
 def now_line(after: AfterRebuild, connected: Connected) -> str:
-    """The step that comes next, with its number and its first command; "" where nothing is seen to be open."""
+    """The step that comes next, with its number and its first command. Where nothing is seen to be open: whose
+    disks must not start again.
+    """
     steps = list(_steps(after, connected))
     for number, (step, progress) in enumerate(steps, 1):
         if progress is AfterRebuildProgress.NOW:
             now = "; ".join(_observations(after, step.step)) or step.title
             command = f": {step.commands[0]}" if step.commands else ""
             return f"After the rebuild, step {number} of {len(steps)}: {now}{command}"
-    return ""
+    old = both(list(dict.fromkeys(voter.key.id for voter in after.log.gone)))
+    return (
+        f"The quorum was rebuilt at offset {after.log.offset:,}: the old disks of"
+        f" {old or 'the old voters'} must never start again; wipe them"
+    )
 
 
 def growth_line(rebuilt: RebuiltLog | Unknown | None, health: QuorumHealth) -> str:
@@ -216,15 +222,6 @@ def rebuilt_line(rebuilt: RebuiltLog | Unknown) -> str:
     )
 
 
-def wipe_line(after: AfterRebuild) -> str:
-    """Whose disks must not start again."""
-    old = both(list(dict.fromkeys(voter.key.id for voter in after.log.gone)))
-    return (
-        f"The quorum was rebuilt at offset {after.log.offset:,}: the old disks of"
-        f" {old or 'the old voters'} must never start again; wipe them"
-    )
-
-
 def standing_lines(after: AfterRebuild, connected: Connected) -> Iterator[str]:
     """The whole list, with what is seen of each step."""
     log = after.log
@@ -232,6 +229,7 @@ def standing_lines(after: AfterRebuild, connected: Connected) -> Iterator[str]:
         f"The quorum was rebuilt at offset {log.offset:,} of its log, in quorum epoch {log.epoch:,}."
         " What the list says is as of the last reading."
     )
+    yield from (f"! {text}" for text in after.alarms)
     yield ""
     for number, (step, progress) in enumerate(_steps(after, connected), 1):
         yield f"{number}. [{_MARKS[progress]}] {step.title}{f'. {step.why}' if step.why else ''}"
@@ -268,7 +266,8 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
             if after.joining:
                 yield f"controller {after.joining[0]} fetches, and can be added"
         case AfterRebuildStep.CHECK:
-            yield from after.findings or ("the controllers were not asked one by one",)
+            if not after.findings:
+                yield "the controllers were not asked one by one"
         case AfterRebuildStep.WIPE:
             yield from (f"controller {key.id}, directory id {key.directory_id}" for key, *_ in after.log.gone)
         case (

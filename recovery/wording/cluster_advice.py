@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, QuorumState
+from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Unknown
@@ -45,12 +46,14 @@ def cluster_advice(
     short: Sequence[PartitionState],
     steps: Sequence[FirstStep],
     *,
+    earlier: RememberedQuorum | None = None,
     unjudged: bool = False,
 ) -> ClusterAdvice:
     """``short``: the partitions that lack a replica in their ISR; ``steps``: what is said of partitions.
-    ``unjudged``: of some it is not known whether brokers that are down hold records which the leader lacks.
+    ``earlier``: the quorum as it was remembered. ``unjudged``: of some partitions it is not known whether brokers
+    that are down hold records which the leader lacks.
     """
-    leaderless = tuple(_without_leader(health, lost, quorum))
+    leaderless = tuple(_without_leader(health, lost, quorum, earlier))
     if leaderless:
         return ClusterAdvice(tuple(AdvicePart(text, AdviceTopic.QUORUM) for text in leaderless), stops=True)
     if health.disks_end_ms is not None:
@@ -92,9 +95,18 @@ _SCAN = AdviceText(
 
 
 def _without_leader(
-    health: ClusterHealth, lost: QuorumWithoutLeader | None, quorum: QuorumHealth | Unknown | None
+    health: ClusterHealth,
+    lost: QuorumWithoutLeader | None,
+    quorum: QuorumHealth | Unknown | None,
+    earlier: RememberedQuorum | None,
 ) -> Iterator[AdviceText]:
-    if lost is not None and (do := action(lost)):
+    if (
+        earlier is not None
+        and isinstance(quorum, QuorumHealth)
+        and (old := old_voters_advice(quorum, earlier))
+    ):
+        yield old
+    elif lost is not None and (do := action(lost)):
         asked = f"{leader_state(lost)}: {asked_text(lost)}; {lost.majority} needed."
         yield AdviceText(
             do, warnings=(WARNING,), reasons=(asked, "The ways back are shown by ktriage quorum status.")
@@ -109,6 +121,19 @@ def _without_leader(
         )
     elif health.quorum.state in (QuorumState.NO_LEADER, QuorumState.UNREACHABLE, QuorumState.CANNOT_COMMIT):
         yield _CHECK
+
+
+def old_voters_advice(quorum: QuorumHealth, earlier: RememberedQuorum) -> AdviceText | None:
+    """What to do where the leader that answers was a voter before a rebuild; None: it was not."""
+    if not earlier.is_beyond(quorum.quorum):
+        return None
+    keys = quorum.quorum.voters.keys
+    return AdviceText(
+        f"Stop controller{'' if len(keys) == 1 else 's'} {both([key.id for key in keys])}: a rebuild replaced"
+        f" {'it' if len(keys) == 1 else 'them'}.",
+        warnings=("What is changed here is lost.",),
+        reasons=tuple(f"{one.text[0].upper()}{one.text[1:]}." for one in earlier.older(quorum.quorum)),
+    )
 
 
 NEXT_STOPS = "The next failure of a controller stops the quorum."

@@ -19,6 +19,7 @@ _STALE = {
     QuorumState.NO_LEADER: "no controller leads",
     QuorumState.CANNOT_COMMIT: "a majority of the voters is down",
     QuorumState.UNREACHABLE: "no controller that leads can be reached",
+    QuorumState.OLD_VOTERS: "the quorum is led by voters that a rebuild replaced",
 }
 _MEND_QUORUM = (
     "nobody can be elected, and leaders and ISRs are shown as they were before.",
@@ -29,7 +30,13 @@ _CHECK_QUORUM = (
     " brokers last knew them, and may have changed.",
     " Look first ({where}).",
 )
+_STOP_OLD_VOTERS = (
+    "leaders and ISRs are theirs, not the cluster's, and what is changed there is lost.",
+    " Stop these voters first ({where}).",
+)
 _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."
+
+_MEANS = {QuorumState.UNREACHABLE: _CHECK_QUORUM, QuorumState.OLD_VOTERS: _STOP_OLD_VOTERS}
 
 STATES_LAST_KNOWN = "leaders and ISRs are shown as the brokers last knew them"
 """Of states that were read while no controller leads."""
@@ -45,6 +52,7 @@ _QUORUM = {
     QuorumState.UNREACHABLE: "UNREACHABLE",
     QuorumState.CANNOT_COMMIT: "CANNOT COMMIT",
     QuorumState.LED_BY_NON_VOTER: "LED BY A NON-VOTER",
+    QuorumState.OLD_VOTERS: "LED BY OLD VOTERS",
     QuorumState.UNKNOWN: "unknown",
     QuorumState.NOT_ASKED: "not asked",
 }
@@ -113,8 +121,8 @@ def stale_reason(health: ClusterHealth) -> str:
 
 
 def stale_by_quorum(quorum: Quorum | QuorumWithoutLeader | Unknown | None, asked: int = -1) -> str:
-    """The same by the quorum alone, and by whether ``asked``, the broker that described the partitions, is cut off
-    (-1: not known).
+    """The same by the quorum alone as it is now, and by whether ``asked``, the broker that described the
+    partitions, is cut off (-1: not known).
     """
     return stale_reason(ClusterHealth(quorum_finding(quorum), cut_off=cut_off(quorum, asked)))
 
@@ -127,7 +135,7 @@ def stale_advice(health: ClusterHealth, where: str) -> str:
         return ""
     if health.cut_off is not None:
         return _OTHERS
-    means, do = _CHECK_QUORUM if health.quorum.state is QuorumState.UNREACHABLE else _MEND_QUORUM
+    means, do = _MEANS.get(health.quorum.state, _MEND_QUORUM)
     return f"{means}{do.format(where=where) if where else ''}"
 
 

@@ -32,12 +32,6 @@ def leader_state(lost: QuorumWithoutLeader) -> str:
     return "NO LEADER" if lost.proved else "LEADER NOT REACHED"
 
 
-def state_text(lost: QuorumWithoutLeader) -> str:
-    """The same with how many of them can vote, as far as is known: ``NO LEADER, 1 of 3``."""
-    votes = max(0, len(lost.up) - len(lost.without_metadata))
-    return f"{leader_state(lost)}, {votes} of {len(lost.hosts)}"
-
-
 def asked_text(lost: QuorumWithoutLeader) -> str:
     """How many controllers were asked, and who was not reached, with the reasons."""
     stopped = [host for host in lost.hosts if not host.answers and host.stopped]

@@ -14,7 +14,8 @@ from console.app.main_screen.key_actions import ActionContext, as_it_stands, why
 from console.app.main_screen.pane_views import how_to_plan
 from console.app.session.safety import SERVED, Safety
 from console.app.session.view import Link
-from console.change.registry import AFTER, ALL, BY_NAME, KEYS, OFFLINE, PANES, PLAN
+from console.change.registry import AFTER, ALL, BY_NAME, DIRS, KEYS, OFFLINE, PANES, PLAN, QUORUM
+from recovery.cluster_health import QuorumState
 from recovery.model import Unknown, Why
 from widgets.dialogs.help_screen import help_lines
 from widgets.text import plain
@@ -76,6 +77,20 @@ def test_what_changes_the_cluster_is_looked_at_while_the_console_is_read_only(sa
 )
 def test_a_key_that_does_nothing_says_why(change: dict[str, object], says: str) -> None:
     assert says in why_not(BY_NAME["apply"], standing(**change))
+
+
+def test_the_key_of_a_quorum_without_a_leader_is_called_by_what_it_shows() -> None:
+    replace_key = BY_NAME["replace"]
+    for state, label in ((QuorumState.NO_LEADER, "ways back"), (QuorumState.LED, "replace")):
+        assert as_it_stands(replace_key, standing(pane=QUORUM, quorum=state)).label == label
+    disks = standing(pane=DIRS, quorum=QuorumState.NO_LEADER)
+    assert as_it_stands(replace_key, disks).label == "replace", "there it replaces a disk"
+
+
+def test_among_voters_that_a_rebuild_replaced_nothing_is_replaced() -> None:
+    old = standing(pane=QUORUM, quorum=QuorumState.OLD_VOTERS)
+    assert "must not run" in why_not(BY_NAME["replace"], old)
+    assert why_not(BY_NAME["replace"], standing(pane=QUORUM, quorum=QuorumState.LED)) == ""
 
 
 def test_records_can_be_written_back_without_a_permission_that_they_do_not_need() -> None:

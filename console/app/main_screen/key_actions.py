@@ -15,6 +15,7 @@ from console.app.session.session import Session
 from console.app.session.view import Link
 from console.change.access import NO_ALTER
 from console.change.registry import BY_NAME, KEYS, PANES, PLAN, QUORUM, Action, Need
+from recovery.cluster_health import QuorumState
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown
@@ -27,7 +28,7 @@ class ActionContext(NamedTuple):
     designated leader, or why it cannot. ``busy`` is the running task. ``led``: the metadata quorum had a
     leader when it was read, or its controllers were asked (M is the guide to the ways back then); None: it was not
     read yet. ``elected``: the plan was applied, so that there is a result to verify; ``rescued``: what it cut off
-    is saved, and not yet written back.
+    is saved, and not yet written back. ``quorum`` is its state; None: the cluster was not read yet.
     """
 
     pane: str
@@ -41,6 +42,7 @@ class ActionContext(NamedTuple):
     led: bool | None
     elected: bool = False
     rescued: bool = False
+    quorum: QuorumState | None = None
 
     @property
     def connected(self) -> bool:
@@ -77,7 +79,12 @@ def as_it_stands(action: Action, now: ActionContext) -> Action:
     next_step = {"restore": now.rescued, "verify": now.elected}
     if action.name in next_step and now.pane != PLAN:
         return action._replace(foot=1 if next_step[action.name] else 0)
+    if action.name == "replace" and now.pane == QUORUM and now.led and now.quorum in _LEADERLESS:
+        return action._replace(label="ways back", what="the ways back to a leader, the least harm first")
     return action
+
+
+_LEADERLESS = (QuorumState.NO_LEADER, QuorumState.UNREACHABLE)
 
 
 def of_pane(name: str, pane: str) -> str:
@@ -118,17 +125,20 @@ def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
             Disabled(Obstacle.CLUSTER_UNKNOWN, "the cluster was not read yet"),
         ),
         Need.QUORUM_LEADER: (
-            now.pane == QUORUM and not now.led,
-            Disabled(
-                Obstacle.NO_QUORUM_LEADER,
-                "the quorum was not read yet"
-                if now.led is None
-                else "the quorum has no leader, as far as is known: without one no controller can be replaced",
-            ),
+            now.pane == QUORUM and (not now.led or now.quorum is QuorumState.OLD_VOTERS),
+            Disabled(Obstacle.NO_QUORUM_LEADER, _no_replacement(now)),
         ),
         Need.ROW: (not now.rows, Disabled(Obstacle.NO_ROW, "there is no row")),
     }[need]
     return why if missing else None
+
+
+def _no_replacement(now: ActionContext) -> str:
+    if now.led is None:
+        return "the quorum was not read yet"
+    if now.quorum is QuorumState.OLD_VOTERS:
+        return "a rebuild replaced these voters, and they must not run: no controller is replaced among them"
+    return "the quorum has no leader, as far as is known: without one no controller can be replaced"
 
 
 def _arming(now: ActionContext) -> Disabled | None:
@@ -181,6 +191,7 @@ def context_of(session: Session, pane: str, rows: int, busy: str) -> ActionConte
         None if view.quorum is None else isinstance(view.quorum, Quorum | QuorumWithoutLeader),
         elected=bool(session.draft.outcomes),
         rescued=session.draft.rescue is not None and session.draft.rescue.restored is None,
+        quorum=None if view.health is None else view.health.quorum.state,
     )
 
 

@@ -41,7 +41,7 @@ from recovery.controller.rules import ControllerRules, shipped
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
-from recovery.wording.after_rebuild_text import now_line, wipe_line
+from recovery.wording.after_rebuild_text import now_line
 from widgets.base_pane import Pane
 from widgets.eligible_pane import DiskWord, EligiblePane, EligibleRow, EligibleView, unknown_now, who_may_lead
 from widgets.fields import natural
@@ -80,14 +80,6 @@ def _timed(row: BrokerRow, view: View, now: float) -> BrokerRow:
 def quorum_shown(view: View) -> QuorumHealth | QuorumWithoutLeader | Unknown | None:
     """As observers, the cluster's brokers can never be voters."""
     return None if view.reading is None else view.reading.lost or view.reading.members_health
-
-
-def after_rebuild_lines(session: Session) -> tuple[str, ...]:
-    """What comes next after a rebuild of the quorum: one line, or none."""
-    after = session.view.after_rebuild
-    if after is None:
-        return ()
-    return (now_line(after, session.target.command) or wipe_line(after),)
 
 
 _NOBODY = "no partition waits for a leader"
@@ -138,7 +130,10 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
         case QuorumPane():
             after = view.after_rebuild
             pane.update(
-                quorum_shown(view), after_rebuild_lines(session), None if after is None else after.log
+                quorum_shown(view),
+                after,
+                "" if after is None else now_line(after, session.target.command),
+                None if view.reading is None else view.reading.earlier,
             )
         case LogDirsPane():
             reading = None if view.log_dirs is None else view.reading

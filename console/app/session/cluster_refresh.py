@@ -28,7 +28,7 @@ from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.quorum_state import lost
 from console.reading.read_cluster import may_be_under_min_isr
-from console.reading.remembered_voters import MEMORY, ask_every_controller
+from console.reading.remembered_voters import MEMORY, ask_every_controller, remembered_quorum
 from console.reading.unread_disks import open_disks, states_of
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
@@ -346,8 +346,9 @@ class ClusterRefresh:
             return _with(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"), lost=None)
         found = await _value(_quorum_or_lost(membership, view.cluster_id))
         if isinstance(found, QuorumWithoutLeader):
-            return _with(view, quorum=None, lost=found)
-        return _with(view, quorum=found, lost=None)
+            return _with(view, quorum=None, lost=found, earlier=None)
+        earlier = None if isinstance(found, Unknown) else remembered_quorum(view.cluster_id)
+        return _with(view, quorum=found, lost=None, earlier=earlier)
 
     async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         if not request.log_dirs and _recent(view.dirs_at, self.clock()):

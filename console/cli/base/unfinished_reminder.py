@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from console.cli.base.run import Run
@@ -19,17 +19,23 @@ if TYPE_CHECKING:
 
 
 def remind(
-    run: Run, cluster_id: str, present: ClusterReading | ClusterMarks, reported: Sequence[UnreadDisk] = ()
+    run: Run,
+    cluster_id: str,
+    present: ClusterReading | ClusterMarks,
+    reported: Sequence[UnreadDisk] = (),
+    started: Collection[int] = (),
 ) -> bool:
     """Prints what this host's journal shows as unfinished, and the command that finishes it; True if that comes
     before everything else, as all but a restore of rescued records does. Then the disks that are to be read before
     their brokers start, as far as ``present`` tells; ``reported`` are those that the command told of already.
+    ``started``: brokers that are seen to run, where no partition was read; what became of their disks ``status``
+    tells.
 
     A run that is still going on is named; nothing can be finished while it has the lock. A journal that cannot be
     read is named too: what the command read from the cluster was printed already.
     """
     try:
-        return _has_runs(cluster_id) and _remind(run, cluster_id, present, reported)
+        return _has_runs(cluster_id) and _remind(run, cluster_id, present, reported, started)
     except (InputError, JournalError) as error:
         from console.change.resume_report import unknown_line  # noqa: PLC0415
 
@@ -64,7 +70,11 @@ def _has_runs(cluster_id: str) -> bool:
 
 
 def _remind(
-    run: Run, cluster_id: str, present: ClusterReading | ClusterMarks, reported: Sequence[UnreadDisk]
+    run: Run,
+    cluster_id: str,
+    present: ClusterReading | ClusterMarks,
+    reported: Sequence[UnreadDisk],
+    started: Collection[int],
 ) -> bool:
     from console.change.resume_report import open_lines  # noqa: PLC0415
     from console.journal.change_kinds import RESTORE_RECORDS, Left  # noqa: PLC0415
@@ -78,7 +88,8 @@ def _remind(
     found = found.without(Left.REQUEST)
     run.screen.say(*other_runs_lines(found.others))
     if found.unread_disks:
-        _say_disks(run, found.unread_disks, reading, reported)
+        disks = [disk for disk in found.unread_disks if reading is not None or disk.broker not in started]
+        _say_disks(run, disks, reading, reported)
     if found.nothing:
         return False
     going_on = running(cluster_id)

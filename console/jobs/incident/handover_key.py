@@ -34,6 +34,7 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
         )
     except BackendError as error:
         gaps.append(f"The cluster's present state was not read: {error}")
+    after = session.view.after_rebuild
     sources = IncidentSources(
         session.view.cluster_id,
         at_ms - LAST_MS,
@@ -41,6 +42,8 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
         now=present,
         virtual=session.simulated,
         gaps=tuple(gaps),
+        rebuilt=None if after is None else after.log,
+        asked=None if after is None else after.asked,
     )
     incident: Incident = await asyncio.to_thread(collect_for_handover, sources)
     if present is not None:

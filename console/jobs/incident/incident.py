@@ -33,7 +33,9 @@ from console.rescue_files.manifest import BranchManifest, RescueHeader
 from console.rescue_files.rescued_branch import open_rescue
 from console.rescue_files.restore_journal import restored_records
 from recovery.heal_plan import ReplicaMove
+from recovery.membership.controllers_asked import ControllersAsked
 from recovery.metadata_log.outages import Outage, fenced_since, outages
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.metadata_log.timeline import ClusterEvent
 from recovery.model import TopicPartition, Unknown, Why
 from recovery.plan.values import Plan, PlanRow
@@ -109,7 +111,8 @@ class IncidentSources:
     """Where an incident is read from. ``plans`` and ``rescues`` were named beside those that the journal names.
 
     ``timeline`` and ``now`` (the cluster's present state) are None where they were not read; then ``gaps`` says
-    why, one line each. ``virtual``: the times of the timeline are a simulation's.
+    why, one line each. ``virtual``: the times of the timeline are a simulation's. ``rebuilt``: where the metadata
+    log says that the quorum was rebuilt; ``asked``: what each controller answers then, None: nobody asked.
     """
 
     cluster_id: str
@@ -121,6 +124,8 @@ class IncidentSources:
     now: ClusterReading | None = None
     virtual: bool = False
     gaps: tuple[str, ...] = ()
+    rebuilt: RebuiltLog | None = None
+    asked: ControllersAsked | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from console.paths import unused
 from console.reading.cluster_reading import ClusterReading
 from recovery.cluster_health import QuorumState, short_of_replicas
 from recovery.log_preservation import taken_out
-from recovery.membership.after_rebuild import old_disks
+from recovery.membership.after_rebuild import quorum_findings
 from recovery.membership.quorum_health import QuorumHealth
-from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.plan.values import NotElected
 from recovery.unread_disks import (
@@ -220,20 +219,14 @@ def sentence(line: str) -> str:
 
 def _after_rebuild(incident: Incident) -> Iterator[str]:
     """Where the quorum was rebuilt, and what of the steps afterwards is seen to be open."""
-    rebuilt = _rebuilt(incident)
-    now = incident.sources.now
+    rebuilt, now = incident.sources.rebuilt, incident.sources.now
     if rebuilt is None or now is None:
         return
     yield sentence(f"the quorum was {rebuilt_line(rebuilt)}")
     found = now.members_health
     if isinstance(found, QuorumHealth):
-        yield from (sentence(one.text) for one in old_disks(found, None, rebuilt))
+        yield from (sentence(one.text) for one in quorum_findings(found, incident.sources.asked, rebuilt))
         yield from (sentence(line) for line in (growth_line(rebuilt, found),) if line)
-
-
-def _rebuilt(incident: Incident) -> RebuiltLog | None:
-    source = incident.sources.timeline
-    return None if source is None else source.timeline.history.rebuilt
 
 
 def _without_leader(incident: Incident) -> Iterator[str]:
@@ -378,7 +371,7 @@ def _client_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
 
 def _rebuild_commands(incident: Incident, stuck: bool) -> tuple[tuple[str, ...], ...]:
     """What shows how far a rebuilt quorum is."""
-    return () if stuck or _rebuilt(incident) is None else (("quorum", "status"), ("check",))
+    return () if stuck or incident.sources.rebuilt is None else (("quorum", "status"), ("check",))
 
 
 def _quorum_first(incident: Incident) -> bool:

@@ -34,7 +34,10 @@ from console.plan_files import read
 from console.provenance import made_by
 from console.reading.cluster_reading import ClusterReading
 from console.reading.read_cluster import read_cluster
+from console.reading.remembered_voters import ask_every_controller
 from console.signals import StopRequest
+from recovery.membership.controllers_asked import ControllersAsked
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.metadata_log.timeline import MetadataTimeline
 from recovery.plan.values import Plan
 from recovery.wording.quantity_text import time_text
@@ -124,7 +127,25 @@ def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
     virtual = run.named is not None and run.named.kind == "simulated"
     timeline = _timeline(run, options.metadata_dir, cluster_id, now, found)
     plans, rescues = options.plans, options.rescues
-    return IncidentSources(cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found))
+    rebuilt = None if timeline is None else timeline.timeline.history.rebuilt
+    asked = None if rebuilt is None or now is None else _asked(run, cluster_id, rebuilt, found)
+    return IncidentSources(
+        cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found), rebuilt, asked
+    )
+
+
+def _asked(run: Run, cluster_id: str, rebuilt: RebuiltLog, problems: list[str]) -> ControllersAsked | None:
+    """Of a rebuilt quorum: who answers at each controller's address, those of the old voters too."""
+
+    async def job(quorum: Membership, _stop: StopRequest) -> ControllersAsked:
+        await quorum.open()
+        return await ask_every_controller(quorum, cluster_id, rebuilt)
+
+    try:
+        return read_quorum(run, job)
+    except (BackendError, ConsoleError) as error:
+        problems.append(f"Whether old voters of the rebuilt quorum run was not asked: {error}")
+        return None
 
 
 def _present_state(run: Run, problems: list[str]) -> ClusterReading | None:

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 from console.jobs.quorum.quorum_report import MEMBERS, host_fields, sentences
-from recovery.membership.after_rebuild import adding_refusal
+from recovery.membership.after_rebuild import AfterRebuild, adding_refusal
+from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.preflight import (
     EndpointProbe,
     LivenessLimits,
@@ -27,8 +28,10 @@ from recovery.membership.quorum_without_leader import QuorumWithoutLeader, Voter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown
-from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state, state_text
-from recovery.wording.quantity_text import offset, printable
+from recovery.wording.advice_text import AdviceText
+from recovery.wording.cluster_advice import old_voters_advice
+from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state
+from recovery.wording.quantity_text import counted, offset, printable
 from widgets.base_pane import TablePane
 from widgets.table import RowTable
 from widgets.text import Line, Piece, Tone, fold, line
@@ -54,8 +57,9 @@ class QuorumPane(TablePane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._shown: QuorumHealth | QuorumWithoutLeader | Unknown | None = None
-        self._after_rebuild: tuple[str, ...] = ()
-        self._rebuilt: RebuiltLog | None = None
+        self._rebuilt: AfterRebuild | None = None
+        self._next_step = ""
+        self._earlier: RememberedQuorum | None = None
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(MEMBERS, _key, noun="member", empty="the quorum is not described")
@@ -63,13 +67,15 @@ class QuorumPane(TablePane):
     def update(
         self,
         shown: QuorumHealth | QuorumWithoutLeader | Unknown | None,
-        after_rebuild: tuple[str, ...] = (),
-        rebuilt: RebuiltLog | None = None,
+        rebuilt: AfterRebuild | None = None,
+        next_step: str = "",
+        earlier: RememberedQuorum | None = None,
     ) -> None:
-        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet. Where it was
-        ``rebuilt``, ``after_rebuild`` is what comes next.
+        """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet. ``rebuilt``: where it
+        stands after a rebuild, and ``next_step`` what comes next then. ``earlier``: the quorum as it was
+        remembered.
         """
-        self._shown, self._after_rebuild, self._rebuilt = shown, after_rebuild, rebuilt
+        self._shown, self._rebuilt, self._next_step, self._earlier = shown, rebuilt, next_step, earlier
         if isinstance(shown, QuorumWithoutLeader):
             self.table.update(shown.down_first, host_fields(shown))
         else:
@@ -92,7 +98,7 @@ class QuorumPane(TablePane):
                     yield (Piece(printable(lost.sentence), Tone.BAD),)
                 else:
                     yield (
-                        Piece(f"{state_text(lost)}. ", Tone.BAD),
+                        Piece(f"{state}. ", Tone.BAD),
                         Piece(printable(action(lost)), Tone.STRONG),
                     )
                     yield (Piece(WARNING, Tone.WARN),)
@@ -105,15 +111,28 @@ class QuorumPane(TablePane):
                 known = "nothing committed" if mark is None else offset(mark)
                 rest = f" (epoch {quorum.leader_epoch}) · high watermark {known}"
                 yield Piece(f"led by {quorum.leader.id}", Tone.STRONG), Piece(rest)
-                for text in self._after_rebuild:
-                    yield (Piece(printable(text), Tone.STRONG), Piece(" (M: all steps)"))
+                if self._rebuilt is not None:
+                    wrong = self._rebuilt.alarms
+                    more = f" ({counted(len(wrong) - 1, 'more finding')}: M)" if len(wrong) > 1 else ""
+                    yield from ((Piece(printable(text), Tone.BAD), Piece(more)) for text in wrong[:1])
+                    yield (Piece(printable(self._next_step), Tone.STRONG), Piece(" (M: all steps)"))
+                old = self._of_old_voters(found)
+                if old is not None:
+                    yield (
+                        Piece(printable(old.action), Tone.BAD),
+                        Piece(f" {' '.join(old.warnings)}", Tone.WARN),
+                    )
+                    yield from ((Piece(printable(reason)),) for reason in old.reasons)
                 guided = bool(found.dead_voters)  # M replaces each of them, step by step
-                for tone, text in sentences(found):
+                for tone, text in sentences(found, advised=old is None):
                     key = (Piece(" [M]", Tone.KEY),) if guided and tone is Tone.STRONG else ()
                     yield (Piece(printable(text), tone), *key)
                 if found.strength.commits and not committing(quorum):
                     again = "press r to see whether it commits now"
                     yield (Piece(f"a majority was not caught up at the last reading: {again}", Tone.WARN),)
+
+    def _of_old_voters(self, found: QuorumHealth) -> AdviceText | None:
+        return None if self._earlier is None else old_voters_advice(found, self._earlier)
 
     def detail_lines(self, width: int) -> list[Line]:
         member, found = self.table.cursor_row, self._shown
@@ -123,7 +142,7 @@ class QuorumPane(TablePane):
             state, why = (one.cell(member) for one in host_fields(found) if one.id in ("answers", "why"))
             if why:
                 lines += fold(line(Piece(f"{state}: ", Tone.WARN), Piece(why)), width, "  ")
-        if not isinstance(found, QuorumHealth):
+        if not isinstance(found, QuorumHealth) or self._of_old_voters(found) is not None:
             return lines
         # Whoever reads "possible" in a tone of good news at night takes it for advice.
         lines.append(
@@ -132,7 +151,7 @@ class QuorumPane(TablePane):
                 Piece("  what would be accepted, no advice", Tone.DIM),
             )
         )
-        for change in voter_changes(found, self._rebuilt):
+        for change in voter_changes(found, None if self._rebuilt is None else self._rebuilt.log):
             sign = Piece("possible      ") if change.possible else Piece("not possible  ", Tone.WARN)
             why = f": {printable(change.why)}" if change.why else ""
             lines += fold(line(sign, Piece(change.name, Tone.STRONG), Piece(why)), width, " " * 14)

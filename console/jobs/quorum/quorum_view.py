@@ -40,5 +40,6 @@ def show(run: Run, *, everything: bool) -> int:
         return Status.PARTLY
     lines = replication_lines if everything else status_lines
     run.screen.out(status_document(found, command) if run.json else run.target.commands_in(lines(found)))
-    remind(run, found.cluster_id, ClusterMarks(directories=found.quorum.directories))
+    marks = ClusterMarks(directories=found.quorum.directories)
+    remind(run, found.cluster_id, marks, started=found.health.running)
     return Status.DONE if (everything or found.health.well) and not found.findings else Status.PARTLY

@@ -23,7 +23,7 @@ from console.reading.evidence_sources import FurtherSource
 from console.reading.survey_json import cluster_json, health_json, unknown_json
 from recovery.cluster_health import ClusterHealth, is_refusal
 from recovery.model import Unknown
-from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.cluster_health_text import health_lines, stale_reason
 from recovery.wording.quantity_text import counted, printable
 from widgets.fields import Field, data_field, id_field, json_of, text_field, text_rows
 
@@ -72,13 +72,18 @@ def needed(job: Job) -> frozenset[tuple[str, str]]:
 
 
 def checked_lines(
-    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource], job: Job | None = None
+    checked: CheckReport,
+    health: ClusterHealth,
+    sources: Sequence[FurtherSource],
+    job: Job | None = None,
+    found: Sequence[str] = (),
 ) -> Iterator[str]:
-    """What is wrong now, then counts, then brokers, permissions, further sources and calls."""
+    """What is wrong now, then counts, then brokers, permissions, further sources and calls; ``found`` are all
+    problems, of the job if one is named.
+    """
     yield from health_lines(health)
     if job is not None:
-        lacking = len(problems(checked, job))
-        yield f"for {job}: {counted(lacking, 'problem') if lacking else 'nothing is missing'}"
+        yield f"for {job}: {counted(len(found), 'problem') if found else 'nothing is missing'}"
     cluster = checked.cluster
     reached = sum(1 for reach in checked.reach if reach.problem is None)
     yield f"cluster {cluster.cluster_id}, Kafka {cluster.release or 'of unknown release'}: ELR {_elr(checked)}"
@@ -99,14 +104,24 @@ def checked_lines(
     yield from text_rows(CALL, offered.calls)
 
 
+_NEEDS_NO_CONTROLLER = (Job.READ, Job.GROUPS)
+
+
+def without_controller(health: ClusterHealth, job: Job | None) -> Iterator[str]:
+    """That a controller which leads is missing, where the job needs one: what brokers tell is old without it, and
+    nothing can be elected or changed.
+    """
+    why = stale_reason(health)
+    if why and job not in _NEEDS_NO_CONTROLLER:
+        yield f"{why}: no election and no change of the metadata can succeed now"
+
+
 def _reach_problem(reach: Reachability, problem: Unknown) -> str:
     text = printable(str(problem))
     if is_refusal(problem):
         return f"broker {reach.broker} at {reach.address} answered, and refused: {text}"
-    return (
-        f"broker {reach.broker} at {reach.address} was not reached ({text});"
-        f" --broker {reach.broker}=HOST:PORT gives another address"
-    )
+    other = f"; --broker {reach.broker}=HOST:PORT gives another address"
+    return f"broker {reach.broker} at {reach.address} was not reached ({text.removesuffix(other)}){other}"
 
 
 def problems(checked: CheckReport, job: Job | None = None) -> list[str]:
@@ -235,9 +250,13 @@ CALL: tuple[Field[Offered], ...] = (
 
 
 def checked_document(
-    checked: CheckReport, health: ClusterHealth, sources: Sequence[FurtherSource], job: Job | None = None
+    checked: CheckReport,
+    health: ClusterHealth,
+    sources: Sequence[FurtherSource],
+    job: Job | None = None,
+    found: Sequence[str] = (),
 ) -> Iterator[str]:
-    """``ktriage.check/1``."""
+    """``ktriage.check/1``; ``found`` as in :func:`checked_lines`."""
     offered, hidden = checked.capabilities, checked.hidden
     return document(
         "check",
@@ -253,6 +272,6 @@ def checked_document(
             "calls": list(map(json_of(CALL), offered.calls)),
             "sources": list(map(json_of(SOURCE), sources)),
             "for": job,
-            "problems": problems(checked, job),
+            "problems": list(found),
         },
     )

@@ -66,7 +66,12 @@ def status(
     for line in missing:
         run.screen.say(f"unknown: {printable(line)}")
     health = view.health
-    quorum_first = (QuorumState.NO_LEADER, QuorumState.CANNOT_COMMIT, QuorumState.LED_BY_NON_VOTER)
+    quorum_first = (
+        QuorumState.NO_LEADER,
+        QuorumState.CANNOT_COMMIT,
+        QuorumState.LED_BY_NON_VOTER,
+        QuorumState.OLD_VOTERS,
+    )
     in_steps = before_start(view.disks) if view.health.current else ()
     to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
     if not remind(run, view.cluster.cluster_id, view, in_steps):

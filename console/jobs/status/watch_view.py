@@ -12,7 +12,13 @@ from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.errors import Status
-from console.jobs.status.check_report import Job, checked_document, checked_lines, problems
+from console.jobs.status.check_report import (
+    Job,
+    checked_document,
+    checked_lines,
+    problems,
+    without_controller,
+)
 from console.jobs.status.cluster_watch import WatchReport, watch
 from console.journal.state_access import why_unusable
 from console.notifications import Notifications
@@ -45,14 +51,21 @@ def check_cluster(run: Run, wanted: Job | None) -> int:
         return report, reading.health, await evidence_sources(backend), quorum
 
     checked, health, sources, quorum = run.read(job)
-    form = checked_document if run.json else checked_lines
-    run.screen.out(form(checked, health, sources, wanted))
-    found = [*(quorum if wanted in (None, Job.QUORUM) else ()), *problems(checked, wanted)]
+    found = [
+        *without_controller(health, wanted),
+        *(quorum if wanted in (None, Job.QUORUM) else ()),
+        *problems(checked, wanted),
+    ]
     if wanted is not Job.READ and (why := why_unusable()):
         found.append(f"nothing can be changed from here, because it could not be recorded: {why}")
+    form = checked_document if run.json else checked_lines
+    run.screen.out(form(checked, health, sources, wanted, found))
     for problem in found:
         run.screen.say(problem)
-    run.next("status")
+    if health.current:
+        run.next("status")
+    else:
+        run.next("quorum", "status")
     return Status.PARTLY if found else Status.DONE
 
 

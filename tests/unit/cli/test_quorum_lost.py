@@ -95,3 +95,17 @@ def test_the_hand_over_says_which_node_must_come_back_and_what_shows_it(call: Ca
     assert "Bring 102 back with the disk that it had." in told, told
     (after,) = told.split("NEXT COMMANDS ")[1:]
     assert after.startswith("ktriage quorum status --simulate two-of-three-voters-lost"), told
+
+
+@pytest.mark.parametrize(
+    ("job", "needs"), [("elect", True), ("quorum", True), ("read", False), ("groups", False)]
+)
+def test_check_does_not_call_done_what_needs_a_controller(call: Caller, job: str, needs: bool) -> None:
+    ended = call("ktriage", "check", "--for", job, *LOST)
+    why = "no controller leads: no election and no change of the metadata can succeed now"
+    assert (why in ended.err) == needs, ended
+    assert "next: ktriage quorum status" in ended.err, ended
+    told = json.loads(call("ktriage", "check", "--for", job, *LOST, "--output", "json").out)
+    assert (why in told["problems"]) == needs, told["problems"]
+    if needs:
+        assert ended.status == 1 and "nothing is missing" not in ended.out, ended

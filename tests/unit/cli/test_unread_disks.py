@@ -14,6 +14,7 @@ import pytest
 
 from backends.base.answers import ClusterInfo
 from backends.simulator.adapter import SimulatorBackend
+from recovery.membership.quorum_health import QuorumHealth
 from tests.unit.cli.command_process import Caller, command_line, environment, typing
 from tests.unit.cli.stale_long_tail import AGREED, TAIL
 
@@ -226,6 +227,14 @@ def returns(call: Caller, monkeypatch: pytest.MonkeyPatch, *, away_again: bool =
         return shown(call, *words)
 
     return asked
+
+
+def test_of_a_broker_that_fetches_the_metadata_quorum_status_does_not_say_before_it_is_started(
+    elected: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert FIRST in shown(elected, "quorum", "status")
+    monkeypatch.setattr(QuorumHealth, "running", frozenset({1, 3}))
+    assert FIRST not in shown(elected, "quorum", "status")
 
 
 @pytest.mark.long

@@ -134,7 +134,10 @@ def test_one_step_comes_after_the_other_and_each_has_its_command() -> None:
     assert line(after(health=joins)).endswith("can be added: ktriage quorum add 103")
     grown = health(quorum(100, 103, 104), LivenessLimits(), {100, 103, 104})
     assert after(health=grown, asked=None).now is AfterRebuildStep.CHECK
-    assert after(health=grown).now is None and line(after(health=grown)) == ""
+    assert after(health=grown).now is None
+    assert line(after(health=grown)).endswith(
+        "the old disks of 101 and 102 must never start again; wipe them"
+    )
 
 
 def old_disks_of(found: AfterRebuild) -> list[str]:
@@ -209,14 +212,33 @@ def test_the_list_of_the_console_is_that_of_the_commands() -> None:
     assert any(f"controller 101, directory id {disk(101).directory_id}" in line for line in lines)
 
 
-async def test_pane_4_says_the_step_above_the_voters() -> None:
+async def pane_4(found: AfterRebuild) -> str:
     pane = QuorumPane()
     async with Harness(pane).run_test(size=(80, 24)) as pilot:
-        pane.update(health(quorum(100), LivenessLimits(), {100}), (line(after()),))
+        pane.update(found.health, found, line(found))
         await pane.table.wait_settled()
         await pilot.pause()
-        screen = text_of(pilot.app)
+        return text_of(pilot.app)
+
+
+async def test_pane_4_says_the_step_above_the_voters() -> None:
+    screen = await pane_4(after())
     assert "After the rebuild, step 9 of 11: 1 voter of 3" in screen and "(M: all steps)" in screen
+
+
+async def test_old_voters_that_lead_stand_above_the_step_and_the_list() -> None:
+    """A quorum beside the rebuilt one is more urgent than any step."""
+    old = replace(quorum(101, 102), leader=key(101), leader_epoch=3)
+    new = health(replace(quorum(100), leader=key(100), leader_epoch=1_003), LivenessLimits(), {100})
+    answers = (AskedController("host101:9093", 101, led=old), AskedController("host100:9093", 100))
+    servers = {"broker 1": ("c9:9093",)}
+    found = after(health=new, asked=ControllersAsked(answers, servers))
+    screen = await pane_4(found)
+    assert screen.index("2 QUORUMS") < screen.index("After the rebuild, step 1 of 11")
+    assert screen.count("will find no leader") == 1
+    lines = list(standing_lines(found, lambda *words: shlex.join(("ktriage", *words))))
+    at = next(number for number, text in enumerate(lines) if text.startswith("! 2 QUORUMS"))
+    assert "stop controllers 101 and 102" in lines[at] and not any(text[:2] == "1." for text in lines[:at])
 
 
 def test_partitions_are_named_as_they_are_now() -> None:
@@ -252,5 +274,7 @@ def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
     assert document["rebuilt"]["replaced"][0]["directoryId"] == new["directoryId"]
     assert document["problems"][0]["problem"] == "old disk"
     assert told in call("ktriage", "check", *disk_failure).err
+    page = " ".join(call("ktriage", "handover", *disk_failure).out.split())
+    assert f"C{told[1:]}" in page, page
     added = call("ktriage", "quorum", "add", str(new["id"]), *disk_failure, "--yes", "--reason", "a test")
     assert added.status == 1 and "is the disk that voter" in added.err and "nothing was sent" in added.err

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from backends.base.membership import Membership
 from console.jobs.quorum.quorum_report import verdict_lines
 from console.last_healthy import recall
 from console.reading.quorum_state import QuorumReading
-from console.reading.remembered_voters import MEMORY, remember_voters
+from console.reading.remembered_voters import MEMORY, reading_of_everybody, remember_voters, remembered_quorum
 from recovery.membership.controllers_asked import (
     AskedController,
     ControllersAsked,
@@ -257,3 +258,22 @@ def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
     remember_voters(replace(rebuilt, leader_epoch=1_004))
     saved = recall(CLUSTER, MEMORY)
     assert saved is not None and (saved["leaderEpoch"], saved["replaced"]) == (1_004, [1, 2, 3])
+
+
+async def test_a_quorum_that_was_rebuilt_in_the_place_of_this_one_is_remembered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever once saw both is told by every later command that asks the old voters alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    rebuilt = quorum(9, leader_epoch=1_007, leader=key(9))
+    asked = ControllersAsked((answers(1), answers(9, led=rebuilt)))
+
+    async def both_answer(*_: object) -> ControllersAsked:
+        return asked
+
+    monkeypatch.setattr("console.reading.remembered_voters.ask_every_controller", both_answer)
+    old = QuorumReading(CLUSTER, health(quorum(1, 2, 3), LivenessLimits()), ())
+    found = await reading_of_everybody(cast(Membership, None), old)
+    seen = remembered_quorum(CLUSTER)
+    assert seen is not None and seen.epoch == 1_007 and seen.addresses == ("host9:9093",)
+    assert found.of_old_voters and seen.is_beyond(old.quorum)

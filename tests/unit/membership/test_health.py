@@ -171,3 +171,8 @@ def test_static_voters_that_are_also_listed_without_a_directory_are_no_ghosts() 
     assert (found.ghosts, found.duplicates) == ((), ())
     removed = replace(of, voters=voters(1, 2), progress=(*of.progress, QuorumReplica(ReplicaKey(9), 0)))
     assert [m.key.id for m in health(removed, LivenessLimits(), {1, 2, 3, 9}).ghosts] == [9]
+
+
+def test_who_fetches_runs_voters_and_observers_alike() -> None:
+    found = health(quorum(1, 2, 3, down=(3,), observers=(key(7),)), LivenessLimits(), {1, 2, 3})
+    assert found.running == {1, 2, 7}

@@ -137,5 +137,5 @@ async def test_on_a_small_terminal_the_pane_has_one_action_and_one_warning_above
         await pilot.pause()
         screen = text_of(pilot.app)
     said = " ".join(screen.split())
-    assert f"NO LEADER, 1 of 3. {action(LOST)} {WARNING}" in said and "M the ways back" in said
+    assert f"NO LEADER. {action(LOST)} {WARNING}" in said and "M the ways back" in said
     assert all(f"{node}" in screen for node in (100, 101, 102))

@@ -52,6 +52,7 @@ def test_a_cluster_without_fault_is_well_and_says_so() -> None:
             WELL._replace(quorum=QuorumFinding(QuorumState.LED_BY_NON_VOTER), brokers_fenced=(1,)),
             "quorum LED BY A NON-VOTER · broker 1 fenced · no partition seen offline",
         ),
+        (WELL._replace(quorum=QuorumFinding(QuorumState.OLD_VOTERS)), "quorum LED BY OLD VOTERS"),
         (
             WELL._replace(quorum=QuorumFinding(QuorumState.UNKNOWN)),
             "quorum unknown · no partition seen offline",

@@ -1,0 +1,58 @@
+"""A rebuild replaced the voters that lead at the addresses which are asked: nothing calls this quorum well, and
+nobody is told to start its controllers.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from console.last_healthy import remember
+from console.reading.remembered_voters import MEMORY
+from tests.unit.cli.command_process import Caller
+
+OLD = ("--simulate", "controller-node-failure")
+"""102 is down, and 100 or 101 leads."""
+SINCE = "2026-01-01T00:00:00+00:00"
+REPLACED = "a rebuild replaced them"
+
+
+@pytest.fixture
+def seen(call: Caller) -> Caller:
+    """This user has seen the rebuilt quorum, which 110 leads."""
+    cluster = json.loads(call("ktriage", "status", "--output", "json", *OLD).out)["cluster"]["clusterId"]
+    voter = {"id": 110, "directoryId": "d", "endpoints": [["CONTROLLER", "host110", 9093]], "logEndOffset": 9}
+    quorum = {"at": SINCE, "leaderEpoch": 5_000, "replaced": [100, 101, 102], "voters": [voter], "others": []}
+    remember(cluster, MEMORY, quorum)
+    return call
+
+
+@pytest.mark.parametrize("command", ["status", "handover"])
+def test_it_begins_with_the_old_voters_and_who_is_to_be_stopped(seen: Caller, command: str) -> None:
+    ended = seen("ktriage", command, *OLD)
+    assert "quorum LED BY OLD VOTERS" in ended.out.partition("Do first")[0], ended
+    assert f"Do first: Stop controllers 100, 101 and 102: {REPLACED}." in ended.out, ended
+    assert "Start controller 102" not in ended.out, ended
+    assert "ktriage quorum status --simulate" in (ended.err if command == "status" else ended.out), ended
+
+
+def test_status_says_where_the_rebuilt_quorum_was(seen: Caller) -> None:
+    ended = seen("ktriage", "status", *OLD)
+    assert ended.status == 1
+    assert f"IS OLDER than epoch 5,000, in which this cluster's quorum was led at {SINCE}" in ended.out, ended
+    assert "--bootstrap-controller host110:9093" in ended.out, ended
+    told = json.loads(seen("ktriage", "status", "--output", "json", *OLD).out)
+    assert told["health"]["quorum"] == "led by old voters", told["health"]
+
+
+@pytest.mark.parametrize(("job", "status"), [("elect", 1), ("quorum", 1), ("read", 0)])
+def test_nothing_that_needs_a_controller_can_be_done_there(seen: Caller, job: str, status: int) -> None:
+    ended = seen("ktriage", "check", "--for", job, *OLD)
+    assert ended.status == status, ended
+    assert ("no election and no change of the metadata can succeed now" in ended.err) == bool(status), ended
+
+
+def test_a_plan_is_not_made_of_their_states(seen: Caller) -> None:
+    ended = seen("ktriage", "plan", "--all-offline-partitions", "plan.json", *OLD)
+    assert ended.status == 1 and "led by voters that a rebuild replaced" in ended.err, ended
