@@ -86,8 +86,8 @@ def _no_quorum(now: GuideState) -> str:
             f"Guide: the broker that answers is cut off from the controllers. {press} at its network first."
         )
     if health is not None and health.quorum.state is QuorumState.OLD_VOTERS:
-        look = "The line above says" if here else "Press 4: it says"
-        return f"Guide: a rebuild replaced the voters that lead here. {look} whom to stop, and where the quorum is."
+        where = "The line above says" if here else "Press 4: it says"
+        return f"Guide: a rebuild replaced the voters that lead here. {where} whom to stop, and where the quorum is."
     unreached = health is not None and health.quorum.state is QuorumState.UNREACHABLE
     lost = (
         "Guide: no controller that leads can be reached."
