@@ -87,7 +87,7 @@ def _no_quorum(now: GuideState) -> str:
         )
     if health is not None and health.quorum.state is QuorumState.OLD_VOTERS:
         where = "The line above says" if here else "Press 4: it says"
-        return f"Guide: a rebuild replaced the voters that lead here. {where} whom to stop, and where the quorum is."
+        return f"Guide: a rebuild replaced the voters that lead here. {where} whom to stop."
     unreached = health is not None and health.quorum.state is QuorumState.UNREACHABLE
     lost = (
         "Guide: no controller that leads can be reached."
