@@ -70,9 +70,9 @@ async def judged(
     if not offline:
         return JudgedPartitions({}, NOT_ASKED)
     topics = list(dict.fromkeys(survey.state.topic for survey in offline))
-    configs = await backend.topic_configs(topics)
     source = source or MetadataLogSource()
-    live = await source.read(backend) or source.history
+    configs, read = await asyncio.gather(backend.topic_configs(topics), source.read(backend))
+    live = read or source.history
     by_copy = copy is not None and isinstance(live, Unknown)
     history = copy.history if copy is not None and by_copy else live
     refused: list[Unknown] = []

@@ -91,6 +91,7 @@ class LiveBackend:
         self._ends = LogEnds()
         self._min_isr = MinIsrAnswers(self._fleet, memory or NoFileMemory())
         self._membership: LiveMembership | None = None
+        self._newest: tuple[float, ClusterInfo] | None = None
 
     @property
     def membership(self) -> LiveMembership:
@@ -109,8 +110,9 @@ class LiveBackend:
 
     async def open(self) -> ClusterInfo:
         """Find the cluster, then describe it by a broker that has the latest metadata."""
-        await self._fleet.open()
-        cluster = await self.cluster()
+        described = await self._fleet.open()
+        self._fleet.open_ahead()
+        cluster = self._note(await self._election_api.cluster(described))
         self._min_isr.open(cluster.cluster_id)
         for broker in sorted(set(self._fleet.overrides) - {broker.id for broker in cluster.brokers}):
             if self._say is not None:
@@ -127,7 +129,17 @@ class LiveBackend:
 
     async def cluster(self) -> ClusterInfo:
         """The brokers now."""
-        return await self._election_api.cluster()
+        return self._note(await self._election_api.cluster())
+
+    def _note(self, cluster: ClusterInfo) -> ClusterInfo:
+        self._newest = asyncio.get_running_loop().time(), cluster
+        return cluster
+
+    async def _recent_cluster(self) -> ClusterInfo:
+        """The brokers as they were a moment ago: a survey asks again for one that fails."""
+        if self._newest is not None and asyncio.get_running_loop().time() - self._newest[0] <= FRESH_FOR:
+            return self._newest[1]
+        return await self.cluster()
 
     @property
     def virtual_time(self) -> None:
@@ -175,14 +187,17 @@ class LiveBackend:
 
     async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
         """Ask every replica's broker; min ISR and reassignments are asked for meanwhile."""
-        run = self._survey_run(request, await self.cluster(), progress)
+        run = self._survey_run(request, await self._recent_cluster(), progress)
         topics = list(dict.fromkeys(state.topic for state in request.partitions))
-        configs, reassigning, _ = await asyncio.gather(
+        connected = [broker for broker in run.batches if self._fleet.own_connection(broker) is not None]
+        configs, reassigning, early, _ = await asyncio.gather(
             _within(request.duration, self.topic_configs(topics)),
             _within(request.duration, self._reassigning(request.partitions)),
+            self._min_isr.ask(request.partitions, connected),
             run.run(),
         )
-        min_isr = await self._min_isr.ask(request.partitions, run.contacts.values())
+        answered = [one.broker for one in run.contacts.values() if one.problem is None]
+        min_isr = await self._min_isr.ask(request.partitions, answered, early)
         brokers = {broker.id: broker for broker in self._fleet.brokers}
         sizes = self._listing.sizes() if request.log_dirs else {}
         reported = SurveyedReplicas(run, brokers, sizes)
@@ -195,7 +210,7 @@ class LiveBackend:
         self, request: SurveyRequest, cluster: ClusterInfo, progress: Progress | None = None
     ) -> LiveSurvey:
         return LiveSurvey(
-            _Connections(self._fleet),
+            _Connections(self._fleet, again=request.picture_wait is None),
             request,
             cluster,
             read_cluster_again=self.cluster,
@@ -353,11 +368,13 @@ class LiveBackend:
 class _Connections:
     """What a survey needs of the fleet."""
 
-    def __init__(self, fleet: BrokerFleet) -> None:
+    def __init__(self, fleet: BrokerFleet, *, again: bool) -> None:
+        """``again``: a broker that was silent lately is tried again, until the survey's end."""
         self._fleet = fleet
+        self._again = again
 
     async def connection(self, broker: int) -> BrokerConnection:
-        return await self._fleet.connection(broker)
+        return await self._fleet.connection(broker, again=self._again)
 
     def address(self, broker: int) -> str:
         address = self._fleet.address(broker)

@@ -55,8 +55,11 @@ _WHY = {
 class BrokerError(BackendError):
     """A broker could not be asked. ``trouble`` says how, the message is one line with the address.
 
-    ``sent`` is True where the request may have reached the broker: it may have been carried out.
+    ``sent`` is True where the request may have reached the broker: it may have been carried out. ``remembered``: it
+    was seen a moment ago, and nobody has waited for it again.
     """
+
+    remembered = False
 
     def __init__(self, trouble: ConnectionProblem, where: str, detail: str, *, sent: bool = False) -> None:
         super().__init__(f"{where}: {detail}")
@@ -64,6 +67,12 @@ class BrokerError(BackendError):
         self.where = where
         self.detail = detail
         self.sent = sent
+
+    def again(self) -> BrokerError:
+        """The same for who asks after it was seen: certainly nothing is sent now."""
+        error = BrokerError(self.trouble, self.where, self.detail)
+        error.remembered = True
+        return error
 
     @property
     def reached(self) -> bool:

@@ -217,24 +217,39 @@ class LiveMembership:
         return EveryAddress(brokers, tuple(controllers), quorums)
 
     async def _each_address(self) -> tuple[tuple[ClusterNode, ...], list[ClusterNode], tuple[Address, ...]]:
-        brokers = await self._route.brokers()
+        """Brokers and the controllers that are known are asked at once, then the controllers that only the settings
+        of a broker name: nobody waits for silent controllers after silent brokers.
+        """
+        asking = asyncio.ensure_future(self._route.brokers())
+        answers: dict[Address, NodeProbe | Unknown] = {}
+        try:
+            ids = await self._probe_known(answers)
+            brokers = await asking
+        finally:
+            asking.cancel()
         for node in brokers:
             if not isinstance(node.answer, Unknown) and not isinstance(node.answer.settings, Unknown):
                 self._learn_from(node.answer.settings)
+        if len(self._controllers.known) > len(answers):
+            ids |= await self._probe_known(answers)
+        found = [
+            ClusterNode(_node_id(answer, ids.get(address, -1)), ProcessRole.CONTROLLER, str(address), answer)
+            for address, answer in answers.items()
+        ]
+        return brokers, found, tuple(answers)
+
+    async def _probe_known(self, answers: dict[Address, NodeProbe | Unknown]) -> dict[Address, int]:
+        """Adds the answer of each controller that is known and was not asked yet; the ids that controllers list."""
         listing = asyncio.ensure_future(self.controllers())
         try:
             await asyncio.wait({listing}, timeout=LISTED_WITHIN)
             ids = _ids(listing.result()) if listing.done() else {}
-            known = self._controllers.known
-            answers = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in known))
-            ids = _ids(await listing)
+            new = [address for address in self._controllers.known if address not in answers]
+            found = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in new))
+            answers.update(zip(new, found, strict=True))
+            return _ids(await listing)
         finally:
             listing.cancel()
-        found = [
-            ClusterNode(_node_id(answer, ids.get(address, -1)), ProcessRole.CONTROLLER, str(address), answer)
-            for address, answer in zip(known, answers, strict=True)
-        ]
-        return brokers, found, known
 
     async def add_voter(
         self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from backends.base.answers import (
     PICTURE_WAIT,
@@ -107,6 +108,23 @@ async def read_cluster(
     return await _with_steps(backend, await with_evidence(backend, reading, disks), source, copy)
 
 
+class SeveralProgress:
+    """The progress of several surveys at once, as that of one."""
+
+    def __init__(self, progress: Progress | None, surveys: int) -> None:
+        self._progress = progress
+        self._counts = [(0, 0)] * surveys
+
+    def part(self, number: int) -> Progress | None:
+        """What that survey tells."""
+        return None if self._progress is None else partial(self._tell, number)
+
+    def _tell(self, number: int, what: str, done: int, total: int) -> None:
+        self._counts[number] = done, total
+        if self._progress is not None:
+            self._progress(what, sum(one for one, _ in self._counts), sum(one for _, one in self._counts))
+
+
 async def _survey_all(
     backend: Backend, states: Sequence[PartitionState], duration: float, progress: Progress | None
 ) -> SurveyResult:
@@ -114,12 +132,15 @@ async def _survey_all(
 
     The result is in the order of ``states``. A broker that failed to answer once has that as its problem.
     """
-    results = []
+    requests = []
     for offline, depth in ((True, Depth.DIVERGENCE), (False, Depth.LAST)):
         wanted = tuple([state for state in states if (state.leader == NO_LEADER) is offline])
         if wanted:
-            request = SurveyRequest(wanted, duration, depth, picture_wait=PICTURE_WAIT)
-            results.append(await backend.survey(request, progress))
+            requests.append(SurveyRequest(wanted, duration, depth, picture_wait=PICTURE_WAIT))
+    several = SeveralProgress(progress, len(requests))
+    results = await asyncio.gather(
+        *(backend.survey(request, several.part(number)) for number, request in enumerate(requests))
+    )
     surveys: Sequence[Survey] = results[0].surveys if results else ()
     if len(results) > 1:
         surveys = MergedSurveys(states, *(columns_of(result.surveys) for result in results))

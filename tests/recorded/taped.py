@@ -113,7 +113,6 @@ def _capture(transport_type: Any, tape: Path, words: tuple[str, ...]) -> None:
 
 def _replay(transport_type: Any, exchanges: Exchanges) -> None:
     from backends.live.codec.aiokafka_requests import RawAnswer
-    from backends.live.codec.apis import Api
 
     def next_of(key: str) -> Any:
         answers = exchanges.get(key, [None])
@@ -126,10 +125,9 @@ def _replay(transport_type: Any, exchanges: Exchanges) -> None:
         where = f"{self.host}:{self.port} "
         if not any(key.startswith(where) for key in exchanges):
             raise OSError(errno.EHOSTUNREACH, "not on the tape")
-        # aiokafka asks for the versions by itself; ours is asked again in the highest version.
-        newest = any(key.startswith(where + "00120004") for key in exchanges)
-        self._versions = {Api.ApiVersions: (0, 4 if newest else 3)}
         self.on_tape = True
+        newest = any(key.startswith(where + "00120004") for key in exchanges)
+        await self.ask_versions(4 if newest else 3)
 
     def sent(self: Any, request: Any, expect_response: bool = True) -> Any:
         self.talking = True

@@ -39,7 +39,7 @@ async def asked(served: ServedCluster, number: int, request: Sendable) -> bytes:
     address = parse_addresses(f"127.0.0.1:{served.ports[node(number)]}")[0]
     connection = await BrokerConnection.open(address, settings)
     try:
-        raw = await connection._carry(request, 5.0)
+        raw = await connection.raw(request, timeout=5.0)
         return raw.data[raw.offset :]
     finally:
         connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,13 +79,15 @@ async def describe_min_isr(
     The synonyms of a configuration are all levels that set it (KIP-226; ``ConfigHelper.createTopicConfigEntry``).
     Raises BrokerError, NotOffered.
     """
-    own = await _results(conn, BROKER_RESOURCE, [str(broker)], (MIN_ISR,), timeout=timeout, synonyms=True)
+    names = list(dict.fromkeys(topics))
+    batches = [(TOPIC_RESOURCE, names[start : start + BATCH]) for start in range(0, len(names), BATCH)]
+    asked = [(BROKER_RESOURCE, [str(broker)]), *batches]
+    own, *several = await asyncio.gather(
+        *(_results(conn, kind, some, (MIN_ISR,), timeout=timeout, synonyms=True) for kind, some in asked)
+    )
     levels = next(map(_levels, own.values()), {})
     found = {}
-    names = list(dict.fromkeys(topics))
-    for start in range(0, len(names), BATCH):
-        batch = names[start : start + BATCH]
-        answers = await _results(conn, TOPIC_RESOURCE, batch, (MIN_ISR,), timeout=timeout, synonyms=True)
+    for answers in several:
         for topic, result in answers.items():
             of = _levels(result)
             file = of.get(STATIC, of.get(DEFAULT))
@@ -156,7 +159,7 @@ async def _results(
         ),
         include_synonyms=synonyms,
     )
-    answer = await conn.send(request, DescribeConfigsResponse, timeout=timeout)
+    answer = await conn.send(request, DescribeConfigsResponse, timeout=timeout, ahead=True)
     return {result.resource_name: result for result in answer.results}
 
 

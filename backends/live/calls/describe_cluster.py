@@ -72,7 +72,7 @@ async def _describe_v2(conn: BrokerConnection, operations: bool, timeout: float 
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=operations, include_fenced_brokers=True
     )
-    answer = await conn.send(request, DescribeClusterResponse, timeout=timeout)
+    answer = await conn.send(request, DescribeClusterResponse, timeout=timeout, ahead=True)
     _check(conn, answer.error_code, answer.error_message)
     return ClusterDescription(
         answer.cluster_id,
@@ -86,7 +86,7 @@ async def _describe_v0(conn: BrokerConnection, operations: bool, timeout: float 
     from kio.schema.describe_cluster.v0.response import DescribeClusterResponse
 
     request = DescribeClusterRequest(include_cluster_authorized_operations=operations)
-    answer = await conn.send(request, DescribeClusterResponse, timeout=timeout)
+    answer = await conn.send(request, DescribeClusterResponse, timeout=timeout, ahead=True)
     _check(conn, answer.error_code, answer.error_message)
     return ClusterDescription(
         answer.cluster_id,
@@ -107,7 +107,7 @@ async def _from_metadata(
         include_cluster_authorized_operations=operations,
         include_topic_authorized_operations=False,
     )
-    answer = await conn.send(request, MetadataResponse, timeout=timeout)
+    answer = await conn.send(request, MetadataResponse, timeout=timeout, ahead=True)
     return ClusterDescription(
         answer.cluster_id or "",
         tuple(Broker(b.node_id, b.host, b.port, b.rack, None) for b in answer.brokers),

@@ -177,7 +177,7 @@ async def replicas_by_dir(
     topics = None if partitions is None else by_topic(partitions)
     rows = topics and [{"topic": topic, "partitions": tuple(indexes)} for topic, indexes in topics.items()]
     request = build(request_type(Api.DescribeLogDirs, version), {"topics": rows})
-    raw = await conn.raw(request, timeout=timeout)
+    raw = await conn.raw(request, timeout=timeout, ahead=True)
     reported = conn.columns(raw, partial(read_log_dirs, version))
     response = response_type(Api.DescribeLogDirs, version)
     dirs = _decoded(conn.decoded(raw, response)) if reported is None else reported.dirs

@@ -241,7 +241,7 @@ async def _page(
         response_partition_limit=i32(page),
         cursor=start,
     )
-    answer = await conn.send(request, DescribeTopicPartitionsResponse, timeout=timeout)
+    answer = await conn.send(request, DescribeTopicPartitionsResponse, timeout=timeout, ahead=True)
     for topic in answer.topics:
         gathered.add_described(topic)
     return _position(answer.next_cursor)

@@ -30,7 +30,7 @@ async def describe_quorum(conn: BrokerConnection, cluster_id: str, *, timeout: f
     version = conn.require(Api.DescribeQuorum)
     topic = {"topic_name": METADATA_TOPIC, "partitions": ({"partition_index": 0},)}
     request = build(request_type(Api.DescribeQuorum, version), {"topics": (topic,)})
-    answer = await conn.send(request, response_type(Api.DescribeQuorum, version), timeout=timeout)
+    answer = await conn.send(request, response_type(Api.DescribeQuorum, version), timeout=timeout, ahead=True)
     return _quorum(answer, version, cluster_id)
 
 

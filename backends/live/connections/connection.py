@@ -1,4 +1,4 @@
-"""One connection to one broker: one request in flight, every failure a :class:`BrokerError`."""
+"""One connection to one broker: its requests take turns, and every failure is a :class:`BrokerError`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from backends.live.client.settings import ClientSettings
 from backends.live.codec.aiokafka_requests import CarriedRequest, Packed, RawAnswer, Sendable, read_exactly
 from backends.live.codec.apis import USES, Api
 from backends.live.codec.column_reader import NeedsFullDecoder
-from backends.live.connections.api_versions import ApiVersionsAnswer, ApiVersionsRequest
+from backends.live.connections.api_versions import ApiVersionsAnswer
 from backends.live.connections.transport import Transport, explain, protocol_hint
+from backends.live.connections.turns import Turns
 from backends.live.errors import BrokerError, ConnectionProblem, one_line
 
 R = TypeVar("R", bound=ResponsePayload)
@@ -41,6 +42,9 @@ class Throttling(Protocol):
 C = TypeVar("C", bound=Throttling)
 
 _serial = itertools.count(1)
+
+TOGETHER = 8
+"""Requests that are written before the first of them is answered, where they are ``ahead``."""
 
 
 class BrokerConnection:
@@ -67,7 +71,8 @@ class BrokerConnection:
         self._hello = hello
         self._transport = transport
         self._settings = settings
-        self._turn = asyncio.Lock()
+        self._turns = Turns(TOGETHER)
+        self._overdue = ""
         self._resume_at = 0.0
         self.answers = 0
 
@@ -164,19 +169,27 @@ class BrokerConnection:
     def _not_offered(self, call: str) -> NotOffered:
         return NotOffered(f"{self.where}: does not offer {call} in a version known here")
 
-    async def send(self, request: Sendable, response_type: type[R], *, timeout: float | None = None) -> R:
+    async def send(
+        self,
+        request: Sendable,
+        response_type: type[R],
+        *,
+        timeout: float | None = None,
+        ahead: bool = False,
+    ) -> R:
         """Send ``request`` and return its decoded answer, whatever error codes that holds.
 
         ``timeout`` in seconds (default: the settings' request timeout) covers waiting for the turn and for
-        the end of a throttle as well. Raises BrokerError; after it the connection is closed, except where
-        the request was never written. Cancelling closes it too: nobody would take the answer.
+        the end of a throttle as well. ``ahead`` is for questions: they are written while earlier ones are not
+        answered yet. Raises BrokerError; after it the connection is closed, except where the request was never
+        written. Cancelling closes it too: nobody would take the answer.
         Raises Refused where the request holds a value that Kafka's protocol cannot carry, and NotOffered where the
         broker does not serve its version.
         """
         kind = request.request_type if isinstance(request, Packed) else type(request)
         if not self._serves(kind.__api_key__, kind.__version__):
             raise self._not_offered(kind.__name__.removesuffix("Request"))
-        return self.decoded(await self.raw(request, timeout=timeout), response_type)
+        return self.decoded(await self.raw(request, timeout=timeout, ahead=ahead), response_type)
 
     async def send_exactly(
         self, request: Sendable, response_type: type[R], *, timeout: float | None = None
@@ -187,9 +200,9 @@ class BrokerConnection:
         """
         return self.decoded_exactly(await self.raw(request, timeout=timeout), response_type)
 
-    async def raw(self, request: Sendable, *, timeout: float | None = None) -> RawAnswer:
+    async def raw(self, request: Sendable, *, timeout: float | None = None, ahead: bool = False) -> RawAnswer:
         """As :meth:`send`, the answer undecoded: for :meth:`columns` and :meth:`decoded`."""
-        return await self._carry(request, timeout)
+        return await self._carry(request, timeout, ahead)
 
     def columns(self, raw: RawAnswer, read: Callable[[bytes, int], C]) -> C | None:
         """The answer as ``read`` takes it; None where that raises NeedsFullDecoder, so that it must be decoded."""
@@ -220,22 +233,22 @@ class BrokerConnection:
         self._note_throttle(answer)
         return answer
 
-    async def _carry(self, request: Sendable, timeout: float | None) -> RawAnswer:
+    async def _carry(self, request: Sendable, timeout: float | None, ahead: bool) -> RawAnswer:
         """One request and its undecoded answer, in its turn."""
         carried = _encoded(request)
         limit = self._settings.request_timeout if timeout is None else timeout
         deadline = asyncio.get_running_loop().time() + limit
+        in_turn = False
         try:
-            async with asyncio.timeout_at(deadline):
-                await self._turn.acquire()
+            async with self._turns.turn(shared=ahead, deadline=deadline):
+                in_turn = True
+                await self._wait_out_throttle(deadline, limit)
+                return await self._exchange(carried, deadline, limit)
         except TimeoutError:
+            if in_turn:
+                raise
             detail = f"no answer within {limit:g} s to an earlier request"
             raise self._error(ConnectionProblem.NO_ANSWER, detail) from None
-        try:
-            await self._wait_out_throttle(deadline, limit)
-            return await self._exchange(carried, deadline, limit)
-        finally:
-            self._turn.release()
 
     def close(self) -> None:
         """Close at once; what is in flight fails. May be called in any state."""
@@ -257,12 +270,16 @@ class BrokerConnection:
             async with asyncio.timeout_at(deadline):
                 raw: RawAnswer = await self._transport.send(carried)
         except TimeoutError:
+            self._overdue = self._overdue or f"no answer within {limit:g} s"
             self.close()
             raise self._error(
                 ConnectionProblem.NO_ANSWER, f"no answer within {limit:g} s", sent=True
             ) from None
         except Exception as error:
             self.close()
+            if self._overdue:
+                detail = f"{self._overdue} to an earlier request"
+                raise self._error(ConnectionProblem.NO_ANSWER, detail, sent=True) from None
             # A listener with another security.protocol may answer ApiVersions, and nothing after it.
             hint = "" if self.answers else protocol_hint(self._settings)
             raise self._error(*explain(error, hint), sent=True) from None
@@ -331,12 +348,9 @@ async def _resolve(address: Address, where: str, limit: float, settings: ClientS
 async def _greet(
     transport: Transport, where: str, limit: float, settings: ClientSettings
 ) -> ApiVersionsAnswer:
-    greeting = ApiVersionsRequest()
     try:
         async with asyncio.timeout(limit):
             await transport.connect()
-            raw: RawAnswer = await transport.send(greeting)
-        hello = greeting.read(raw)
     except TimeoutError:
         transport.drop()
         if transport.talking:
@@ -353,7 +367,8 @@ async def _greet(
         transport.drop()
         raise
     transport.greeted = True
-    return hello
+    assert transport.hello is not None
+    return transport.hello
 
 
 def _placed(where: str, reported: tuple[ConnectionProblem, str]) -> tuple[ConnectionProblem, str, str]:

@@ -32,6 +32,10 @@ class Pool:
         conn = self._connections.get(broker)
         return conn if conn is not None and not conn.closed else None
 
+    def begun(self, broker: int) -> bool:
+        """True where there is an open connection, or one is being opened."""
+        return broker in self._opening or self.current(broker) is not None
+
     def put(self, broker: int, conn: BrokerConnection) -> None:
         """Take over an open connection; the previous one is closed."""
         former = self._connections.get(broker)

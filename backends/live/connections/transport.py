@@ -23,6 +23,13 @@ from backends.live.client.addresses import Address
 from backends.live.client.sasl import Bearer, Scram
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
+from backends.live.connections.api_versions import (
+    NEWEST,
+    ApiVersionsAnswer,
+    api_versions_request,
+    asks_again_with,
+    read_api_versions,
+)
 from backends.live.errors import ConnectionProblem, one_line
 
 _NO_LIMIT_MS = 24 * 3600 * 1000
@@ -39,7 +46,8 @@ _AUTHENTICATION = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, Ille
 
 class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no types
     """A connection to one IP address. ``talking`` is True from the first request on, when TCP and TLS are up.
-    ``greeted``: the peer has said which requests it supports. ``shared`` are the secrets that it may be told.
+    ``hello`` is what the peer said of the requests that it supports, ``greeted``: it has said so. ``shared``
+    are the secrets that it may be told.
     """
 
     def __init__(self, ip: str, address: Address, settings: ClientSettings, token: Secret | None) -> None:
@@ -60,6 +68,20 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
         )
         self.talking = False
         self.greeted = False
+        self.hello: ApiVersionsAnswer | None = None
+
+    async def _do_version_lookup(self) -> None:
+        """aiokafka's hook, before it authenticates: its own request has no features, and would be one more."""
+        await self.ask_versions(NEWEST)
+
+    async def ask_versions(self, version: int) -> None:
+        """Sets ``hello``. ``version`` is the one of ApiVersions to ask with. Raises what decoding raises."""
+        answer = await self.send(api_versions_request(version))
+        if (other := asks_again_with(answer)) is not None:
+            version = other
+            answer = await self.send(api_versions_request(version))
+        self.hello = read_api_versions(answer, version)
+        self._versions = dict(self.hello.versions)
 
     @staticmethod
     async def _read(self_ref: Any) -> None:

@@ -19,6 +19,7 @@ from recovery.controller.rules import ELR_FEATURE
 from recovery.model import PartitionState, ReplicaLog, TopicPartition, Unknown
 
 if TYPE_CHECKING:
+    from backends.live.calls.describe_cluster import ClusterDescription
     from backends.live.calls.partition_errors import PartitionRefusal
     from backends.live.connections.connection import BrokerConnection
     from backends.live.nodes.brokers import BrokerFleet
@@ -41,9 +42,9 @@ class LiveElectionApi:
         self._ask_logs = ask_logs
         self._emulates = False
 
-    async def cluster(self) -> ClusterInfo:
-        """The brokers now, as a caught-up broker lists them."""
-        reported = await self._fleet.refresh()
+    async def cluster(self, opened: ClusterDescription | None = None) -> ClusterInfo:
+        """The brokers now, as a caught-up broker lists them; ``opened`` is what the fleet was told a moment ago."""
+        reported = await (self._fleet.refresh() if opened is None else self._fleet.opened(opened))
         conn = self._fleet.current(reported.broker)
         return cluster_info(reported.value, reported.broker, conn.features if conn else None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.codec.apis import Api
 from backends.live.connections.connection import BrokerConnection
-from backends.live.connections.hedging import AllFailed, first_success
+from backends.live.connections.hedging import AllFailed, first_success, retrieve
 from backends.live.connections.pool import Pool
 from backends.live.errors import BrokerError, ConnectionProblem, NobodyReached
 from backends.live.nodes.broker_addresses import SEED, BrokerAddresses
@@ -60,7 +60,7 @@ async def _is_node(conn: BrokerConnection, broker: int, timeout: float) -> bool:
         resource_type=i8(BROKER_RESOURCE), resource_name=str(broker), configuration_keys=_NODE_ID_KEYS
     )
     request = DescribeConfigsRequest(resources=(resource,), include_synonyms=False)
-    answer = await conn.send(request, DescribeConfigsResponse, timeout=timeout)
+    answer = await conn.send(request, DescribeConfigsResponse, timeout=timeout, ahead=True)
     for result in answer.results:
         if result.error_code == _INVALID_REQUEST:
             raise _wrong(conn, f"another broker than {broker} answers there")
@@ -105,7 +105,9 @@ class BrokerConnector:
         async def ask() -> tuple[BrokerConnection, ClusterDescription]:
             conn = await BrokerConnection.open(address, self._settings)
             try:
-                described = await describe_cluster(conn, timeout=self._settings.connect_timeout)
+                described = await describe_cluster(
+                    conn, operations=True, timeout=self._settings.connect_timeout
+                )
             except BaseException:
                 conn.close()
                 raise
@@ -129,11 +131,14 @@ class BrokerConnector:
 
     async def _checked(self, conn: BrokerConnection) -> BrokerConnection:
         limit = self._settings.connect_timeout
+        node = asyncio.ensure_future(check_node(conn, timeout=limit))
+        node.add_done_callback(retrieve)
         try:
             await check_cluster(conn, self.cluster_id, timeout=limit)
-            await check_node(conn, timeout=limit)
+            await node
         except BaseException:
             conn.close()
+            node.cancel()
             raise
         return conn
 
@@ -161,7 +166,69 @@ PATIENCE = 1.0
 QUORUM_PATIENCE = 0.4
 """The same for a description of the quorum."""
 AVOIDED_FOR = 30.0
-"""Seconds for which a broker that could not be reached is asked only after all the others."""
+"""Seconds for which a broker that could not be reached is asked only after all the others, and for which one that
+was silent is not waited for again.
+"""
+SILENT = (ConnectionProblem.CONNECT_TIMEOUT, ConnectionProblem.NO_ANSWER)
+AHEAD = 64
+"""Brokers to which connections are opened before anybody asks for them."""
+
+
+class Unreached:
+    """The brokers that could not be reached a moment ago, and how."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._errors: dict[int, tuple[float, BrokerError]] = {}
+        self._attempts: dict[int, set[asyncio.Future[BrokerConnection]]] = {}
+
+    def lately(self, broker: int) -> bool:
+        """True where the newest attempt at that broker failed less than AVOIDED_FOR seconds ago."""
+        return self._lately(broker) is not None
+
+    def forget(self, broker: int) -> None:
+        """The next attempt is made, whatever was seen before."""
+        self._errors.pop(broker, None)
+
+    async def attempt(
+        self, broker: int, connect: Callable[[int], Awaitable[BrokerConnection]]
+    ) -> BrokerConnection:
+        """What ``connect`` returns. Raises its BrokerError; at once where the broker was silent for the whole time
+        of an attempt lately, or is so in another attempt meanwhile: nobody waits for that twice.
+        """
+        known = self._lately(broker)
+        if known is not None and known.trouble in SILENT:
+            raise known.again()
+        attempt = asyncio.ensure_future(connect(broker))
+        others = self._attempts.setdefault(broker, set())
+        others.add(attempt)
+        try:
+            conn = await attempt
+        except BrokerError as error:
+            self._errors[broker] = (self._clock(), error)
+            if error.trouble in SILENT:
+                for other in others - {attempt}:
+                    other.cancel()
+            raise
+        except asyncio.CancelledError:
+            known = self._lately(broker)
+            if attempt.cancelled() and known is not None and known.trouble in SILENT and not _cancelling():
+                raise known.again() from None
+            attempt.cancel()
+            raise
+        finally:
+            others.discard(attempt)
+        self.forget(broker)
+        return conn
+
+    def _lately(self, broker: int) -> BrokerError | None:
+        at, error = self._errors.get(broker, (0.0, None))
+        return None if error is None or self._clock() - at > AVOIDED_FOR else error
+
+
+def _cancelling() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class BrokerAnswer(NamedTuple, Generic[T]):
@@ -187,11 +254,12 @@ class BrokerFleet:
         self.settings = settings
         self.addresses = BrokerAddresses(settings.bootstrap, overrides)
         self._connector = BrokerConnector(settings, self.addresses)
-        connect, fits = self._connector.connect, self.addresses.fits
+        self._unreached = Unreached(lambda: asyncio.get_running_loop().time())
+        connect, fits = self._connect, self.addresses.fits
         self._own, self._common, self._forwarding, self._bulk = (Pool(connect, fits) for _ in range(4))
-        self._failed: dict[int, float] = {}
         self._forwards: Counter[int] = Counter()
         self._leftovers: set[asyncio.Task[Any]] = set()
+        self._seed = SEED
         self._quorum = QuorumCache(self._ask_quorum)
 
     @property
@@ -217,12 +285,32 @@ class BrokerFleet:
     async def open(self) -> ClusterDescription:
         """Find the cluster by the bootstrap servers. Raises Unreachable, which names each with its reason."""
         conn, described = await self._connector.bootstrap()
-        self._common.put(self.addresses.adopt_seed(conn), conn)
+        seed = self.addresses.adopt_seed(conn)
+        self._forwarding.put(seed, conn)
+        self._ahead(self._common.get(seed))
+        self._ahead(self._check_seed(conn))
+        self._seed = seed
+        return described
+
+    async def _check_seed(self, conn: BrokerConnection) -> None:
         try:
             await check_node(conn, timeout=self.settings.connect_timeout)
         except BrokerError:
             conn.close()
-        return described
+
+    def open_ahead(self) -> None:
+        """Begin to connect to every broker that should be up, for a caller that will ask all of them."""
+        for broker in [b.id for b in self.brokers if not b.fenced][:AHEAD]:
+            self._ahead(self._own.get(broker))
+
+    def _ahead(self, doing: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(doing)
+        self._leftovers.add(task)
+        task.add_done_callback(self._leftovers.discard)
+        task.add_done_callback(retrieve)
+
+    async def _connect(self, broker: int) -> BrokerConnection:
+        return await self._unreached.attempt(broker, self._connector.connect)
 
     async def close(self) -> None:
         """Close every connection, in any state; requests in flight fail."""
@@ -248,8 +336,12 @@ class BrokerFleet:
         """As :meth:`connection` where it is open already; opens none."""
         return self._own.current(broker)
 
-    async def connection(self, broker: int) -> BrokerConnection:
-        """That broker's own connection, opened if need be and its identity checked. Raises BrokerError."""
+    async def connection(self, broker: int, *, again: bool = False) -> BrokerConnection:
+        """That broker's own connection, opened if need be and its identity checked. Raises BrokerError; at once
+        for a broker that was silent lately, unless it is to be tried ``again``.
+        """
+        if again:
+            self._unreached.forget(broker)
         return await self._own.get(broker)
 
     async def bulk_connection(self, broker: int) -> BrokerConnection:
@@ -289,6 +381,15 @@ class BrokerFleet:
             self._quorum.forget()
             raise _in_short(error, sent=again) from None
 
+    async def opened(self, described: ClusterDescription) -> BrokerAnswer[ClusterDescription]:
+        """What :meth:`open` returned, where the broker that said it has the latest metadata; else as
+        :meth:`refresh`.
+        """
+        fresh = up_to_date_brokers(await self.quorum())
+        if fresh is not None and self._seed in fresh:
+            return BrokerAnswer(described, self._seed, True)
+        return await self.refresh()
+
     async def refresh(self) -> BrokerAnswer[ClusterDescription]:
         """Ask for the brokers again. Raises as :meth:`any`."""
         reported = await self.any(partial(describe_cluster, operations=True))
@@ -320,13 +421,12 @@ class BrokerFleet:
         A broker forwards one request at a time: several changes at once go through several brokers.
         """
         fenced = {b.id for b in self.brokers if b.fenced}
-        lately = asyncio.get_running_loop().time() - AVOIDED_FOR
         busy = self._forwards if pool is self._forwarding else Counter()
 
         def rank(broker: int) -> tuple[bool, int, bool, int, bool, int]:
-            gone = self._failed.get(broker, lately) > lately
+            gone = self._unreached.lately(broker)
             doubt = 0 if fresh is None or broker in fresh else 1 if broker == SEED else 2
-            return gone, doubt, broker in fenced, busy[broker], self.current(broker) is None, broker
+            return gone, doubt, broker in fenced, busy[broker], not pool.begun(broker), broker
 
         return sorted(self.addresses.candidates(), key=rank)
 
@@ -341,13 +441,8 @@ class BrokerFleet:
         """``used`` gets the connection that the question is put over, and how many answers it had given by then."""
 
         async def run() -> BrokerAnswer[T]:
-            try:
-                conn = await pool.get(broker)
-            except BrokerError:
-                self._failed[broker] = asyncio.get_running_loop().time()
-                raise
+            conn = await pool.get(broker)
             used.append((conn, conn.answers))
-            self._failed.pop(broker, None)
             known = None if fresh is None or broker == SEED else broker in fresh
             if pool is not self._forwarding:
                 return BrokerAnswer(await ask(conn), broker, known)

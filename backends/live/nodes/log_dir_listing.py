@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -42,8 +43,10 @@ class LogDirListing:
 
     async def everything(self) -> Partitions:
         """All partitions that the caller may see, with the topics that only the brokers' log dirs show."""
-        reported, dirs = await asyncio.gather(
-            self._fleet.any(describe_partitions), self._of_brokers_that_should_be_up()
+        reported, dirs, _ = await asyncio.gather(
+            self._fleet.any(describe_partitions),
+            self._of_brokers_that_should_be_up(),
+            self._see_whether_open_to_all(any(broker.fenced for broker in self._fleet.brokers)),
         )
         found = reported.value
         unseen = topics_only_in_log_dirs(found, dirs)
@@ -60,12 +63,14 @@ class LogDirListing:
         unread = without_log_dirs(found, self._fleet.brokers, dirs)
         if not unread:
             return None
-        if self._open_to_all is None:
-            try:
-                self._open_to_all = (await self._fleet.any(has_no_authorizer)).value
-            except BackendError:
-                return unlisted(unread)
+        await self._see_whether_open_to_all(True)
         return None if self._open_to_all else unlisted(unread)
+
+    async def _see_whether_open_to_all(self, wanted: bool) -> None:
+        """Asks once whether anything checks permissions, where that is ``wanted``."""
+        if wanted and self._open_to_all is None:
+            with suppress(BackendError):
+                self._open_to_all = (await self._fleet.any(has_no_authorizer)).value
 
     async def _of_brokers_that_should_be_up(self) -> Mapping[int, tuple[LogDir, ...] | Unknown]:
         brokers = [broker.id for broker in self._fleet.brokers if not broker.fenced]

@@ -6,6 +6,7 @@ Fetch. A broker whose native answer does not follow the specification is asked b
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -96,21 +97,19 @@ class LogEnds:
         """Every batch's answer; None where one of them was not to be had so."""
         broker = connection.broker or 0
         self._emulated.add(broker)  # a broker that hangs up over it is asked otherwise next time
-        reported: list[T] = []
-        for batch in batches:
-            found = await ask(batch)
-            if found is None:
-                return None
-            reported.append(found)
+        reported = await asyncio.gather(*(ask(batch) for batch in batches))
+        known = [found for found in reported if found is not None]
+        if len(known) < len(reported):
+            return None
         self._emulated.discard(broker)
-        return reported
+        return known
 
 
 async def _native_of(
     connection: BrokerConnection, batches: Sequence[TopicBatch], timeout: float
 ) -> Sequence[LogEndColumns | Mapping[TopicPartition, ReplicaLogEnd | LogQueryError]] | None:
     asked = [(topic_id_bytes(batch.topic_id), batch.numbers) for batch in batches]
-    raw = await connection.raw(pack_log_info_of(asked), timeout=timeout)
+    raw = await connection.raw(pack_log_info_of(asked), timeout=timeout, ahead=True)
     reported = connection.columns(raw, partial(read_log_info, asked))
     if reported is not None and len(dict(asked)) == len(asked):
         return [LogEndColumns(offsets, epochs) for _, epochs, offsets in reported.topics]
@@ -137,7 +136,7 @@ async def _native(
     ends: Ends = {}
     while waiting:
         if raw is None:
-            raw = await connection.raw(pack_log_info(waiting, ids), timeout=timeout)
+            raw = await connection.raw(pack_log_info(waiting, ids), timeout=timeout, ahead=True)
         answer = connection.decoded_exactly(raw, GetReplicaLogInfoResponse)
         raw = None
         if answer is None:

@@ -74,7 +74,7 @@ async def log_ends(
     ``partitions`` must be sorted by topic.
     """
     request = pack_list_offsets(partitions, replica=DEBUGGING_REPLICA, timestamp=LATEST)
-    return _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout))
+    return _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout, ahead=True))
 
 
 async def log_ends_of(
@@ -83,7 +83,7 @@ async def log_ends_of(
     """The same for whole batches, each of another topic; row by row if the full decoder is needed."""
     asked = [(batch.topic, batch.numbers) for batch in batches]
     request = pack_list_offsets_of(asked, replica=DEBUGGING_REPLICA, timestamp=LATEST)
-    raw = await connection.raw(request, timeout=timeout)
+    raw = await connection.raw(request, timeout=timeout, ahead=True)
     reported = connection.columns(raw, partial(read_list_offsets, asked))
     if reported is not None:
         return [LogEndColumns(offsets, epochs) for _, offsets, epochs in reported.topics]
@@ -100,7 +100,7 @@ async def leading(
     OFFSET_NOT_AVAILABLE (``Partition.fetchOffsetForTimestamp``). Raises BrokerError.
     """
     request = pack_list_offsets(partitions, replica=CONSUMER, timestamp=LATEST)
-    response = await connection.send(request, ListOffsetsResponse, timeout=timeout)
+    response = await connection.send(request, ListOffsetsResponse, timeout=timeout, ahead=True)
     return {
         TopicPartition(str(topic.name), row.partition_index): _LEADS[row.error_code]
         for topic in response.topics
@@ -143,12 +143,14 @@ async def probe_epochs(
     answers: dict[TopicPartition, ProbeAnswer] = {}
     if ends:
         answers.update(
-            _answers(await connection.send(pack_fetch(ends), FetchResponse, timeout=timeout), ends)
+            _answers(
+                await connection.send(pack_fetch(ends), FetchResponse, timeout=timeout, ahead=True), ends
+            )
         )
     starts = [tp for tp in questions if tp not in ends]
     if starts:
         request = pack_list_offsets(starts, replica=DEBUGGING_REPLICA, timestamp=EARLIEST)
-        reported = _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout))
+        reported = _ends(await connection.send(request, ListOffsetsResponse, timeout=timeout, ahead=True))
         answers.update(
             (tp, EarliestOffset(*answer) if isinstance(answer, ReplicaLogEnd) else answer)
             for tp, answer in reported.items()
@@ -163,7 +165,7 @@ async def probe_epochs_of(
 ]:
     """The same for what is left of whole batches; row by row if the full decoder is needed."""
     questions = [(batch.topic, *batch.questions()) for batch in batches]
-    raw = await connection.raw(pack_fetch_of(questions), timeout=timeout)
+    raw = await connection.raw(pack_fetch_of(questions), timeout=timeout, ahead=True)
     reported = connection.columns(
         raw, partial(read_fetch, [(topic, numbers) for topic, numbers, _, _ in questions])
     )

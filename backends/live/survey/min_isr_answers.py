@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from backends.base.answers import Contact
 from backends.base.errors import BackendError
 from backends.base.file_memory import FileAnswers, FileMemory
 from backends.live.calls.configs import describe_min_isr
@@ -56,29 +55,43 @@ class MinIsrAnswers:
             found.setdefault(broker, []).append(one)
         return found
 
-    async def ask(self, states: Iterable[PartitionState], contacts: Iterable[Contact]) -> MinIsrOn:
-        """Of the topics that are offline, every broker that answered this survey; and of each broker that was not
-        asked lately its file. A broker that does not answer, or refuses, is left out.
+    async def ask(
+        self, states: Iterable[PartitionState], brokers: Iterable[int], early: MinIsrOn | None = None
+    ) -> MinIsrOn:
+        """Of the topics that are offline, every one of ``brokers``; and of each that was not asked lately its file.
+        A broker that does not answer, or refuses, is left out.
+
+        ``early`` are answers of this survey, which may be of more brokers: those are left out, the others not asked
+        again.
         """
         topics: dict[int, dict[str, None]] = {}
         for state in states:
             if state.offline:
                 for broker in state.replicas:
                     topics.setdefault(broker, {})[state.topic] = None
+        brokers = list(brokers)
+        found = {
+            topic: [one for one in several if one.broker in brokers]
+            for topic, several in (early or {}).items()
+        }
+        known = {one.broker for several in found.values() for one in several}
         now = self._clock()
         asked = [
-            (one.broker, list(topics.get(one.broker, ())))
-            for one in contacts
-            if one.problem is None and (one.broker in topics or self._due(one.broker, now))
+            (broker, list(topics.get(broker, ())))
+            for broker in brokers
+            if broker not in known and (broker in topics or self._due(broker, now))
         ]
-        found: dict[str, list[MinIsrLevels]] = {}
         for answers in await asyncio.gather(*(self._ask(broker, names) for broker, names in sorted(asked))):
             for topic, answer in answers.items():
                 found.setdefault(topic, []).append(answer)
         fresh = [one for one in self._now.values() if one.time_ms >= now * 1000]
         if fresh:
             self._memory.remember(self._cluster_id, fresh)
-        return {topic: tuple(several) for topic, several in found.items()}
+        return {
+            topic: tuple(sorted(several, key=lambda one: one.broker))
+            for topic, several in found.items()
+            if several
+        }
 
     def _due(self, broker: int, now: float) -> bool:
         last = self._now.get(broker)

@@ -243,6 +243,7 @@ class LiveSurvey:
         if self._picture_wait is None:
             return False
         clear = error.trouble is ConnectionProblem.WRONG_NODE or refusals >= PICTURE_REFUSALS
+        clear = clear or error.remembered  # its whole time to connect has been waited for already
         return clear or self._elapsed(failing_since) >= self._picture_wait
 
     @staticmethod

@@ -60,7 +60,9 @@ class Connection:
     def highest(self, api: Api) -> int | None:
         return max(USES[api].sent)
 
-    async def send(self, request: Any, response_type: type, *, timeout: float | None = None) -> Any:
+    async def send(
+        self, request: Any, response_type: type, *, timeout: float | None = None, ahead: bool = False
+    ) -> Any:
         if response_type is DescribeClusterResponse:
             return self._cluster()
         assert request.__api_key__ == Api.DescribeConfigs

@@ -54,7 +54,9 @@ class Connection:
     def require(self, api: Api) -> int:
         return max(USES[api].sent)
 
-    async def send(self, request: object, response_type: type, *, timeout: float | None = None) -> Any:
+    async def send(
+        self, request: object, response_type: type, *, timeout: float | None = None, ahead: bool = False
+    ) -> Any:
         if response_type is reassignments.AlterPartitionReassignmentsResponse:
             return self._reassignments()
         rows = tuple(

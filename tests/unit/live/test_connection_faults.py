@@ -30,10 +30,10 @@ Reply = Callable[[int, bytes], bytes | None]
 SETTINGS = ClientSettings(bootstrap=(), connect_timeout=20.0, request_timeout=20.0)
 HASTY = replace(SETTINGS, connect_timeout=0.5, request_timeout=0.5)
 
-# API key 18, 60, 75 in the layouts of ApiVersions v0 and v3.
+# API key 18, 60, 75 in the layouts of ApiVersions v0 and v3, which is that of v4 too.
 _KEYS = ((18, 0, 3), (60, 0, 0), (75, 0, 0))
 _V0 = b"".join(n.to_bytes(2, "big") for key in _KEYS for n in key)
-VERSIONS_V0 = b"\0\0" + len(_KEYS).to_bytes(4, "big") + _V0
+UNSUPPORTED = b"\0\x23" + len(_KEYS).to_bytes(4, "big") + _V0
 VERSIONS_V3 = (
     b"\0\0"
     + bytes([len(_KEYS) + 1])
@@ -47,8 +47,8 @@ def framed(correlation: bytes, body: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
-def greeting(number: int, correlation: bytes) -> bytes | None:
-    return framed(correlation, VERSIONS_V0 if number == 0 else VERSIONS_V3)
+def greeting(_number: int, correlation: bytes) -> bytes | None:
+    return framed(correlation, VERSIONS_V3)
 
 
 @asynccontextmanager
@@ -139,18 +139,18 @@ async def test_a_greeting_of_two_hundred_megabytes_is_not_waited_for() -> None:
 
 
 async def test_an_answer_to_another_question() -> None:
-    error = await trouble_at_greeting(lambda _number, _id: framed(b"\0\0\x7f\xff", VERSIONS_V0))
+    error = await trouble_at_greeting(lambda _number, _id: framed(b"\0\0\x7f\xff", VERSIONS_V3))
     assert error.trouble is ConnectionProblem.UNDECODABLE
 
 
 async def test_an_answer_that_breaks_off_is_not_understood() -> None:
-    error = await trouble_at_greeting(lambda _number, _id: framed(_id, VERSIONS_V0[:-3]))
+    error = await trouble_at_greeting(lambda _number, _id: framed(_id, VERSIONS_V3[:-7]))
     assert error.trouble is ConnectionProblem.UNDECODABLE
 
 
 def after_greeting(body: bytes) -> Reply:
     return lambda number, correlation: (
-        greeting(number, correlation) if number < 2 else framed(correlation, body)
+        greeting(number, correlation) if number < 1 else framed(correlation, body)
     )
 
 
@@ -175,7 +175,7 @@ async def test_an_answer_that_is_not_understood_ends_the_connection() -> None:
 
 async def test_a_request_without_an_answer_ends_the_connection() -> None:
     error = await failing(
-        lambda number, correlation: greeting(number, correlation) if number < 2 else b"",
+        lambda number, correlation: greeting(number, correlation) if number < 1 else b"",
         lambda conn: describe_cluster(conn, timeout=0.1),
     )
     assert (error.trouble, error.sent, error.detail) == (
@@ -187,7 +187,7 @@ async def test_a_request_without_an_answer_ends_the_connection() -> None:
 
 async def test_a_request_whose_connection_breaks_may_have_been_carried_out() -> None:
     error = await failing(
-        lambda number, correlation: greeting(number, correlation) if number < 2 else None, describe_cluster
+        lambda number, correlation: greeting(number, correlation) if number < 1 else None, describe_cluster
     )
     assert (error.trouble, error.sent) == (ConnectionProblem.CLOSED, True)
 
@@ -199,22 +199,73 @@ async def test_a_peer_that_announces_two_gigabytes_is_not_waited_for() -> None:
 
 async def test_who_waits_behind_a_request_that_hangs_is_not_kept_for_ever() -> None:
     async with peer(
-        lambda number, correlation: greeting(number, correlation) if number < 2 else b""
+        lambda number, correlation: greeting(number, correlation) if number < 1 else b""
     ) as address:
         conn = await BrokerConnection.open(address, SETTINGS)
         first = asyncio.ensure_future(describe_cluster(conn, timeout=60.0))
         await asyncio.sleep(0)
         with pytest.raises(BrokerError, match="to an earlier request"):
-            await describe_cluster(conn, timeout=0.1)
+            await conn.send(asking_for("t"), DescribeTopicPartitionsResponse, timeout=0.1)
         assert not conn.closed, "the first may still be answered"
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         assert conn.closed, "its answer would come back to nobody"
 
 
+async def test_questions_that_are_written_ahead_fail_with_the_one_that_is_not_answered() -> None:
+    """The connection is closed: who waits behind it is told why, and that the question may have been read."""
+    async with peer(
+        lambda number, correlation: greeting(number, correlation) if number < 1 else b""
+    ) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        first = asyncio.ensure_future(describe_cluster(conn, timeout=0.1))
+        await asyncio.sleep(0)
+        with pytest.raises(BrokerError, match=r"no answer within 0\.1 s to an earlier request") as caught:
+            await describe_cluster(conn, timeout=60.0)
+        assert caught.value.sent
+        await asyncio.gather(first, return_exceptions=True)
+
+
+async def test_a_change_is_not_written_while_a_question_is_open() -> None:
+    """It would be in doubt with it, where now certainly nothing was sent."""
+    read: list[int] = []
+
+    def silent(number: int, correlation: bytes) -> bytes | None:
+        read.append(number)
+        return greeting(number, correlation) if number < 1 else b""
+
+    async with peer(silent) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        question = asyncio.ensure_future(describe_cluster(conn, timeout=60.0))
+        await asyncio.sleep(0)
+        with pytest.raises(BrokerError, match="to an earlier request") as caught:
+            await conn.send(asking_for("t"), DescribeTopicPartitionsResponse, timeout=0.1)
+        assert not caught.value.sent and len(read) == 2
+        question.cancel()
+        await asyncio.gather(question, return_exceptions=True)
+
+
+async def test_a_broker_that_does_not_serve_the_newest_greeting_is_asked_with_the_one_before() -> None:
+    """Before Kafka 4.0 ApiVersions ends at v3: the refusal is an answer of v0."""
+
+    def older(number: int, correlation: bytes) -> bytes | None:
+        return framed(correlation, UNSUPPORTED if number == 0 else VERSIONS_V3)
+
+    async with peer(older) as address:
+        conn = await BrokerConnection.open(address, SETTINGS)
+        assert conn.api_keys == {18: (0, 3), 60: (0, 0), 75: (0, 0)}
+        conn.close()
+
+
+async def test_a_broker_of_before_kafka_2_4_is_not_understood() -> None:
+    refusal = b"\0\x23" + (1).to_bytes(4, "big") + b"\0\x12" + b"\0\0" + b"\0\2"
+    error = await trouble_at_greeting(lambda _number, _id: framed(_id, refusal))
+    assert error.trouble is ConnectionProblem.UNDECODABLE
+
+
 async def test_a_name_that_cannot_be_written_is_refused_and_nothing_is_sent() -> None:
     async with peer(
-        lambda number, correlation: greeting(number, correlation) if number < 2 else None
+        lambda number, correlation: greeting(number, correlation) if number < 1 else None
     ) as address:
         conn = await BrokerConnection.open(address, SETTINGS)
         with pytest.raises(Refused, match="nothing sent"):
@@ -254,7 +305,7 @@ async def test_a_short_throttle_is_waited_out() -> None:
         nonlocal free_from
         if loop.time() < free_from:
             return None
-        if number >= 2:
+        if number >= 1:
             free_from = loop.time() + 0.05
         return throttled(100)(number, correlation)
 

@@ -18,15 +18,13 @@ from backends.live.errors import BrokerError, ConnectionProblem
 
 PASSWORD = "correct-horse-battery-staple"
 _KEYS = ((17, 0, 1), (18, 0, 3), (36, 0, 0))
-_VERSIONS_V0 = len(_KEYS).to_bytes(4, "big") + b"".join(n.to_bytes(2, "big") for key in _KEYS for n in key)
 _VERSIONS_V3 = bytes([len(_KEYS) + 1]) + b"".join(
     b"".join(n.to_bytes(2, "big") for n in key) + b"\0" for key in _KEYS
 )
 ANSWERS = (
-    b"\0\0" + _VERSIONS_V0,
+    b"\0\0" + _VERSIONS_V3 + b"\0\0\0\0\0",
     b"\0\0" + b"\0\0\0\1" + b"\0\5PLAIN",  # SaslHandshake v1
     b"\0\0" + b"\xff\xff" + b"\0\0\0\0",  # SaslAuthenticate v0
-    b"\0\0" + _VERSIONS_V3 + b"\0\0\0\0\0",
 )
 
 
