@@ -81,7 +81,7 @@ def load(path: Path) -> Settings:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; --cluster takes its profiles from there") from None
+        raise InputError(f"{path}: no such file; profiles of clusters are read from there") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     try:

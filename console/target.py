@@ -15,6 +15,7 @@ from recovery.plan.importance import NO_TIERS, Importance, TopicTier
 
 if TYPE_CHECKING:
     from backends.live.client.addresses import Address
+    from console.settings import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,30 @@ def _from_profile(
     from console.settings import profile  # noqa: PLC0415
 
     path = config_dir() / "clusters.yaml"
-    found = profile(name, path)
+    return _of_profile(
+        name, profile(name, path), path, command_config=command_config, broker=broker, extra=extra
+    )
+
+
+def every_profile(path: Path) -> tuple[Target, ...]:
+    """The clusters of a file of profiles. Raises InputError: it cannot be read, has a mistake, or has none."""
+    from console.settings import load  # noqa: PLC0415  # as above
+
+    found = load(path).clusters
+    if not found:
+        raise InputError(f"{path}: no cluster is in it")
+    return tuple(_of_profile(name, one, path) for name, one in found.items())
+
+
+def _of_profile(
+    name: str,
+    found: Profile,
+    path: Path,
+    *,
+    command_config: Path | None = None,
+    broker: Sequence[str] = (),
+    extra: tuple[str, ...] = (),
+) -> Target:
     overrides = addresses(f"{broker_id}={address}" for broker_id, address in found.brokers.items())
     return Target(
         "live",

@@ -21,7 +21,7 @@ from pipeline.tables.delta_table import (
     append,
     commit_change,
     data_files,
-    delete_partitions,
+    delete_rows,
     is_table,
     opened,
     quoted,
@@ -79,7 +79,7 @@ class RunTarget(NamedTuple):
             files = data_files(self.root, definition, table)
             if any(file.partition["run_id"] == self.run_id for file in files):
                 # Others may be reading a version that has these files.
-                delete_partitions(self.root, definition, [f"run_id = '{self.run_id}'"])
+                delete_rows(self.root, definition, [f"run_id = '{self.run_id}'"])
             else:
                 # Files that tasks wrote before the failure, which no version has.
                 (table_place(self.root, definition) / f"run_id={self.run_id}").remove()
@@ -96,7 +96,7 @@ def remove_runs(root: StoragePath, run_ids: Collection[str]) -> None:
     commit_change(root, RUNS, partial(DeltaTable.delete, predicate=f"run_id IN ({named})"))
     for definition in RESULT_TABLES:
         if is_table(root, definition):
-            delete_partitions(root, definition, [f"run_id IN ({named})"])
+            delete_rows(root, definition, [f"run_id IN ({named})"])
             vacuum(root, definition, everything=False)
     for run_id in run_ids:
         RunTarget(root, run_id).place.remove()

@@ -12,11 +12,18 @@ from typing import Any, NamedTuple
 from pipeline.errors import PipelineError
 from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_text
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
-from pipeline.snapshot.catalog import BrokenObservation, checked_roots, read_catalog, snapshots
+from pipeline.snapshot.catalog import (
+    BrokenObservation,
+    Catalog,
+    checked_roots,
+    files_by_day,
+    read_catalog,
+    snapshots,
+)
 from pipeline.snapshot.observation import Observation, SnapshotKind, cluster_names
-from pipeline.snapshot.state_sources import RefusedSnapshot, other_rows, rows_left
+from pipeline.snapshot.state_sources import RefusedSnapshot, RowsLeft, other_rows, rows_left
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import DataFile, data_files, opened
+from pipeline.tables.delta_table import DataFile
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
 
 _BASELESS = "the full snapshot that its changes build on is missing"
@@ -41,16 +48,17 @@ class ClusterSnapshots:
         names = {moment.snapshot for moment in self.timeline.moments[self.read :]}
         return [one for one in self.observations if one.snapshot in names]
 
-    def unread_by_day(self, cluster_id: str) -> dict[tuple[str, date], list[str]]:
+    @property
+    def unread_by_day(self) -> dict[date, list[str]]:
         """The names of :attr:`unread` in order, by the partition of the tables in which they are."""
-        found: dict[tuple[str, date], list[str]] = {}
+        found: dict[date, list[str]] = {}
         for one in self.unread:
-            found.setdefault((cluster_id, one.day), []).append(one.snapshot)
-        return {key: sorted(names) for key, names in found.items()}
+            found.setdefault(one.day, []).append(one.snapshot)
+        return {day: sorted(names) for day, names in found.items()}
 
 
 class FileRead(NamedTuple):
-    """A file of the cluster with rows of some of these ``snapshots``, whose names ascend."""
+    """A file that may have rows of some of these ``snapshots`` of the cluster, whose names ascend."""
 
     file: DataFile
     definition: TableDefinition
@@ -122,23 +130,20 @@ class HistorySources:
         ]
 
     def _reads_of(self, root: StoragePath, definition: TableDefinition) -> Iterator[FileRead]:
-        unread = {
-            key: names
-            for name, one in self.clusters.items()
-            if one.root.uri == root.uri
-            for key, names in one.unread_by_day(name).items()
-        }
-        table = opened(root, definition)
-        for file in data_files(root, definition, table) if table is not None else ():
-            names = unread.get((file.partition["cluster_id"], file.partition["day"]), [])
-            if found := names[_range_in(names, file)]:
-                yield FileRead(file, definition, file.partition["cluster_id"], tuple(found))
+        files = files_by_day(root, definition, list(self.clusters))
+        for name, one in self.clusters.items():
+            if one.root.uri != root.uri:
+                continue
+            for day, names in one.unread_by_day.items():
+                for file in files.get(day, ()):
+                    if file.may_have(name) and (found := names[_range_in(names, file)]):
+                        yield FileRead(file, definition, name, tuple(found))
 
     @property
     def files(self) -> list[DataFile]:
-        """The files of :attr:`reads`, and those of the earlier run."""
-        found = [one.file for one in self.reads]
-        return found + (self.earlier.files if self.earlier is not None else [])
+        """The files of :attr:`reads`, each once, and those of the earlier run."""
+        found = {one.file.place.uri: one.file for one in self.reads}
+        return list(found.values()) + (self.earlier.files if self.earlier is not None else [])
 
     def without(self, undecodable: Mapping[str, str]) -> HistorySources:
         """The same without those files, given as URIs with the reasons: the snapshots in them are unknown. Raises
@@ -151,12 +156,13 @@ class HistorySources:
             earlier = replace(earlier, damage=broken[0]) if broken else earlier
         clusters, refused = {}, list(self.refused)
         for name, one in self.clusters.items():
-            mine = [file for file in torn if file.partition.get("cluster_id") == name]
             lost = {
                 o.snapshot: undecodable[file.place.uri]
-                for file in mine
+                for file in torn
+                if "day" in file.partition and file.may_have(name)
                 for o in snapshots(one.observations)
-                if file.first is None or file.first <= o.snapshot <= file.last
+                if o.day == file.partition["day"]
+                and (file.first is None or file.first <= o.snapshot <= file.last)
             }
             left = [o for o in one.observations if o.snapshot not in lost]
             refused += [
@@ -193,7 +199,7 @@ def find_history(
     for catalog in checked_roots(roots, partial(read_catalog, cluster_ids=cluster_ids)):
         refused += [_refused(one) for one in catalog.broken]
         damaged += [one.file for one in catalog.broken if one.file]
-        files = _files_by_cluster(catalog.root)
+        left = _rows_left(catalog, cluster_ids)
         for cluster_id in catalog.clusters:
             observations = usable(catalog, cluster_id, since)
             unreadable = frozenset(one.snapshot for one in catalog.broken if one.cluster_id == cluster_id)
@@ -202,11 +208,12 @@ def find_history(
             else:
                 missing = broken_off(catalog.clusters[cluster_id], observations, unreadable)
                 refused += [_refused(one) for one in missing]
-            gone = _without_rows(observations, files.get(cluster_id, {}), catalog.clusters[cluster_id])
+            checked = (other_rows(one, left.get(one.identity, 0)) for one in observations)
+            gone = [one for one in checked if one is not None]
             refused += gone
             names = frozenset(one.snapshot for one in gone)
-            left = [one for one in observations if one.snapshot not in names]
-            clusters[cluster_id] = _cluster(cluster_id, catalog.root, left, unreadable | names)
+            whole = [one for one in observations if one.snapshot not in names]
+            clusters[cluster_id] = _cluster(cluster_id, catalog.root, whole, unreadable | names)
     unknown = [one for one in cluster_ids if one not in clusters]
     if unknown:
         raise PipelineError(f"there is no snapshot of cluster {', '.join(unknown)}")
@@ -216,29 +223,15 @@ def find_history(
     return _checked(HistorySources(clusters, tuple(refused), tuple(damaged), since, earlier))
 
 
-def _files_by_cluster(root: StoragePath) -> Mapping[str, Mapping[date, list[DataFile]]]:
-    found: dict[str, dict[date, list[DataFile]]] = {}
-    table = opened(root, PARTITION_STATES)
-    for file in data_files(root, PARTITION_STATES, table) if table is not None else ():
-        days = found.setdefault(file.partition["cluster_id"], {})
-        days.setdefault(file.partition["day"], []).append(file)
-    return found
-
-
-def _without_rows(
-    observations: Sequence[Observation],
-    files: Mapping[date, Sequence[DataFile]],
-    known: Sequence[Observation],
-) -> list[RefusedSnapshot]:
-    """Those of which the files have other rows than they wrote. ``known``: every observation of the cluster."""
+def _rows_left(catalog: Catalog, cluster_ids: Sequence[str]) -> RowsLeft:
+    files = files_by_day(catalog.root, PARTITION_STATES, cluster_ids)
     written: dict[date, list[Observation]] = {}
-    for one in known:
+    for one in catalog.observations:
         written.setdefault(one.day, []).append(one)
-    left: dict[str, float] = {}
-    for day in {one.day for one in observations}:
-        left |= rows_left(files.get(day, ()), written[day])
-    found = (other_rows(one, left.get(one.snapshot, 0)) for one in observations)
-    return [one for one in found if one is not None]
+    found: dict[tuple[str, str], float] = {}
+    for day, observations in written.items():
+        found |= rows_left(files.get(day, ()), observations)
+    return found
 
 
 def _range_in(names: Sequence[str], file: DataFile) -> slice:

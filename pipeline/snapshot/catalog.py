@@ -1,17 +1,19 @@
 """Which snapshots a lake has, by cluster, and which of them are a cluster's state at a given time.
 
-Only the files of the days that decide it are read, and of them only the columns of :class:`Observation`.
+Only the files of the days that decide it are read, and of them only the columns of :class:`Observation`. A file may
+have the observations of many clusters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.errors import PipelineError
 from pipeline.snapshot.observation import (
@@ -25,15 +27,15 @@ from pipeline.snapshot.observation import (
 )
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
-from pipeline.tables.schemas import OBSERVATIONS
+from pipeline.tables.schemas import OBSERVATIONS, TableDefinition
 
 PARALLEL = 16
 """Files that are read at once: reading from an object store is mostly waiting."""
 
 
 class BrokenObservation(NamedTuple):
-    """Observations that could not be read: their cluster, the newest and the oldest snapshot among them, the
-    reason, and the URI of the file, "" if it can be read.
+    """Observations that could not be read: their cluster (of a torn file, each that may be in it), the newest and
+    the oldest snapshot among them, the reason, and the URI of the file, "" if it can be read.
     """
 
     cluster_id: str
@@ -66,6 +68,11 @@ class Catalog:
     root: StoragePath
     clusters: Mapping[str, tuple[Observation, ...]]
     broken: tuple[BrokenObservation, ...] = ()
+
+    @property
+    def observations(self) -> list[Observation]:
+        """Those of all clusters."""
+        return [one for mine in self.clusters.values() for one in mine]
 
     @property
     def identified(self) -> Catalog:
@@ -140,7 +147,8 @@ def read_catalog(root: StoragePath, cluster_ids: Collection[str] = ()) -> Catalo
     """Every observation of those clusters, or of all. Raises PipelineError if ``root`` cannot be read, or if there
     is none.
     """
-    return _read(root, _observation_files(root, cluster_ids))
+    days = _observation_files(root, cluster_ids)
+    return _read(root, [file for files in days.values() for file in files], cluster_ids)
 
 
 def read_newest(root: StoragePath, cluster_ids: Collection[str] = (), at: datetime | None = None) -> Catalog:
@@ -149,104 +157,179 @@ def read_newest(root: StoragePath, cluster_ids: Collection[str] = (), at: dateti
 
     Raises PipelineError as :func:`read_catalog`.
     """
-    clusters = _observation_files(root, cluster_ids)
-    unread = {name: sorted(_days(files)) for name, files in clusters.items()}
-    if at is not None:
-        # The oldest day is read in any case: it says why there is no state at an earlier moment.
-        until = at.astimezone(UTC).date()
-        unread = {name: [day for day in days if day <= until] or days[:1] for name, days in unread.items()}
+    by_day = _observation_files(root, cluster_ids)
+    until = max(by_day, default=date.min) if at is None else at.astimezone(UTC).date()
+    earlier = sorted(day for day in by_day if day <= until)
+    # The oldest later day of a cluster is read in any case: it says why there is no state at an earlier moment.
+    later = sorted((day for day in by_day if day > until), reverse=True)
     found = Catalog(root, {})
-    while any(unread.values()):
-        chosen = {name: days.pop() for name, days in unread.items() if days}
-        more = _read(root, {name: _of_day(clusters[name], day) for name, day in chosen.items()})
-        found = _joined(found, more)
-        for name in list(unread):
-            if found.chain(name, at) is not None or name in found.unusable(at):
-                del unread[name]
+    for unread, ends in ((earlier, False), (later, True)):
+        while unread:
+            settled = _settled(found, at, any_day=ends)
+            files = [file for file in by_day[unread.pop()] if _has_others(file, settled)]
+            found = _joined(found, _read(root, files, cluster_ids))
     return found
 
 
-def is_recorded(root: StoragePath, observation: Observation) -> bool:
-    """Whether the table still has the day of that observation. Only the log is read. Raises PipelineError."""
-    files = _observation_files(root, [observation.cluster_id]).get(observation.cluster_id, ())
-    name = observation.snapshot
-    return any(
-        file.first is None or file.first <= name <= file.last for file in _of_day(files, observation.day)
-    )
+def _settled(found: Catalog, at: datetime | None, *, any_day: bool) -> set[str]:
+    """The clusters whose state is known, or cannot be; ``any_day``: or of which anything was read."""
+    unusable = found.unusable(at)
+    return {
+        name
+        for name in {*found.clusters, *unusable}
+        if any_day or name in unusable or found.chain(name, at) is not None
+    }
 
 
-def newest_moment(root: StoragePath, cluster_id: str) -> datetime | None:
-    """The newest ``began`` or ``taken_at`` in the cluster's observations; None: it has none. Only the log is read.
-    Raises PipelineError.
+def _has_others(file: DataFile, settled: set[str]) -> bool:
+    """Whether the file has a cluster besides those. A file with several has to be opened for it, if any of them is
+    known.
     """
-    moments: list[datetime] = []
-    for file in _files_by_cluster(root, [cluster_id]).get(cluster_id, ()):
-        _, newest = file.ranges["taken_at"]
-        if newest is not None:
-            # Some writers cut the time in the log to milliseconds.
-            moments.append(newest.astimezone(UTC) + timedelta(milliseconds=1))
-        if file.last is not None:
-            moments.append(moment_of(file.last))
-    return max(moments, default=None)
+    if file.cluster_id is not None:
+        return file.cluster_id not in settled
+    if not settled:
+        return True
+    try:
+        names = pc.unique(read_file(file, _CLUSTER)["cluster_id"]).to_pylist()
+    except PipelineError:
+        return True
+    return not settled.issuperset(names)
 
 
-def last_known_id(root: StoragePath, asked: str) -> str:
-    """The id of the cluster that answered last when it was named like that; UNKNOWN_CLUSTER if there is none.
-    Raises PipelineError.
+_CLUSTER = pa.schema([OBSERVATIONS.schema.field("cluster_id")])
+_KEYS = pa.schema(
+    [OBSERVATIONS.schema.field(name) for name in ("cluster_id", "snapshot", "taken_at", "asked")]
+)
+
+
+@dataclass(frozen=True)
+class RecordedKeys:
+    """The keys of the observations below ``root``, as the log names its files now: what a collector looks up before
+    it writes. Files are opened only where the log does not decide, and each once.
+
+    Each method raises PipelineError.
     """
-    files = [file for mine in _files_by_cluster(root).values() for file in mine]
-    for file in sorted(files, key=lambda file: file.last or "", reverse=True):
-        least, most = file.ranges["asked"]
-        if least is None or least <= asked <= most:
-            rows = read_file(file, SCHEMA).to_pylist()
-            found = [row["cluster_id"] for row in rows if row["asked"] == asked]
-            if found and found[0] != UNKNOWN_CLUSTER:
-                return str(found[0])
-    return UNKNOWN_CLUSTER
+
+    root: StoragePath
+    files: Mapping[date, Sequence[DataFile]]
+    keys: dict[str, pa.Table] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def listed(cls, root: StoragePath, before: RecordedKeys | None = None) -> RecordedKeys:
+        """The keys as they are now; ``before``: files that were opened then need not be opened again."""
+        files = _files_by_day(root)
+        known = {} if before is None else before.keys
+        there = {file.place.uri for mine in files.values() for file in mine}
+        return cls(root, files, {uri: rows for uri, rows in known.items() if uri in there})
+
+    def has(self, observation: Observation) -> bool:
+        """Whether the table still has that observation."""
+        cluster_id, name = observation.identity
+        for file in self.files.get(observation.day, ()):
+            if not file.may_have(cluster_id) or not (file.first is None or file.first <= name <= file.last):
+                continue
+            if file.cluster_id is not None or name in self._of(file, cluster_id)["snapshot"].to_pylist():
+                return True
+        return False
+
+    def newest_moment(self, cluster_id: str, after: datetime) -> datetime | None:
+        """The newest ``began`` or ``taken_at`` in the cluster's observations that is not before ``after``; None:
+        there is none.
+        """
+        moments: list[datetime] = []
+        for file in self._all():
+            _, newest = file.ranges["taken_at"]
+            late = newest is None or newest.astimezone(UTC) + _MILLISECOND >= after
+            late = late or file.last is None or moment_of(file.last) >= after
+            if late and file.may_have(cluster_id):
+                for row in self._of(file, cluster_id).to_pylist():
+                    moments += [row["taken_at"].astimezone(UTC), moment_of(row["snapshot"])]
+        return max((moment for moment in moments if moment >= after), default=None)
+
+    def last_id(self, asked: str) -> str:
+        """The id of the cluster that answered last when it was named like that; UNKNOWN_CLUSTER: there is none."""
+        for file in sorted(self._all(), key=lambda file: file.last or "", reverse=True):
+            least, most = file.ranges["asked"]
+            if least is None or least <= asked <= most:
+                rows = self._rows(file)
+                rows = rows.filter(pc.equal(rows["asked"], asked)).sort_by([("snapshot", "descending")])
+                known = [name for name in rows["cluster_id"].to_pylist() if name != UNKNOWN_CLUSTER]
+                if known:
+                    return str(known[0])
+        return UNKNOWN_CLUSTER
+
+    def _all(self) -> list[DataFile]:
+        return [file for mine in self.files.values() for file in mine]
+
+    def _of(self, file: DataFile, cluster_id: str) -> pa.Table:
+        rows = self._rows(file)
+        return rows.filter(pc.equal(rows["cluster_id"], cluster_id))
+
+    def _rows(self, file: DataFile) -> pa.Table:
+        uri = file.place.uri
+        if uri not in self.keys:
+            self.keys[uri] = read_file(file, _KEYS)
+        return self.keys[uri]
 
 
-def _observation_files(root: StoragePath, cluster_ids: Collection[str]) -> dict[str, list[DataFile]]:
-    clusters = _files_by_cluster(root, cluster_ids)
-    if not clusters and not cluster_ids:
+_MILLISECOND = timedelta(milliseconds=1)
+"""Some writers cut the time in the log to milliseconds."""
+
+
+def _observation_files(root: StoragePath, cluster_ids: Collection[str]) -> Mapping[date, Sequence[DataFile]]:
+    days = _files_by_day(root, cluster_ids)
+    if not days and not cluster_ids:
         raise PipelineError(f"{root.uri}: there are no snapshots here (ktriage snapshot --out makes them)")
-    return clusters
+    return days
 
 
-def _files_by_cluster(root: StoragePath, cluster_ids: Collection[str] = ()) -> dict[str, list[DataFile]]:
-    table = opened(root, OBSERVATIONS)
-    clusters: dict[str, list[DataFile]] = {}
-    for file in data_files(root, OBSERVATIONS, table) if table is not None else ():
-        if not cluster_ids or file.partition["cluster_id"] in cluster_ids:
-            clusters.setdefault(file.partition["cluster_id"], []).append(file)
-    return clusters
+def _files_by_day(root: StoragePath, cluster_ids: Collection[str] = ()) -> Mapping[date, Sequence[DataFile]]:
+    return files_by_day(root, OBSERVATIONS, cluster_ids)
 
 
-def _days(files: Iterable[DataFile]) -> set[date]:
-    return {file.partition["day"] for file in files}
+def files_by_day(
+    root: StoragePath, definition: TableDefinition, cluster_ids: Collection[str] = ()
+) -> Mapping[date, Sequence[DataFile]]:
+    """The files of one of the two tables of snapshots that may have rows of those clusters, or all. Raises
+    PipelineError.
+    """
+    table = opened(root, definition)
+    days: dict[date, list[DataFile]] = {}
+    for file in data_files(root, definition, table) if table is not None else ():
+        if not cluster_ids or any(map(file.may_have, cluster_ids)):
+            days.setdefault(file.partition["day"], []).append(file)
+    return days
 
 
-def _of_day(files: Iterable[DataFile], day: date) -> list[DataFile]:
-    return [file for file in files if file.partition["day"] == day]
-
-
-def _read(root: StoragePath, clusters: Mapping[str, Sequence[DataFile]]) -> Catalog:
-    files = [file for mine in clusters.values() for file in mine]
+def _read(root: StoragePath, files: Sequence[DataFile], cluster_ids: Collection[str]) -> Catalog:
     broken: list[BrokenObservation] = []
+    torn: list[tuple[DataFile, PipelineError]] = []
     found: dict[str, list[Observation]] = {}
     with ThreadPoolExecutor(PARALLEL) as pool:
         for file, rows in zip(files, pool.map(_rows_of, files), strict=True):
-            name = file.partition["cluster_id"]
             if isinstance(rows, PipelineError):
-                newest, oldest = file.last or "", file.first or ""
-                broken.append(BrokenObservation(name, newest, str(rows), oldest, file.place.uri))
+                torn.append((file, rows))
                 continue
-            for row in rows.to_pylist():
+            for row in _of_clusters(rows, cluster_ids).to_pylist():
                 try:
-                    found.setdefault(name, []).append(from_row(row))
+                    found.setdefault(row["cluster_id"], []).append(from_row(row))
                 except PipelineError as error:
-                    broken.append(BrokenObservation(name, row["snapshot"], str(error), row["snapshot"]))
+                    name = row["snapshot"]
+                    broken.append(BrokenObservation(row["cluster_id"], name, str(error), name))
+    for file, problem in torn:
+        ends = {name for name in file.ranges["cluster_id"] if name is not None}
+        for name in sorted({*found, *cluster_ids, *ends}):
+            if file.may_have(name) and (not cluster_ids or name in cluster_ids):
+                newest, oldest = file.last or "", file.first or ""
+                broken.append(BrokenObservation(name, newest, str(problem), oldest, file.place.uri))
     ordered = {name: tuple(sorted(mine, key=lambda one: one.key)) for name, mine in sorted(found.items())}
     return Catalog(root, ordered, tuple(broken))
+
+
+def _of_clusters(rows: pa.Table, cluster_ids: Collection[str]) -> pa.Table:
+    if not cluster_ids:
+        return rows
+    return rows.filter(pc.is_in(rows["cluster_id"], value_set=pa.array(cluster_ids, pa.string())))
 
 
 def _rows_of(file: DataFile) -> pa.Table | PipelineError:

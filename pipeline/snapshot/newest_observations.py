@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.snapshot.catalog import PARALLEL, Chain
+from pipeline.snapshot.catalog import PARALLEL, files_by_day
 from pipeline.snapshot.state_sources import Sources
-from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
+from pipeline.tables.delta_table import DataFile, read_file
 from pipeline.tables.schemas import OBSERVATIONS
 
-_READ = pa.schema([OBSERVATIONS.schema.field(name) for name in ("snapshot", "brokers", "elr_enabled")])
+_READ = pa.schema(
+    [OBSERVATIONS.schema.field(name) for name in ("cluster_id", "snapshot", "brokers", "elr_enabled")]
+)
 
 
 def newest_observations(sources: Sources) -> dict[str, dict[str, Any]]:
     """By cluster id the ``brokers``, each as in :data:`pipeline.tables.schemas.BROKER`, and ``elr_enabled``. Raises
     PipelineError.
 
-    One row of each cluster is read, for which Spark would read the table's log and start a job.
+    Few rows are read, for which Spark would read the table's log and start a job.
     """
     found: dict[str, dict[str, Any]] = {
         one.full.cluster_id: {"brokers": [], "elr_enabled": None} for one in sources.chains
     }
-    wanted = list(_files(sources))
+    newest = {chain.newest.identity for chain in sources.chains}
+    names = pa.array(sorted({snapshot for _, snapshot in newest}), pa.string())
+
+    def rows(file: DataFile) -> list[dict[str, Any]]:
+        read = read_file(file, _READ)
+        chosen = read.filter(pc.is_in(read["snapshot"], value_set=names)).to_pylist()
+        return [row for row in chosen if (row["cluster_id"], row["snapshot"]) in newest]
+
     with ThreadPoolExecutor(PARALLEL) as pool:
-        tables = pool.map(lambda pair: read_file(pair[1], _READ), wanted)
-        for (chain, _), rows in zip(wanted, tables, strict=True):
-            newest = rows.filter(pc.equal(rows["snapshot"], chain.newest.snapshot))
-            for row in newest.to_pylist():
-                found[chain.full.cluster_id] = row | {"brokers": row["brokers"] or []}
+        for row in (row for mine in pool.map(rows, _files(sources)) for row in mine):
+            found[row["cluster_id"]] = row | {"brokers": row["brokers"] or []}
     return found
 
 
-def _files(sources: Sources) -> Iterator[tuple[Chain, DataFile]]:
-    """The files that may have the newest observation of each cluster."""
+def _files(sources: Sources) -> list[DataFile]:
+    """The files that may have the newest observation of a cluster, each once."""
     roots = {chain.root.uri: chain.root for chain in sources.chains}
-    by_day: dict[tuple[str, str, Any], list[DataFile]] = {}
-    for uri, root in roots.items():
-        table = opened(root, OBSERVATIONS)
-        for file in data_files(root, OBSERVATIONS, table) if table is not None else ():
-            key = (uri, file.partition["cluster_id"], file.partition["day"])
-            by_day.setdefault(key, []).append(file)
+    by_day = {uri: files_by_day(root, OBSERVATIONS) for uri, root in roots.items()}
+    wanted: dict[str, DataFile] = {}
     for chain in sources.chains:
         newest = chain.newest
-        for file in by_day.get((chain.root.uri, newest.cluster_id, newest.day), ()):
-            if file.first is None or file.first <= newest.snapshot <= file.last:
-                yield chain, file
+        for file in by_day[chain.root.uri].get(newest.day, ()):
+            inside = file.first is None or file.first <= newest.snapshot <= file.last
+            if inside and file.may_have(newest.cluster_id):
+                wanted[file.place.uri] = file
+    return list(wanted.values())

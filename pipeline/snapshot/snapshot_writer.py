@@ -1,8 +1,8 @@
-"""Writes a snapshot: the states of the partitions in one commit, then the observation, which makes it exist.
+"""Writes snapshots: the states of the partitions in one commit, then the observations, which make them exist.
 
-The rows wait in a temporary file of this machine until the snapshot is complete: memory use does not grow with the
-cluster, and a writer that is stopped before has written nothing. If it is killed between the two commits, it leaves
-rows that no observation names, which nobody counts.
+The rows of a large cluster wait in a temporary file of this machine until the snapshot is complete: memory use does
+not grow with the cluster, and a writer that is stopped before has written nothing. If it is killed between the two
+commits, it leaves rows that no observation names, which nobody counts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -42,8 +42,53 @@ def new_name(cluster_id: str, began: datetime, token: str) -> SnapshotName:
     return SnapshotName(cluster_id, snapshot_name(began, token), began)
 
 
+IN_MEMORY = 4 * 2**20
+"""Bytes of rows of a snapshot that need no file: a collector of many clusters has as many at once."""
+
+
+class TakenSnapshot(NamedTuple):
+    """A snapshot that is not written yet: its ``row`` in the table of observations, and the rows of its partitions
+    in ``spool``, None where it has none. It exists only after :func:`append_snapshots`.
+    """
+
+    observation: Observation
+    row: pa.Table
+    spool: IO[bytes] | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the partitions, with the columns of the snapshot."""
+        if self.spool is not None:
+            self.spool.seek(0)
+            for batch in pa.ipc.open_stream(self.spool):
+                yield _with_keys(batch, self.observation)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.spool is not None:
+            self.spool.close()
+
+
+def append_snapshots(root: StoragePath, snapshots: Sequence[TakenSnapshot]) -> None:
+    """Writes the rows of all of them in one commit, then their observations in another: from then on they exist.
+    Raises PipelineError: none of them exists then.
+    """
+    with_rows = [one for one in snapshots if one.spool is not None]
+    if with_rows:
+
+        def rows() -> pa.RecordBatchReader:
+            batches = (batch for one in with_rows for batch in one.batches())
+            return pa.RecordBatchReader.from_batches(PARTITION_STATES.schema, batches)
+
+        append(root, PARTITION_STATES, rows, sum(one.spool.tell() for one in with_rows if one.spool))
+    if snapshots:
+        observations = pa.concat_tables([one.row for one in snapshots])
+        append(root, OBSERVATIONS, lambda: observations)
+
+
 class SnapshotWriter:
-    """Writes one snapshot into the tables below ``root``.
+    """Collects the rows of one snapshot for the tables below ``root``.
 
     Raises PipelineError for a cluster id that cannot be in a directory name, and if the temporary file cannot be
     written.
@@ -53,7 +98,7 @@ class SnapshotWriter:
         check_cluster_id(name.cluster_id)
         self._root = root
         self._name = name
-        self._spool: IO[bytes] = tempfile.TemporaryFile(prefix="ktriage-snapshot-")  # noqa: SIM115  # closed with the writer
+        self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY, prefix="ktriage-snapshot-")  # noqa: SIM115  # closed with the writer, or with what it made
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_stream(self._spool, PARTITIONS, options=options)
         self._rows = self._offline = 0
@@ -79,7 +124,7 @@ class SnapshotWriter:
         leaders = batch.column("leader").to_numpy(zero_copy_only=False)
         self._offline += int((leaders == -1).sum())
 
-    def commit(
+    def finish(
         self,
         taken_at: datetime,
         tool_version: str,
@@ -89,9 +134,9 @@ class SnapshotWriter:
         partitions: int | None = None,
         offline: int | None = None,
         **fields: Any,
-    ) -> Observation:
-        """Writes the rows, then the observation: from then on the snapshot exists. ``fields``: other fields of
-        :class:`Observation`. Raises PipelineError.
+    ) -> TakenSnapshot:
+        """The snapshot, to be appended before the writer is closed. ``fields``: other fields of
+        :class:`Observation`.
         """
         cluster_id, snapshot, began = self._name
         observation = Observation(
@@ -108,21 +153,21 @@ class SnapshotWriter:
             **fields,
         )
         self._writer.close()
-        if self._rows:
-            append(self._root, PARTITION_STATES, lambda: self._spooled(observation), self._spool.tell())
         quorum = None if self.quorum is None else {name.name: None for name in QUORUM} | self.quorum
         row = to_row(observation, brokers=self.brokers, quorum=quorum, elr_enabled=self.elr_enabled)
-        append(self._root, OBSERVATIONS, lambda: row)
-        return observation
+        return TakenSnapshot(observation, row, self._spool if self._rows else None)
 
-    def _spooled(self, observation: Observation) -> pa.RecordBatchReader:
-        self._spool.seek(0)
-        rows = (_with_keys(batch, observation) for batch in pa.ipc.open_stream(self._spool))
-        return pa.RecordBatchReader.from_batches(PARTITION_STATES.schema, rows)
+    def commit(self, taken_at: datetime, tool_version: str, **fields: Any) -> Observation:
+        """Finishes the snapshot and writes it alone. Raises PipelineError."""
+        snapshot = self.finish(taken_at, tool_version, **fields)
+        append_snapshots(self._root, [snapshot])
+        return snapshot.observation
 
 
-def write_failure(root: StoragePath, name: SnapshotName, ended: datetime, reason: str, **fields: Any) -> None:
-    """Records that the cluster was asked and there is no snapshot. Raises PipelineError."""
+def failed_snapshot(name: SnapshotName, ended: datetime, reason: str, **fields: Any) -> TakenSnapshot:
+    """What records that the cluster was asked and there is no snapshot. Raises PipelineError for a cluster id that
+    cannot be in a directory name.
+    """
     check_cluster_id(name.cluster_id)
     observation = Observation(
         name.snapshot,
@@ -134,7 +179,7 @@ def write_failure(root: StoragePath, name: SnapshotName, ended: datetime, reason
         failure=reason,
         **fields,
     )
-    append(root, OBSERVATIONS, lambda: to_row(observation))
+    return TakenSnapshot(observation, to_row(observation))
 
 
 def _with_keys(batch: pa.RecordBatch, observation: Observation) -> pa.RecordBatch:

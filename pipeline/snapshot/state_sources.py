@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import (
+    PARALLEL,
     BrokenObservation,
     Catalog,
     Chain,
     checked_roots,
+    files_by_day,
     read_newest,
     snapshots,
 )
 from pipeline.snapshot.observation import Observation, cluster_names
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import DataFile, data_files, opened, read_file
+from pipeline.tables.delta_table import DataFile, read_file
 from pipeline.tables.schemas import PARTITION_STATES
 
 
@@ -37,7 +39,9 @@ class RefusedSnapshot(NamedTuple):
 
 
 class ClusterFiles(NamedTuple):
-    """A cluster's state and its files: those with rows of the full snapshot, and those with rows of the changes."""
+    """A cluster's state and the files that may have its rows: those of the full snapshot, and those of the changes.
+    Other clusters may have rows in them too.
+    """
 
     chain: Chain
     full: tuple[DataFile, ...]
@@ -73,8 +77,8 @@ class Sources:
 
     @property
     def files(self) -> list[DataFile]:
-        """Every file of every state."""
-        return [file for one in self.clusters for file in one.files]
+        """Every file of every state, each once."""
+        return list({file.place.uri: file for one in self.clusters for file in one.files}.values())
 
     def without(self, undecodable: Mapping[str, str]) -> Sources:
         """The clusters without any of those files, given as URIs with the reasons. Raises PipelineError if there
@@ -107,15 +111,20 @@ def find(
     read = partial(read_newest, cluster_ids=cluster_ids, at=at)
     for catalog in checked_roots(roots, read):
         broken = catalog.unusable(at)
-        files = _files_by_day(catalog.root)
-        for cluster_id in sorted({*catalog.clusters, *broken}):
-            known.add(cluster_id)
-            chain = _usable(catalog, cluster_id, broken.get(cluster_id), at)
-            usable = (
-                _with_files(chain, files.get((cluster_id, chain.full.day), ()), catalog.clusters[cluster_id])
-                if isinstance(chain, Chain)
-                else chain
-            )
+        files = files_by_day(catalog.root, PARTITION_STATES, cluster_ids)
+        found = {name: _usable(catalog, name, broken.get(name), at) for name in {*catalog.clusters, *broken}}
+        known.update(found)
+        chains = [chain for chain in found.values() if isinstance(chain, Chain)]
+        left = {
+            day: rows_left(files.get(day, ()), [one for one in catalog.observations if one.day == day])
+            for day in {chain.full.day for chain in chains}
+        }
+        for _, chain in sorted(found.items()):
+            usable: ClusterFiles | RefusedSnapshot
+            if isinstance(chain, RefusedSnapshot):
+                usable = chain
+            else:
+                usable = _with_files(chain, files.get(chain.full.day, ()), left[chain.full.day])
             if isinstance(usable, RefusedSnapshot):
                 refused.append(usable)
             else:
@@ -160,72 +169,75 @@ def newest_topic_ids(root: StoragePath, cluster_id: str) -> frozenset[str]:
     """The ids of the topics in the newest day's snapshots of that cluster; empty where there are none. Raises
     PipelineError.
     """
-    by_day = {day: files for (name, day), files in _files_by_day(root).items() if name == cluster_id}
-    if not by_day:
-        return frozenset()
-    schema = pa.schema([PARTITION_STATES.schema.field("topic_id")])
-    found: set[str] = set()
-    for file in by_day[max(by_day)]:
-        found.update(pc.unique(read_file(file, schema)["topic_id"]).to_pylist())
-    return frozenset(found)
+    by_day = files_by_day(root, PARTITION_STATES, [cluster_id])
+    for day in sorted(by_day, reverse=True):
+        found = frozenset().union(*(_topic_ids(file).get(cluster_id, ()) for file in by_day[day]))
+        if found:
+            return found
+    return frozenset()
 
 
-_FilesByDay = Mapping[tuple[str, date], Sequence[DataFile]]
+def _topic_ids(file: DataFile) -> Mapping[str, frozenset[str]]:
+    schema = pa.schema([PARTITION_STATES.schema.field(name) for name in ("cluster_id", "topic_id")])
+    rows = read_file(file, schema).group_by("cluster_id").aggregate([("topic_id", "distinct")])
+    return {row["cluster_id"]: frozenset(row["topic_id_distinct"]) for row in rows.to_pylist()}
 
 
-def _files_by_day(root: StoragePath) -> _FilesByDay:
-    found: dict[tuple[str, date], list[DataFile]] = {}
-    table = opened(root, PARTITION_STATES)
-    for file in data_files(root, PARTITION_STATES, table) if table is not None else ():
-        found.setdefault((file.partition["cluster_id"], file.partition["day"]), []).append(file)
-    return found
-
-
-def _with_files(
-    chain: Chain, files: Sequence[DataFile], known: Sequence[Observation]
-) -> ClusterFiles | RefusedSnapshot:
-    """``known``: every observation of the cluster that was read, of the day of the chain all."""
-    left = rows_left(files, [one for one in known if one.day == chain.full.day])
+def _with_files(chain: Chain, files: Sequence[DataFile], left: RowsLeft) -> ClusterFiles | RefusedSnapshot:
+    """``files``: those of the day of the chain; ``left``: the rows in them."""
     for observation in chain.observations:
-        if refused := other_rows(observation, left.get(observation.snapshot, 0)):
+        if refused := other_rows(observation, left.get(observation.identity, 0)):
             return refused
+    mine = [file for file in files if file.may_have(chain.full.cluster_id)]
     written = [one for one in chain.changes if one.changed]
-    changes = _overlapping(files, written[0], written[-1]) if written else ()
-    return ClusterFiles(chain, _overlapping(files, chain.full, chain.full), changes)
+    changes = _overlapping(mine, written[0], written[-1]) if written else ()
+    return ClusterFiles(chain, _overlapping(mine, chain.full, chain.full), changes)
 
 
-def rows_left(files: Sequence[DataFile], written: Sequence[Observation]) -> Mapping[str, float]:
-    """How many rows of each snapshot the files have, which are all of a cluster and day; infinite if nobody can
-    tell. ``written``: what was observed of the cluster on that day.
+RowsLeft = Mapping[tuple[str, str], float]
+"""How many rows of a snapshot there are, by cluster and name; infinite if nobody can tell."""
 
-    A file with several snapshots (of ``compact``) is opened only if its table's log shows that rows are lost, or
-    does not tell.
+
+def rows_left(files: Sequence[DataFile], written: Sequence[Observation]) -> RowsLeft:
+    """How many rows of each snapshot the files have, which are all of a day. ``written``: what was observed on that
+    day.
+
+    A file with several snapshots (of many clusters, or of ``compact``) is opened only if its table's log shows that
+    rows are lost, or does not tell.
     """
     counts: list[int | None] = [file.rows for file in files]  # null for a file of a writer without statistics
     rows = sum(math.inf if count is None else count for count in counts)
-    mixed = [file for file in files if file.first is None or file.first != file.last]
+    mixed = [file for file in files if file.first is None or file.first != file.last or not file.cluster_id]
     if mixed and rows == sum(one.changed for one in written):
-        return {one.snapshot: one.changed for one in written}
-    found: dict[str, float] = {}
+        return {one.identity: one.changed for one in written}
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        opened = dict(
+            zip((file.place.uri for file in mixed), pool.map(_rows_by_snapshot, mixed), strict=True)
+        )
+    found: dict[tuple[str, str], float] = {}
     for file, count in zip(files, counts, strict=True):
-        mine: Mapping[str, float] = {file.first: math.inf if count is None else count}
-        if file in mixed:
-            mine = _rows_by_snapshot(file, written)
-        for name, more in mine.items():
-            found[name] = found.get(name, 0) + more
+        mine: RowsLeft | None = {(str(file.cluster_id), file.first): math.inf if count is None else count}
+        if file.place.uri in opened:
+            mine = opened[file.place.uri]
+        if mine is None:
+            # The job finds the damage, and names it.
+            mine = {one.identity: math.inf for one in written if file.may_have(one.cluster_id)}
+        for key, more in mine.items():
+            found[key] = found.get(key, 0) + more
     return found
 
 
-_SNAPSHOT = pa.schema([PARTITION_STATES.schema.field("snapshot")])
+_SNAPSHOT = pa.schema([PARTITION_STATES.schema.field(name) for name in ("cluster_id", "snapshot")])
 
 
-def _rows_by_snapshot(file: DataFile, written: Sequence[Observation]) -> Mapping[str, float]:
+def _rows_by_snapshot(file: DataFile) -> RowsLeft | None:
+    """None: the file cannot be read."""
     try:
-        counted = pc.value_counts(read_file(file, _SNAPSHOT)["snapshot"]).to_pylist()
+        rows = read_file(file, _SNAPSHOT)
     except PipelineError:
-        # The job finds the damage, and names it.
-        return {one.snapshot: math.inf for one in written}
-    return {row["values"]: row["counts"] for row in counted}
+        return None
+    counted = rows.group_by(_SNAPSHOT.names).aggregate([([], "count_all")])
+    return {(row["cluster_id"], row["snapshot"]): row["count_all"] for row in counted.to_pylist()}
 
 
 def other_rows(observation: Observation, found: float) -> RefusedSnapshot | None:

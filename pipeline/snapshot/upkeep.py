@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from pipeline.errors import PipelineError
-from pipeline.snapshot.catalog import Catalog
-from pipeline.snapshot.observation import Observation, SnapshotKind
+from pipeline.snapshot.catalog import PARALLEL, files_by_day
+from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import data_files, delete_partitions, merge_files, opened, quoted, vacuum
+from pipeline.tables.delta_table import (
+    DataFile,
+    data_files,
+    delete_rows,
+    merge_files,
+    opened,
+    quoted,
+    read_file,
+    vacuum,
+)
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES
 
 FULL_EVERY = timedelta(hours=1)
@@ -29,22 +41,20 @@ class UpkeepResult(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def merge_own_days(catalog: Catalog, full: Observation) -> None:
-    """After a full snapshot of a series: merges the small files of its observations, and on a new day those of
-    the states of the day before. Raises PipelineError.
+def merge_own_days(root: StoragePath, day: date) -> None:
+    """After a full snapshot of a series: merges the small files of the observations of its day, and what is left of
+    the day before. Raises PipelineError.
     """
-    root, cluster_id = catalog.root, full.cluster_id
-    merge_files(root, OBSERVATIONS, {"cluster_id": cluster_id, "day": full.day.isoformat()})
-    fulls = [one for one in catalog.clusters.get(cluster_id, ()) if one.kind is SnapshotKind.FULL]
-    before = max((one.day for one in fulls if one.day < full.day), default=None)
-    if before is not None and [one for one in fulls if one.day == full.day] == [full]:
+    merge_files(root, OBSERVATIONS, {"day": day.isoformat()})
+    before = max((one for one in files_by_day(root, PARTITION_STATES) if one < day), default=None)
+    if before is not None:
         for definition in SNAPSHOT_TABLES:
-            merge_files(root, definition, {"cluster_id": cluster_id, "day": before.isoformat()})
+            merge_files(root, definition, {"day": before.isoformat()})
 
 
 def merge_all(root: StoragePath) -> UpkeepResult:
-    """Merges all small files, and deletes the files that no version of the last day names. A day of a cluster with
-    a file that cannot be read stays as it is. Raises PipelineError if there is no table, or if one cannot be
+    """Merges all small files, and deletes the files that no version of the last day names. A day with a file that
+    cannot be read stays as it is. Raises PipelineError if there is no table, or if one cannot be
     opened.
     """
     tables = [(definition, opened(root, definition)) for definition in SNAPSHOT_TABLES]
@@ -63,31 +73,79 @@ def merge_all(root: StoragePath) -> UpkeepResult:
     return UpkeepResult(merged, deleted, tuple(problems))
 
 
-def keep_newest(catalog: Catalog, cluster_id: str, count: int, now: datetime) -> int:
-    """Removes the days of a cluster that have none of its newest ``count`` full snapshots, and nothing that a
-    running series still builds on. Returns how many snapshots were removed. Raises PipelineError.
+def keep_newest(
+    root: StoragePath, count: int, now: datetime, cluster_ids: Collection[str] = ()
+) -> Mapping[str, int]:
+    """Removes the days of each of those clusters, or of all, that have none of its newest ``count`` full snapshots,
+    and nothing that a running series still builds on. Returns how many snapshots of which cluster were removed.
+    Raises PipelineError.
 
-    A day is a partition of the tables: only the log changes, and no file is written again.
+    A day of which nothing stays is removed from the log alone; a file that has rows of other clusters too is
+    written again without the removed ones.
     """
-    observations = catalog.clusters.get(cluster_id, ())
-    stay = _days_to_keep(observations, count, now)
-    old = [one for one in observations if one.day not in stay]
-    days = sorted({one.day for one in old})
-    if not days:
-        return 0
-    conditions = [f"cluster_id = '{quoted(cluster_id)}' AND day = '{day.isoformat()}'" for day in days]
+    days = files_by_day(root, OBSERVATIONS)
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        files = [file for mine in days.values() for file in mine]
+        taken = [row for rows in pool.map(_counted, files) for row in rows]
+    by_cluster: dict[str, list[dict[str, Any]]] = {}
+    for row in taken:
+        by_cluster.setdefault(row["cluster_id"], []).append(row)
+    removed: dict[str, int] = {}
+    going: dict[date, list[str]] = {}
+    for cluster_id, rows in sorted(by_cluster.items()):
+        if cluster_ids and cluster_id not in cluster_ids:
+            continue
+        stay = _days_to_keep(rows, count, now)
+        old = [row for row in rows if row["day"] not in stay]
+        for day in {row["day"] for row in old}:
+            going.setdefault(day, []).append(cluster_id)
+        lost = sum(row["snapshots"] for row in old if row["kind"] != SnapshotKind.FAILED.value)
+        if old:
+            removed[cluster_id] = lost
     # The observations first: without them nothing refers to the states.
-    for definition in SNAPSHOT_TABLES:
-        delete_partitions(catalog.root, definition, conditions)
-        vacuum(catalog.root, definition, everything=False)
-    return sum(one.kind is not SnapshotKind.FAILED for one in old)
+    for definition in SNAPSHOT_TABLES if going else ():
+        there = {day: {row["cluster_id"] for row in taken if row["day"] == day} for day in going}
+        delete_rows(root, definition, [_of(day, names, there[day]) for day, names in sorted(going.items())])
+        vacuum(root, definition, everything=False)
+    return removed
 
 
-def _days_to_keep(observations: Sequence[Observation], count: int, now: datetime) -> Collection[date]:
-    fulls = [one for one in observations if one.kind is SnapshotKind.FULL]
+def _of(day: date, clusters: Sequence[str], there: Collection[str]) -> str:
+    """The condition for the rows of those clusters; of a day that has no other, the whole partition."""
+    whole = f"day = '{day.isoformat()}'"
+    if set(clusters) == set(there):
+        return whole
+    names = ", ".join(f"'{quoted(name)}'" for name in clusters)
+    return f"{whole} AND cluster_id IN ({names})"
+
+
+def _counted(file: DataFile) -> list[dict[str, Any]]:
+    """Of each cluster in the file its full snapshots, and how many others there are, as rows."""
+    rows = read_file(file, _COUNTED)
+    full = SnapshotKind.FULL.value
+    found = [row | {"snapshots": 1} for row in rows.to_pylist() if row["kind"] == full]
+    others = rows.group_by(["cluster_id", "day", "kind"]).aggregate([([], "count_all")]).to_pylist()
+    found += [row | {"snapshots": row["count_all"]} for row in others if row["kind"] != full]
+    return found
+
+
+_COUNTED = pa.schema(
+    [
+        OBSERVATIONS.schema.field(name)
+        for name in ("cluster_id", "day", "kind", "series", "began", "taken_at", "snapshot")
+    ]
+)
+
+
+def _days_to_keep(rows: Sequence[Mapping[str, Any]], count: int, now: datetime) -> Collection[date]:
+    """``rows``: what :func:`_counted` found of a cluster."""
+    fulls = sorted(
+        (row for row in rows if row["kind"] == SnapshotKind.FULL.value),
+        key=lambda row: (row["taken_at"], row["snapshot"]),
+    )
     if len(fulls) <= count:
-        return {one.day for one in observations}
-    first = fulls[-count].day
+        return {row["day"] for row in rows}
+    first = fulls[-count]["day"]
     # Twice the usual time, because a snapshot of changes may take long.
-    running = {one.day for one in fulls if one.series and one.began > now - 2 * FULL_EVERY}
-    return {one.day for one in observations if one.day >= first} | running
+    running = {row["day"] for row in fulls if row["series"] and row["began"] > now - 2 * FULL_EVERY}
+    return {row["day"] for row in rows if row["day"] >= first} | running

@@ -65,6 +65,17 @@ class DataFile(NamedTuple):
         """The greatest value of the first indexed column; None: it is unknown."""
         return next(iter(self.ranges.values()), (None, None))[1]
 
+    @property
+    def cluster_id(self) -> str | None:
+        """The only cluster with rows in the file; None: it has several, or that is unknown."""
+        least, most = self.ranges.get("cluster_id", (None, None))
+        return least if least == most else None
+
+    def may_have(self, cluster_id: str) -> bool:
+        """Whether the file may have rows of that cluster, as far as the table's log says."""
+        least, most = self.ranges.get("cluster_id", (None, None))
+        return least is None or most is None or least <= cluster_id <= most
+
 
 def table_place(root: StoragePath, definition: TableDefinition) -> StoragePath:
     """The table's directory. Raises PipelineError for a path that ``deltalake`` would change."""
@@ -80,7 +91,8 @@ def is_table(root: StoragePath, definition: TableDefinition) -> bool:
 
 def opened(root: StoragePath, definition: TableDefinition) -> DeltaTable | None:
     """The current version of the table; None: there is no such table. Raises PipelineError, also if commits of its
-    log are lost: what is left of the table would look like a whole one.
+    log are lost: what is left of the table would look like a whole one; and if its files are partitioned by other
+    columns than this version of ktriage writes.
     """
     place = table_place(root, definition)
     try:
@@ -91,6 +103,13 @@ def opened(root: StoragePath, definition: TableDefinition) -> DeltaTable | None:
     except (DeltaError, OSError, ValueError) as error:
         raise PipelineError(log_problem(place) or f"{place.uri}: {one_line(error)}") from None
     check_commits(place)
+    columns = tuple(found.metadata().partition_columns)
+    if columns != definition.partition_by:
+        raise PipelineError(
+            f"{place.uri}: its files are partitioned by {', '.join(columns) or 'no column'}, and this version of"
+            f" ktriage partitions them by {', '.join(definition.partition_by) or 'none'}: give another directory"
+            " (SQL can copy the rows)"
+        )
     return found
 
 
@@ -241,8 +260,9 @@ def read_partitions(
             yield read_file(file, schema)
 
 
-def delete_partitions(root: StoragePath, definition: TableDefinition, chosen: Iterable[str]) -> None:
-    """Removes whole partitions, each given as a condition: only the log changes. Raises PipelineError."""
+def delete_rows(root: StoragePath, definition: TableDefinition, chosen: Iterable[str]) -> None:
+    """Removes the rows of each condition. If that is a whole partition, only the log changes; else files that have
+    other rows too are written again. Raises PipelineError."""
     check_room(root, definition, 0)
     for condition in chosen:
         commit_change(root, definition, partial(DeltaTable.delete, predicate=condition))

@@ -1,4 +1,4 @@
-"""The schemas of all tables, version 2.
+"""The schemas of all tables, version 3.
 
 One row per partition with its replicas nested, so that the choice of a leader needs no shuffle. A column is never
 renamed and its meaning never changes. A column that a later version adds is null in older rows: Delta adds it to
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from recovery.arrays.survey_batch import BROKERS, SPAN, SURVEYS, UNKNOWN
 
-VERSION = 2
+VERSION = 3
 """The version in each observation. It goes up if a reader of the current version would misread a row."""
 
 PARTITIONS = pa.schema(
@@ -107,7 +107,7 @@ class TableDefinition(NamedTuple):
 
 
 PARTITION_STATES = TableDefinition(
-    "partition_states", pa.schema([*_KEYS, *PARTITIONS]), ("cluster_id", "day"), ("snapshot",)
+    "partition_states", pa.schema([*_KEYS, *PARTITIONS]), ("day",), ("snapshot", "cluster_id")
 )
 """A row for each partition in a full snapshot, and for each changed one in a snapshot of changes."""
 
@@ -140,8 +140,8 @@ OBSERVATIONS = TableDefinition(
             ),  # how much later began and taken_at are than the collector's clock
         ]
     ),
-    ("cluster_id", "day"),
-    ("snapshot", "taken_at", "asked"),
+    ("day",),
+    ("snapshot", "cluster_id", "taken_at", "asked"),
 )
 """A row for each time that the cluster was asked. It is written last: without it, the snapshot does not exist."""
 

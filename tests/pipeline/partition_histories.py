@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name, write_failure
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, append_snapshots, failed_snapshot, new_name
 from pipeline.snapshot.survey_rows import batch_of, tombstones
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import DataFile, data_files, opened, table_place
@@ -127,7 +127,7 @@ class Diary:
         """The cluster was asked at that minute, and did not answer."""
         at = minute_of(minute)
         name = new_name(self.cluster_id, at, "f")
-        write_failure(self.root, name, at, "no broker answers", series=self.series)
+        append_snapshots(self.root, [failed_snapshot(name, at, "no broker answers", series=self.series)])
 
 
 def forget(root: StoragePath, lost: Observation, definition: TableDefinition = OBSERVATIONS) -> None:
@@ -150,7 +150,7 @@ def file_of(root: StoragePath, taken: Observation, definition: TableDefinition =
     (found,) = (
         file
         for file in files_of(root, definition)
-        if file.partition["cluster_id"] == taken.cluster_id and file.first == taken.snapshot
+        if file.cluster_id == taken.cluster_id and file.first == taken.snapshot
     )
     return Path(found.place.path)
 

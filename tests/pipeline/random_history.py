@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name, write_failure
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, append_snapshots, failed_snapshot, new_name
 from pipeline.snapshot.survey_rows import batch_of, tombstones
 from pipeline.storage import StoragePath
 from recovery.model import Survey, TopicPartition, Unknown, Why
@@ -60,7 +60,7 @@ class RandomHistory:
         return found
 
     def _fail(self, name: Any, at: datetime) -> None:
-        write_failure(self._lake, name, at, "no broker answers", series=self._series)
+        append_snapshots(self._lake, [failed_snapshot(name, at, "no broker answers", series=self._series)])
 
     def _snapshot(
         self, minute: float, kind: SnapshotKind, base: str, previous: str

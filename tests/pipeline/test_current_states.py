@@ -46,7 +46,7 @@ def test_changes_since_the_full_snapshot_are_in_the_state(
     )
     if merged:
         merge_all(diary.root)
-        assert len(files_of(diary.root)) == 2
+        assert len(files_of(diary.root)) == 1
     for everything in (False, True):
         found = current_states(spark, find([diary.root]), Reading(READ, UNREAD, leaderless=not everything))
         replica = found.schema["replicas"].dataType.elementType
@@ -103,7 +103,7 @@ def test_a_file_in_whose_place_there_is_a_directory_is_not_taken_for_no_rows(
     root = storage_path(str(tmp_path))
     write(root, "c", [offline(0)])
     write(root, "whole", [offline(0)])
-    (file,) = (Path(file.place.path) for file in files_of(root) if file.partition["cluster_id"] == "c")
+    (file,) = (Path(file.place.path) for file in files_of(root) if file.cluster_id == "c")
     file.unlink()
     file.mkdir()
     told = exposure_job.outcome(spark, find([root]), RunTarget(root / "out", "run")).summary

@@ -17,7 +17,7 @@ from pipeline.history.history_sources import HistorySources, find_history
 from pipeline.results import JobResult, commit, run_target
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.delta_table import delete_partitions
+from pipeline.tables.delta_table import delete_rows
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import QUARANTINED_ROWS, TableDefinition
 from recovery.model import Survey
@@ -158,7 +158,7 @@ def test_a_run_whose_rows_were_removed_is_not_continued(
 ) -> None:
     out = copied(runs.after_first, tmp_path / "out")
     assert find_history([runs.lake], results=out).continued
-    delete_partitions(out, lost, [f"run_id = '{runs.first.target.run_id}'"])
+    delete_rows(out, lost, [f"run_id = '{runs.first.target.run_id}'"])
     sources = find_history([runs.lake], results=out)
     assert (sources.earlier, sources.continued) == (None, [])
 

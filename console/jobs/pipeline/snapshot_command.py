@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,11 +10,12 @@ import typer
 from console.cli.base.options import DURATION_MS, DurationMs, OutputFormat, connected
 from console.cli.base.run import Output, Run
 from console.cli.base.verbs import Verb
+from console.errors import InputError
 from console.jobs.pipeline.job_options import require_pyarrow, storage_errors
 
 HELP = """\
-Writes a cluster's state into Delta tables: one row for each partition, with the log of every replica, and
-one row for each time that the cluster was asked. ktriage pipeline, Spark, DuckDB and Polars read them. A
+Writes the state of clusters into Delta tables: one row for each partition, with the log of every replica,
+and one row for each time that a cluster was asked. ktriage pipeline, Spark, DuckDB and Polars read them. A
 snapshot is written completely or not at all. A series has a full snapshot each hour, and the changes in
 between. Nothing is changed on the cluster.
 
@@ -24,6 +26,7 @@ Lake's library supports.
 Examples:
   ktriage snapshot --bootstrap-server kafka-1:9092 --out /var/lib/ktriage/lake
   ktriage snapshot --cluster production --out s3://ops/lake --every 60s --keep 48
+  ktriage snapshot --clusters fleet.yaml --out s3://ops/lake --every 60s --keep 48
   ktriage snapshot --simulate zone-power-loss --out lake --every 60s --count 30
   ktriage snapshot compact --out lake
 """
@@ -37,6 +40,17 @@ def take(
     run: Run,
     *,
     out: OutOption,
+    clusters: Annotated[
+        Path | None,
+        typer.Option(
+            "--clusters",
+            metavar="FILE",
+            help="Take snapshots of every cluster in this file of profiles (as ~/.config/ktriage/clusters.yaml), in"
+            " one process and with one commit for all of them at each interval. A cluster that cannot be read is"
+            " recorded, and does not hold the others up.",
+            show_default=False,
+        ),
+    ] = None,
     every: Annotated[
         str | None,
         typer.Option(
@@ -57,7 +71,7 @@ def take(
             "--keep",
             min=1,
             metavar="N",
-            help="Keep the newest N full snapshots of this cluster, with their changes: remove whole days that have"
+            help="Keep the newest N full snapshots of each cluster, with their changes: remove whole days that have"
             " none of them. Default: nothing is removed.",
         ),
     ] = None,
@@ -69,13 +83,22 @@ def take(
     Examples:
       ktriage snapshot take --bootstrap-server kafka-1:9092 --out /var/lib/ktriage/lake
       ktriage snapshot take --cluster production --out s3://ops/lake --every 60s --keep 48
+      ktriage snapshot take --clusters fleet.yaml --out s3://ops/lake --every 60s --keep 48
     """
     require_pyarrow("a snapshot")
     from console.jobs.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
 
+    if clusters is not None and run.named is not None:
+        raise InputError("--clusters names the clusters: give no --bootstrap-server, --cluster or --simulate")
     with storage_errors():
         return take_snapshots.take(
-            run, out, every=every, count=count, keep=keep, answer_seconds=recovery_duration_ms / 1000
+            run,
+            out,
+            clusters=clusters,
+            every=every,
+            count=count,
+            keep=keep,
+            answer_seconds=recovery_duration_ms / 1000,
         )
 
 
@@ -122,7 +145,7 @@ def compact(
 
 
 VERBS = (
-    Verb("take", "Take one snapshot, or with --every a series until stopped.", connected(take)),
+    Verb("take", "Take one snapshot, or with --every a series until stopped.", connected(take, needed=False)),
     Verb("list", "List the snapshots below --out.", list_),
     Verb("compact", "Merge small files, and delete unused ones.", compact),
 )

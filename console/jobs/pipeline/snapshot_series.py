@@ -1,13 +1,14 @@
-"""Takes snapshots: reads the cluster in batches of partitions, and writes each batch before the next is read."""
+"""Takes snapshots of a cluster: reads it in batches of partitions, and writes when all of them are read."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from backends.base.answers import LogDir
 from backends.base.errors import BackendError
@@ -16,9 +17,16 @@ from backends.base.protocol import Backend, Progress
 from console.reading.cluster_reading import ClusterReading, offline_of
 from console.reading.read_cluster import read_logs, read_state
 from pipeline.errors import PipelineError
-from pipeline.snapshot.catalog import is_recorded, last_known_id, newest_moment
+from pipeline.snapshot.catalog import RecordedKeys
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.snapshot_writer import SnapshotName, SnapshotWriter, new_name, write_failure
+from pipeline.snapshot.snapshot_writer import (
+    SnapshotName,
+    SnapshotWriter,
+    TakenSnapshot,
+    append_snapshots,
+    failed_snapshot,
+    new_name,
+)
 from pipeline.snapshot.state_sources import newest_topic_ids
 from pipeline.snapshot.survey_rows import Fingerprints, batch_of
 from pipeline.snapshot.upkeep import FULL_EVERY
@@ -31,13 +39,12 @@ BATCH = 10_000
 
 _TICK = timedelta(microseconds=1)
 
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
     """How snapshots are taken: the target directory, the seconds that brokers have to answer, the clock and
-    other sources. ``asked``: the cluster as it was named.
+    other sources. ``asked``: the cluster as it was named. ``keys``: the observations that are there now; by default
+    the table's log is read each time.
     """
 
     root: StoragePath
@@ -47,10 +54,19 @@ class SnapshotSettings:
     tool_version: str
     batch: int = BATCH
     asked: str = ""
+    keys: Callable[[StoragePath], RecordedKeys] = field(default=RecordedKeys.listed)
+
+
+class OtherCluster(PipelineError):
+    """The snapshots that are there under the id of this cluster are of another one."""
 
 
 class Series:
-    """A series of snapshots of one cluster: full ones, and the changes between them."""
+    """A series of snapshots of one cluster: full ones, and the changes between them.
+
+    A snapshot is read, then appended (by :meth:`full` and :meth:`changes`, or together with those of other clusters
+    by the caller of :meth:`read`), then :meth:`wrote` or :meth:`not_written` is told.
+    """
 
     def __init__(self, backend: Backend, taking: SnapshotSettings) -> None:
         self._backend = backend
@@ -60,6 +76,7 @@ class Series:
         self._previous: Observation | None = None
         self._cluster_id: str | None = None
         self._base_at: datetime | None = None
+        self._began: datetime | None = None
         self._missed = 0
         self._series = taking.token()
 
@@ -67,80 +84,122 @@ class Series:
         """Every partition. ``series``: snapshots of changes will follow, so the state is kept for the
         comparison.
         """
-        return await self._counted(lambda: self._full(progress, series=series))
+        return await self._written(lambda: self._take(SnapshotKind.FULL, progress, series=series))
 
     async def changes(self, progress: Progress | None = None) -> Observation:
         """What differs from the previous snapshot. The first snapshot is full, and so is the first after a
         failure, or after somebody removed the full snapshot on which the changes would be based.
         """
-        return await self._counted(lambda: self._changes(progress))
+        return await self._written(lambda: self._changes(progress))
+
+    async def read(self) -> TakenSnapshot:
+        """The next snapshot of the series, which is not written: a full one, or the changes. If that fails, what
+        records the failure.
+        """
+        try:
+            if self._cluster_id is None:
+                await self.connect()
+            return (
+                await self._take(SnapshotKind.FULL, series=True) if self.needs_full else await self._changes()
+            )
+        except (BackendError, PipelineError) as error:
+            self._prints = None
+            if isinstance(error, OtherCluster):
+                raise
+            return self.failed(str(error))
+
+    def wrote(self, snapshot: TakenSnapshot) -> None:
+        """The snapshot is in the tables."""
+        taken, self._missed = snapshot.observation, 0
+        if taken.kind is SnapshotKind.FAILED:
+            return
+        if self._prints is not None:
+            self._prints.commit()
+        self._previous = taken
+        if taken.kind is SnapshotKind.FULL:
+            # Its name may be later than the clock, which is what the next one is due by.
+            self._base, self._base_at = taken, self._began
+
+    def not_written(self) -> None:
+        """The snapshot could not be appended: the next one counts it."""
+        self._prints = None
+        self._missed += 1
 
     async def open(self) -> None:
         """Connects to the cluster. Raises BackendError, and PipelineError where the snapshots that are there under
         its id are of another cluster: they share no topic id with it.
         """
-        self._cluster_id = (await self._counted(self._backend.open)).cluster_id
+        try:
+            await self.connect()
+        except OtherCluster:
+            raise
+        except BaseException as error:
+            self._record(error)
+            raise
+
+    async def connect(self) -> None:
+        """The same, and nothing is written where it fails."""
+        self._cluster_id = (await self._backend.open()).cluster_id
         recorded = await asyncio.to_thread(newest_topic_ids, self._taking.root, self._cluster_id)
         if not recorded:
             return
-        found = await self._counted(self._backend.partitions)
+        found = await self._backend.partitions()
         if found.topic_ids and recorded.isdisjoint(found.topic_ids):
-            raise PipelineError(
+            raise OtherCluster(
                 f"{self._taking.root.uri}: has snapshots of cluster {self._cluster_id} with other topics, none of"
                 " which is on this cluster: it is another cluster with the same id, or every topic was made again."
                 " Give another directory, so that they are kept apart; nothing was written"
             )
 
-    async def _full(self, progress: Progress | None, *, series: bool) -> Observation:
-        prints = Fingerprints() if series else None
-        began = self.now()
-        taken = await self._take(SnapshotKind.FULL, prints, progress)
-        self._prints, self._base, self._previous, self._base_at = prints, taken, taken, began
-        return taken
-
-    async def _changes(self, progress: Progress | None) -> Observation:
-        if self._prints is None or not self._base_exists():
-            return await self._full(progress, series=True)
-        self._previous = await self._take(SnapshotKind.CHANGES, self._prints, progress)
-        return self._previous
+    async def _changes(self, progress: Progress | None = None) -> TakenSnapshot:
+        kind = SnapshotKind.CHANGES if self._prints is not None and self._base_exists() else SnapshotKind.FULL
+        return await self._take(kind, progress, series=True)
 
     def _base_exists(self) -> bool:
-        return self._base is not None and is_recorded(self._taking.root, self._base)
+        return self._base is not None and self._taking.keys(self._taking.root).has(self._base)
 
-    async def _counted(self, work: Callable[[], Awaitable[Result]]) -> Result:
+    async def _written(self, read: Callable[[], Awaitable[TakenSnapshot]]) -> Observation:
         """A failed snapshot is an observation too, because the cluster was not read in between. If that cannot be
         written either, the next one counts it.
         """
         try:
-            done = await work()
+            with await read() as snapshot:
+                append_snapshots(self._taking.root, [snapshot])
         except BaseException as error:
-            self._prints = None
-            if not isinstance(error, Exception) or not self._recorded(str(error)):
-                self._missed += 1
+            self._record(error)
             raise
-        return done
+        self.wrote(snapshot)
+        return snapshot.observation
 
-    def _recorded(self, reason: str) -> bool:
-        """Writes the observation of a failed snapshot; whether that succeeded."""
-        taking = self._taking
+    def _record(self, error: BaseException) -> None:
+        """Writes the observation of a failed snapshot, if that is possible; not of one that was stopped."""
+        self._prints = None
+        if not isinstance(error, Exception):
+            self.not_written()
+            return
         try:
-            cluster_id = self._cluster_id or last_known_id(taking.root, taking.asked)
-            name, behind = self._new_name(cluster_id, taking.clock())
-            write_failure(
-                taking.root,
-                name,
-                name.began,
-                reason,
-                tool_version=taking.tool_version,
-                series=self._series,
-                missed=self._missed,
-                asked=taking.asked,
-                clock_behind_ms=_milliseconds(behind),
-            )
+            failed = self.failed(str(error))
+            append_snapshots(self._taking.root, [failed])
         except (BackendError, PipelineError):
-            return False
-        self._missed = 0
-        return True
+            self.not_written()
+        else:
+            self.wrote(failed)
+
+    def failed(self, reason: str) -> TakenSnapshot:
+        """What records that there is no snapshot. Raises PipelineError."""
+        taking = self._taking
+        cluster_id = self._cluster_id or taking.keys(taking.root).last_id(taking.asked)
+        name, behind = self._new_name(cluster_id, taking.clock())
+        return failed_snapshot(
+            name,
+            name.began,
+            reason,
+            tool_version=taking.tool_version,
+            series=self._series,
+            missed=self._missed,
+            asked=taking.asked,
+            clock_behind_ms=_milliseconds(behind),
+        )
 
     def now(self) -> datetime:
         """The current time for the snapshots."""
@@ -155,21 +214,25 @@ class Series:
         """The name of a new snapshot, and by how much its time is later than ``began``: readers order the snapshots
         of a cluster by time, so that a clock that was set back must not hide the newest. Raises PipelineError.
         """
-        newest = newest_moment(self._taking.root, cluster_id)
+        newest = self._taking.keys(self._taking.root).newest_moment(cluster_id, began)
         behind = timedelta(0) if newest is None else max(newest + _TICK - began, timedelta(0))
         return new_name(cluster_id, began + behind, self._taking.token()), behind
 
     async def _take(
-        self, kind: SnapshotKind, prints: Fingerprints | None, progress: Progress | None
-    ) -> Observation:
+        self, kind: SnapshotKind, progress: Progress | None = None, *, series: bool = False
+    ) -> TakenSnapshot:
         taking, backend = self._taking, self._backend
-        began = taking.clock()
+        if kind is SnapshotKind.FULL:
+            self._prints = Fingerprints() if series else None
+        prints = self._prints
+        began = self._began = taking.clock()
         cluster = await backend.cluster()
         self._cluster_id = cluster.cluster_id
         name, behind = self._new_name(cluster.cluster_id, began)
         reading = await read_state(backend, cluster)
         written, states = 0, reading.partitions.states
-        with SnapshotWriter(taking.root, name) as writer:
+        with contextlib.ExitStack() as files:
+            writer = files.enter_context(SnapshotWriter(taking.root, name))
             for piece in _pieces(states, taking.batch):
                 part = await read_logs(backend, reading, piece, taking.duration)
                 # A broker that was silent for one batch counts as silent: its logs of that batch are missing.
@@ -185,17 +248,18 @@ class Series:
             writer.brokers = list(_broker_rows(reading))
             writer.quorum = _quorum_row(reading.quorum)
             writer.elr_enabled = None if isinstance(cluster.elr_enabled, Unknown) else cluster.elr_enabled
-            series = self._series if prints else ""
             # The clock may also be set back while the snapshot is taken.
             now = taking.clock()
             behind = max(behind, name.began - now)
-            taken = self._commit(writer, kind, reading, series=series, taken_at=now + behind, behind=behind)
-        if prints:
-            prints.commit()
-        self._missed = 0
-        return taken
+            series_id = self._series if prints else ""
+            snapshot = self._finished(
+                writer, kind, reading, series=series_id, taken_at=now + behind, behind=behind
+            )
+            if snapshot.spool is not None:
+                files.pop_all()
+        return snapshot
 
-    def _commit(
+    def _finished(
         self,
         writer: SnapshotWriter,
         kind: SnapshotKind,
@@ -204,10 +268,10 @@ class Series:
         series: str,
         taken_at: datetime,
         behind: timedelta,
-    ) -> Observation:
+    ) -> TakenSnapshot:
         found, silent = reading.partitions, (one for one in reading.contacts if one.problem is not None)
         changes = kind is SnapshotKind.CHANGES and self._base is not None and self._previous is not None
-        return writer.commit(
+        return writer.finish(
             taken_at,
             self._taking.tool_version,
             kind=kind,

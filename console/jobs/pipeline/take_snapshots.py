@@ -6,25 +6,29 @@ import asyncio
 import re
 import shlex
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
+from backends.base.read_only import ReadOnlyBackend
 from console.cli.base.run import Run
 from console.errors import InputError, Status
+from console.jobs.pipeline.snapshot_fleet import WAITED_FOR, Fleet, FleetRound, allow_open_files
 from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from console.output.json_document import document
 from console.program import Program
 from console.provenance import now, version
 from console.signals import StopRequest
+from console.target import every_profile
 from pipeline.errors import PipelineError
-from pipeline.snapshot.catalog import Catalog, read_catalog
+from pipeline.snapshot.catalog import RecordedKeys, read_catalog
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
 from pipeline.storage import StoragePath, storage_path
-from recovery.wording.quantity_text import counted, lasting
+from recovery.wording.quantity_text import counted, lasting, some_of
 
 
 def parsed_interval(text: str) -> float:
@@ -36,16 +40,32 @@ def parsed_interval(text: str) -> float:
 
 
 def take(
-    run: Run, out: str, *, every: str | None, count: int | None, keep: int | None, answer_seconds: float
+    run: Run,
+    out: str,
+    *,
+    clusters: Path | None,
+    every: str | None,
+    count: int | None,
+    keep: int | None,
+    answer_seconds: float,
 ) -> int:
     """Takes one snapshot, or with ``every`` a series of them; returns the exit status.
 
-    ``count``: the length of the series. ``keep``: how many full snapshots stay. ``answer_seconds``: the time
-    limit for a broker's answer. Raises InputError, PipelineError, BackendError.
+    ``clusters``: a file of profiles, of all of which snapshots are taken. ``count``: the length of the series.
+    ``keep``: how many full snapshots stay. ``answer_seconds``: the time limit for a broker's answer. Raises
+    InputError, PipelineError, BackendError.
     """
     interval = None if every is None else parsed_interval(every)
     if interval is None and count is not None:
         raise InputError("--count is the length of a series: give --every too")
+    if clusters is None and run.named is None:
+        raise InputError(
+            "no cluster is named: give one of --bootstrap-server, --cluster, --simulate and --clusters"
+        )
+    if clusters is not None:
+        return _take_of_all(
+            run, out, clusters, interval, count=count, keep=keep, answer_seconds=answer_seconds
+        )
     if run.target.kind == "simulated" and interval is not None and count is None:
         raise InputError("--every with --simulate needs --count: virtual time passes without waiting")
     root = storage_path(out)
@@ -141,22 +161,111 @@ async def _take_series(
     return observations
 
 
-def _keep_up(run: Run, root: StoragePath, keep: int | None, taken: Observation) -> None:
-    """After a full snapshot: merges the small files that a series has made, and applies ``--keep``. Only for its
-    cluster: other clusters have their own writers.
+NAMED = 5
+"""How many clusters a line of a round names."""
+
+
+def _take_of_all(
+    run: Run,
+    out: str,
+    clusters: Path,
+    interval: float | None,
+    *,
+    count: int | None,
+    keep: int | None,
+    answer_seconds: float,
+) -> int:
+    """Takes snapshots of every cluster of the file; returns the exit status: :attr:`Status.PARTLY` where a snapshot
+    of the last interval is missing. Raises InputError, PipelineError.
     """
-    if taken.kind is not SnapshotKind.FULL or not (taken.series or keep):
+    from console.backends import backend  # noqa: PLC0415  # not before a cluster is asked
+
+    root, targets = storage_path(out), every_profile(clusters)
+
+    def settings(name: str, keys: Callable[[StoragePath], RecordedKeys]) -> SnapshotSettings:
+        token = lambda: uuid.uuid4().hex[:8]  # noqa: E731  # a source of names
+        return SnapshotSettings(root, answer_seconds, now, token, version(), asked=name, keys=keys)
+
+    async def job(stop: StopRequest) -> list[FleetRound]:
+        allow_open_files()
+        asked = [(one.title, ReadOnlyBackend(backend(one, run.screen.say))) for one in targets]
+        fleet = Fleet(asked, settings, root, run.screen.say)
+        rounds: list[FleetRound] = []
+        tried = 0
+        loop = asyncio.get_running_loop()
+        try:
+            while not stop:
+                due = None if interval is None else loop.time() + interval
+                rounds = [await fleet.round(None if interval is None else interval * WAITED_FOR)]
+                _report_round(run, rounds[0], len(fleet.names))
+                _keep_up_fleet(run, root, keep, rounds[0])
+                tried += 1
+                if due is None or tried == count:
+                    break
+                await asyncio.sleep(max(0.0, due - loop.time()))
+        finally:
+            await fleet.close()
+        return rounds
+
+    (last,) = run.program.supervisor.run(job) or [FleetRound((), ())]
+    run.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'plan', '--in', out, '--out', 'RESULT'))}")
+    return Status.PARTLY if last.failed or last.late or last.problem else Status.DONE
+
+
+def _report_round(run: Run, found: FleetRound, clusters: int) -> None:
+    if run.json:
+        _report(run.program, list(found.written), json=True)
+    else:
+        fulls = sum(one.kind is SnapshotKind.FULL for one in found.taken)
+        offline = sum(one.offline for one in found.taken)
+        run.screen.out(
+            [
+                f"{now():%Y-%m-%dT%H:%M:%SZ}: {len(found.taken):,} of {counted(clusters, 'cluster')}, {fulls:,} in"
+                f" full, {counted(sum(one.changed for one in found.taken), 'row')}, {offline:,} offline"
+            ]
+        )
+    for one in found.failed[:NAMED]:
+        run.screen.say(f"no snapshot of {one.asked}: {one.failure}")
+    if len(found.failed) > NAMED:
+        run.screen.say(
+            f"no snapshot of {len(found.failed) - NAMED:,} more clusters; snapshot list has the reasons"
+        )
+    if found.late:
+        run.screen.say(f"still being read: {some_of(found.late, NAMED)}")
+    if found.problem:
+        run.screen.say(f"nothing was written: {found.problem}")
+
+
+def _keep_up_fleet(run: Run, root: StoragePath, keep: int | None, found: FleetRound) -> None:
+    """After full snapshots: what :func:`_keep_up` does, once for all clusters."""
+    fulls = [one for one in found.taken if one.kind is SnapshotKind.FULL]
+    if not fulls:
         return
-    catalog = read_catalog(root, [taken.cluster_id])
+    newest = max(fulls, key=lambda one: one.key)
+    try:
+        merge_own_days(root, newest.day)
+        if keep is not None:
+            _remove_old_days(run.program, root, keep, newest.taken_at, [one.cluster_id for one in fulls])
+    except PipelineError as error:
+        run.screen.say(f"the snapshots are written; merging or removing files failed: {error}")
+
+
+def _keep_up(run: Run, root: StoragePath, keep: int | None, taken: Observation) -> None:
+    """After a full snapshot: merges the small files that a series has made, and applies ``--keep`` to its cluster:
+    other clusters have their own writers.
+    """
+    if taken.kind is not SnapshotKind.FULL:
+        return
     if taken.series:
-        merge_own_days(catalog, taken)
+        merge_own_days(root, taken.day)
     if keep is not None:
-        _remove_old_days(run.program, catalog, taken.cluster_id, keep, taken.taken_at)
+        _remove_old_days(run.program, root, keep, taken.taken_at, [taken.cluster_id])
 
 
-def _remove_old_days(program: Program, catalog: Catalog, cluster_id: str, keep: int, at: datetime) -> None:
-    removed = keep_newest(catalog, cluster_id, keep, at)
-    if removed:
+def _remove_old_days(
+    program: Program, root: StoragePath, keep: int, at: datetime, cluster_ids: Sequence[str] = ()
+) -> None:
+    for cluster_id, removed in keep_newest(root, keep, at, cluster_ids).items():
         program.screen.say(f"removed: {removed:,} older snapshots of {cluster_id}")
 
 
@@ -166,7 +275,8 @@ def _report(program: Program, taken: list[Observation], *, json: bool) -> None:
         return
     for one in taken:
         if one.kind is SnapshotKind.FAILED:
-            program.screen.out([f"{one.snapshot}: failed, {one.failure}"])
+            named = f" of {one.asked}" if one.asked else ""
+            program.screen.out([f"{one.snapshot}: failed{named}, {one.failure}"])
             continue
         whole = one.kind is SnapshotKind.FULL
         what = (
@@ -219,9 +329,7 @@ def compact_snapshots(program: Program, out: str, keep: int | None) -> int:
     """
     root = storage_path(out)
     if keep is not None:
-        catalog = read_catalog(root)
-        for cluster_id in catalog.clusters:
-            _remove_old_days(program, catalog, cluster_id, keep, now())
+        _remove_old_days(program, root, keep, now())
     done = merge_all(root)
     program.screen.out([f"{done.merged:,} small files merged, {done.deleted:,} unused files deleted"])
     for problem in done.problems:

@@ -73,7 +73,7 @@ def test_a_mistake_is_one_line_with_file_and_line(tmp_path: Path, text: str, lin
 
 
 def test_a_missing_file_and_an_unknown_profile_say_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--cluster takes its profiles from there"):
+    with pytest.raises(InputError, match="profiles of clusters are read from there"):
         profile("a", tmp_path / "none.yaml")
     with pytest.raises(InputError, match="no cluster named 'prod'; it has: lab, production"):
         profile("prod", written(tmp_path, GOOD))

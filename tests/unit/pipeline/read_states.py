@@ -28,6 +28,7 @@ def _state_of(one: ClusterFiles) -> pa.Table:
     names = [taken.snapshot for taken in one.chain.observations]
     rows = pa.concat_tables([_SCHEMA.empty_table(), *(read_file(file, _SCHEMA) for file in one.files)])
     rows = rows.filter(pc.is_in(rows["snapshot"], pa.array(names, pa.string())))
+    rows = rows.filter(pc.equal(rows["cluster_id"], one.chain.full.cluster_id))
     newest: dict[tuple[str, int], str] = {}
     keys = list(_keys(rows))
     for name, key in zip(rows["snapshot"].to_pylist(), keys, strict=True):

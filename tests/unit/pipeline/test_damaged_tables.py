@@ -117,6 +117,8 @@ def test_a_damaged_file_keeps_its_own_day_from_being_merged_and_no_other(
     root: StoragePath, damage: str
 ) -> None:
     full = read_catalog(root).clusters["c"][0]
+    for minute in (1440, 1441):
+        Diary(root, "d").write(minute, [partition(0)])
     file = file_of(root, full)
     if damage == "rotten":
         rot_pages(file, "leader")
@@ -125,10 +127,10 @@ def test_a_damaged_file_keeps_its_own_day_from_being_merged_and_no_other(
     done = merge_all(root)
     (problem,) = done.problems
     assert file.name in problem and "\n" not in problem and "C Data" not in problem
-    # Observations of both, and states of the other cluster.
-    assert done.merged == 9
-    counts = [len([one for one in files_of(root) if one.partition["cluster_id"] == name]) for name in "cd"]
-    assert counts == [3, 1]
+    # The observations of both days, and the states of the next day.
+    assert done.merged == 6 + 2 + 2
+    days = [file.partition["day"].day for file in files_of(root)]
+    assert (days.count(31), days.count(1)) == (6, 1)
 
 
 def test_where_nothing_is_nothing_is_merged_and_that_is_told(tmp_path: Path) -> None:

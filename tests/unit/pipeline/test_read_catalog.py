@@ -16,8 +16,10 @@ from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import read_catalog
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
+from pipeline.snapshot.upkeep import merge_all
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.delta_table import DataFile, read_file
+from pipeline.tables.delta_table import DataFile, create, read_file
+from pipeline.tables.schemas import OBSERVATIONS
 from tests.pipeline.partition_histories import forget
 from tests.pipeline.survey_strategies import NOON
 from tests.repetitions import repetitions
@@ -71,10 +73,31 @@ def test_a_job_reads_the_last_day_of_a_lake_and_not_its_years(tmp_path: Path, re
         reads.clear()
         found = sources.find([root], at=at)
         assert [chain.newest.taken_at for chain in found.chains] == [at or NOON + timedelta(minutes=5763)] * 2
-        assert len({(file.partition["cluster_id"], file.partition["day"]) for file in reads}) == 2
+        assert {file.partition["day"] for file in reads} == {found.chains[0].full.day}
     reads.clear()
     sources.find([root], ["b"])
-    assert {file.partition["cluster_id"] for file in reads} == {"b"}
+    assert {file.cluster_id for file in reads} == {"b"}
+
+
+def test_of_a_cluster_that_is_not_in_the_newest_day_older_days_are_read(
+    tmp_path: Path, reads: list[DataFile]
+) -> None:
+    root = storage_path(str(tmp_path))
+    _series(root, "stopped", range(4))
+    for day in range(3):
+        _series(root, "runs", range(day * 1440, day * 1440 + 4))
+    merge_all(root)
+    reads.clear()
+    newest = {chain.full.cluster_id: chain.newest.taken_at for chain in sources.find([root]).chains}
+    assert newest == {"stopped": NOON + timedelta(minutes=3), "runs": NOON + timedelta(minutes=2883)}
+
+
+def test_a_table_of_the_former_layout_is_named_with_what_to_do(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    former = OBSERVATIONS._replace(partition_by=("cluster_id", "day"))
+    create(root, former)
+    with pytest.raises(PipelineError, match=r"partitioned by cluster_id, day, .* give another directory"):
+        _commit(root, "c", 0)
 
 
 def test_the_log_of_a_table_is_read_from_its_checkpoint(tmp_path: Path) -> None:

@@ -20,17 +20,20 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.scenario.files import read
 from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
 from pipeline.errors import PipelineError
+from pipeline.history.history_sources import find_history
 from pipeline.snapshot.catalog import read_catalog, snapshots
 from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
+from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_rows import Fingerprints, batch_of, keys, survey_of
 from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.delta_table import merge_files
+from pipeline.tables.delta_table import delete_rows, merge_files
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES
 from recovery.compacted_logs import NOT_READ
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, Unknown, Why
 from recovery.plan.topic_marks import Mark
+from tests.pipeline.broken_files import cut
 from tests.pipeline.partition_histories import Diary, files_of, forget, minute_of, offline, partition
 from tests.pipeline.survey_strategies import NOON, surveys, write
 from tests.unit.pipeline.read_states import state_of
@@ -109,10 +112,10 @@ def test_a_series_merges_its_observations_each_hour_and_its_states_at_the_end_of
     for minute in (600, 601, 602):
         diary.write(minute, [partition(0)], kind=SnapshotKind.CHANGES if minute > 600 else SnapshotKind.FULL)
     full = diary.write(660, [partition(0)])
-    merge_own_days(read_catalog(diary.root), full)
+    merge_own_days(diary.root, full.day)
     assert (len(files_of(diary.root, OBSERVATIONS)), len(files_of(diary.root))) == (1, 4)
     full = diary.write(720, [partition(0)])
-    merge_own_days(read_catalog(diary.root), full)
+    merge_own_days(diary.root, full.day)
     assert (len(files_of(diary.root, OBSERVATIONS)), len(files_of(diary.root))) == (2, 2)
 
 
@@ -129,13 +132,56 @@ def test_keep_removes_the_days_without_any_of_the_newest_full_ones(tmp_path: Pat
     diary = _days(storage_path(str(tmp_path)), 5)
     _days(diary.root, 5, cluster_id="d")
     # Noon of one day, midnight and noon of the next two.
-    assert keep_newest(read_catalog(diary.root), "c", 2, minute_of(4 * 720)) == 6
+    assert keep_newest(diary.root, 2, minute_of(4 * 720), ["c"]) == {"c": 6}
     left = read_catalog(diary.root).clusters
     assert [one.day.day for one in left["c"]] == [2, 2, 2, 2] and len(left["d"]) == 10
-    days = {(file.partition["cluster_id"], file.partition["day"].day) for file in files_of(diary.root)}
+    days = {(file.cluster_id, file.partition["day"].day) for file in files_of(diary.root)}
     assert days == {("c", 2), ("d", 31), ("d", 1), ("d", 2)}
     assert _leaders(diary.root) == {0: 4, 1: 4}
-    assert keep_newest(read_catalog(diary.root), "c", 2, minute_of(4 * 720)) == 0
+    assert keep_newest(diary.root, 2, minute_of(4 * 720), ["c"]) == {}
+
+
+def test_what_is_merged_into_one_file_stays_the_state_of_each_cluster(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    for name in ("c", "d", "e"):
+        _days(root, 3, cluster_id=name)
+    before = {name: state_of(root, name) for name in "cde"}
+    merge_all(root)
+    assert len(files_of(root)) == 2 and {file.cluster_id for file in files_of(root)} == {None}
+    assert {name: state_of(root, name) for name in "cde"} == before
+    assert sorted(chain.full.cluster_id for chain in find([root]).chains) == ["c", "d", "e"]
+    # Keeping rewrites the file that other clusters share.
+    assert keep_newest(root, 1, minute_of(4 * 720), ["d"]) == {"d": 2}
+    assert [one.day.day for one in read_catalog(root).clusters["d"]] == [1] * 4
+    assert {name: state_of(root, name) for name in "cde"} == before
+    assert not find_history([root]).refused
+
+
+def test_rows_that_are_lost_of_one_cluster_refuse_that_cluster_and_no_other(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    for name in ("c", "d"):
+        _days(root, 1, cluster_id=name)
+    merge_all(root)
+    delete_rows(root, PARTITION_STATES, ["cluster_id = 'c' AND partition = 0"])
+    found = find([root])
+    assert [chain.full.cluster_id for chain in found.chains] == ["d"]
+    assert [(one.cluster_id, "are left in partition_states" in one.reason) for one in found.refused] == [
+        ("c", True)
+    ]
+    assert {one.cluster_id for one in find_history([root]).refused} == {"c"}
+
+
+def test_an_unreadable_file_of_observations_refuses_every_cluster_in_it(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    for name in ("c", "d"):
+        _days(root, 1, cluster_id=name)
+    merge_all(root)
+    _days(root, 1, cluster_id="e")
+    (torn,) = (file for file in files_of(root, OBSERVATIONS) if file.cluster_id is None)
+    cut(Path(torn.place.path))
+    found = find([root])
+    assert [chain.full.cluster_id for chain in found.chains] == ["e"]
+    assert [one.cluster_id for one in found.refused] == ["c", "d"]
 
 
 def test_changes_after_midnight_are_in_the_day_of_their_full_snapshot(tmp_path: Path) -> None:
@@ -317,7 +363,7 @@ def _with_another_collector(
 
 def test_a_second_collector_that_keeps_one_snapshot_does_not_break_a_running_series(tmp_path: Path) -> None:
     root = storage_path(str(tmp_path))
-    taken = _with_another_collector(root, lambda name, now: keep_newest(read_catalog(root), name, 1, now))
+    taken = _with_another_collector(root, lambda name, now: keep_newest(root, 1, now, [name]))
     assert [one.kind for one in taken] == ["full", "changes", "full", "changes"]
     catalog = read_catalog(root)
     (cluster_id,) = catalog.clusters
@@ -331,9 +377,8 @@ def test_the_base_of_a_running_series_stays_as_long_as_something_may_build_on_it
     first = running.write(700, [partition(0)])
     running.write(730, [partition(0, leader=2)], kind=SnapshotKind.CHANGES)
     Diary(running.root).write(740, [partition(0)])
-    catalog = read_catalog(running.root)
-    assert keep_newest(catalog, "c", 1, first.began + timedelta(minutes=100)) == 0
-    assert keep_newest(catalog, "c", 1, first.began + timedelta(hours=3)) == 2
+    assert keep_newest(running.root, 1, first.began + timedelta(minutes=100), ["c"]) == {}
+    assert keep_newest(running.root, 1, first.began + timedelta(hours=3)) == {"c": 2}
 
 
 def test_a_series_whose_full_snapshot_was_removed_takes_a_full_one(tmp_path: Path) -> None:
@@ -360,7 +405,7 @@ def test_collectors_that_write_at_once_all_succeed_and_each_builds_on_its_own_ba
             for minute in range(1, 8):
                 leader = partition(0, leader=10 * number + minute)
                 diary.write(minute + number / 100, [leader], kind=SnapshotKind.CHANGES)
-                merge_files(root, OBSERVATIONS, {"cluster_id": diary.cluster_id, "day": "2026-01-31"})
+                merge_files(root, OBSERVATIONS, {"day": "2026-01-31"})
         except PipelineError as error:
             failed.append(error)
 

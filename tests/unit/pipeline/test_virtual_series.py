@@ -51,6 +51,6 @@ def test_a_series_of_which_one_fails_does_not_end_as_if_all_were_there(
     listed = call("ktriage", "snapshot", "list", "--out", "lake")
     assert [line.split(": ")[1].split(",")[0] for line in listed.out.splitlines()[1:]] == [
         "full",
-        "failed",
+        "failed of stale-long-tail",
         "full",
     ]
