@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from functools import partial
@@ -81,6 +82,21 @@ def test_the_alert_rules_are_about_metrics_that_there_are() -> None:
         for name in re.findall(r"ktriage_\w+", rule["expr"])
     }
     assert used and used <= set(METRICS)
+
+
+def test_the_dashboard_shows_every_metric_and_no_other() -> None:
+    board = json.loads((ROOT / "docs/platform/ktriage.grafana.json").read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert {name for query in queries for name in re.findall(r"ktriage_\w+", query)} == set(METRICS)
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(set(ids)) == len(ids)
+    # Each table column has a name, and each name a query.
+    (table,) = (panel for panel in board["panels"] if panel["type"] == "table")
+    (renamed,) = (
+        one["options"]["renameByName"] for one in table["transformations"] if one["id"] == "organize"
+    )
+    shown = {f"Value #{target['refId']}" for target in table["targets"]}
+    assert shown == {column for column in renamed if column.startswith("Value")}
 
 
 def test_a_chat_gets_the_lines_on_the_fleet(call: Caller) -> None:
