@@ -41,13 +41,15 @@ class CopyUse(NamedTuple):
 
 
 class JudgedPartitions(NamedTuple):
-    """Of each partition without a leader. ``history`` is the metadata log that was used, or why none was.
-    ``copied``: what became of a copy of it; None: there was none.
+    """Of each partition without a leader. ``history`` is the metadata log that was used, or why none was, and
+    ``copied`` whether the cluster may have gone on since. ``copy_use``: what became of a copy of it; None: there
+    was none.
     """
 
     verdicts: Mapping[TopicPartition, PartitionVerdicts]
     history: MetadataHistory | Unknown
-    copied: CopyUse | None = None
+    copied: bool = False
+    copy_use: CopyUse | None = None
 
 
 async def judged(
@@ -61,8 +63,9 @@ async def judged(
     source: MetadataLogSource | None = None,
 ) -> JudgedPartitions:
     """The verdicts of every partition without a leader, by ``copy`` where the active controller's metadata log
-    cannot be read; without a ``source`` it is read for this alone. ``failed_before`` are log dirs that had failed,
-    of brokers that list none now, with what was on them. Raises BackendError.
+    cannot be read as far (:meth:`MetadataLogSource.or_copy`); without a ``source`` it is read for this alone.
+    ``failed_before`` are log dirs that had failed, of brokers that list none now, with what was on them. Raises
+    BackendError.
 
     The metadata log is read after the survey, so that it shows each restart of a broker that answered.
     """
@@ -71,15 +74,14 @@ async def judged(
         return JudgedPartitions({}, NOT_ASKED)
     topics = list(dict.fromkeys(survey.state.topic for survey in offline))
     source = source or MetadataLogSource()
-    configs, read = await asyncio.gather(backend.topic_configs(topics), source.read(backend))
-    live = read or source.history
-    by_copy = copy is not None and isinstance(live, Unknown)
-    history = copy.history if copy is not None and by_copy else live
+    configs, unread = await asyncio.gather(backend.topic_configs(topics), source.read(backend))
+    history, copied = source.or_copy(copy)
+    by_copy = copy is not None and history is copy.history
     refused: list[Unknown] = []
     found: dict[TopicPartition, PartitionVerdicts] = {}
     alike: dict[Hashable, PartitionVerdicts] = {}
     disks = FailedDisks(log_dirs, failed_before, history)
-    in_sync_of = _in_sync_reader(history, backend.file_answers(), copied=by_copy)
+    in_sync_of = _in_sync_reader(history, backend.file_answers(), copied=copied)
     for number, survey in enumerate(offline):
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
@@ -94,10 +96,9 @@ async def judged(
             reported = _verdicts(survey, elr_enabled, config, in_sync, failed)
             alike[key] = reported
         found[survey.tp] = reported
-    why = live if isinstance(live, Unknown) else None
     used = len(found) - len(refused) if by_copy else 0
-    copied = None if copy is None else CopyUse(copy, why, used, tuple(refused))
-    return JudgedPartitions(found, history, copied)
+    use = None if copy is None else CopyUse(copy, unread, used, tuple(refused))
+    return JudgedPartitions(found, history, copied, use)
 
 
 _AFTER_NUMBER = PartitionState._fields.index("partition") + 1

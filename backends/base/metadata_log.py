@@ -14,6 +14,7 @@ from recovery.model import Unknown, Why
 if TYPE_CHECKING:
     from backends.base.membership import Membership
     from backends.base.protocol import Backend
+    from backends.metadata_log.copied_log import CopiedMetadataLog
 
 SECONDS = 5.0
 """The time limit of one reading; the next one continues where it ended."""
@@ -45,6 +46,16 @@ class MetadataLogSource:
         if self._log is None or (self.unread is not None and not len(self._log.history)):
             return self.unread or _NOT_READ
         return self._log.history.evidence
+
+    def or_copy(self, copy: CopiedMetadataLog | None) -> tuple[MetadataHistory | Unknown, bool]:
+        """The log to judge by, and whether the cluster may have gone on since: what was read of the active
+        controller's, or if its end was not reached, what goes further of that and the copy.
+        """
+        live = self.history
+        if copy is not None and self.unread is not None:
+            further = isinstance(live, Unknown) or copy.history.end_offset > live.end_offset
+            return (copy.history if further else live), True
+        return live, self.unread is not None
 
     async def read(self, backend: Backend) -> Unknown | None:
         """Reads to the end of the log, within :data:`SECONDS`. Returns why that was not possible; None: it was."""

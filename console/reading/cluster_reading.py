@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 from backends.base.answers import ClusterInfo, Contact, LogDir, Partitions, Reassignment
 from backends.base.failed_disks import LogDirs, brokers_not_listed
@@ -39,7 +40,10 @@ from recovery.wording.cluster_advice import ClusterAdvice, cluster_advice
 from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.unread_disk_text import not_judged_text
 
+T = TypeVar("T")
+
 Configs = Mapping[str, Mapping[str, str] | Unknown]
+NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,32 @@ class ClusterReading:
     steps: tuple[FirstStep, ...] = ()
     began: float = 0.0
 
+    def with_parts(self, **parts: Any) -> ClusterReading:
+        """This reading with parts that were read again: a part that is as it was stays the very same object, and so
+        does the reading where every part is.
+        """
+        changed = {name: old_if_equal(getattr(self, name), part) for name, part in parts.items()}
+        same = all(getattr(self, name) is part for name, part in changed.items())
+        return self if same else replace(self, **changed)
+
+    def with_logs(
+        self, surveys: Iterable[Survey], contacts: Iterable[Contact], *, anew: bool = False
+    ) -> ClusterReading:
+        """With the logs of some more partitions, or of some again. A broker that failed to answer now or before has
+        that as its problem (:func:`worst_contacts`): the logs that it did not tell of are still missing here.
+        ``anew``: these logs take the place of all that are here, and so does how each broker answered.
+        """
+        known = self.by_partition
+        newer = {survey.tp: old_if_equal(known.get(survey.tp), survey) for survey in surveys}
+        before, all_surveys = ((), newer) if anew else (self.contacts, {**known, **newer})
+        return self.with_parts(
+            surveys=tuple(all_surveys.values()), contacts=worst_contacts((*before, *contacts))
+        )
+
+    def min_isr(self, state: PartitionState) -> int | Unknown:
+        """By its topic's configuration."""
+        return min_isr_from_config(state, self.configs.get(state.topic, NO_CONFIG))
+
     @cached_property
     def totals(self) -> SurveyTotals:
         """The counts of the surveyed partitions and their replicas."""
@@ -107,7 +137,7 @@ class ClusterReading:
         led = [state for state in short_of_replicas(self.partitions.states) if not state.offline]
         if any(state.topic not in self.configs for state in led):
             return None
-        needed = ((state, min_isr_from_config(state, self.configs[state.topic])) for state in led)
+        needed = ((state, self.min_isr(state)) for state in led)
         return sum(isinstance(number, int) and len(state.isr) < number for state, number in needed)
 
     @property
@@ -282,8 +312,15 @@ def topics_of(states: Iterable[PartitionState]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(state.topic for state in states))
 
 
+def old_if_equal(old: T | None, new: T) -> T:
+    """The old object if the new one is equal, so that whoever draws sees at once that nothing changed."""
+    return old if old is not None and old == new else new
+
+
 def worst_contacts(contacts: Iterable[Contact]) -> tuple[Contact, ...]:
-    """One contact for each broker, by id: where it was asked more than once, a time when it did not answer."""
+    """One contact for each broker, by id: where it was asked more than once, a time when it did not answer. A later
+    answer does not make up for that: what it was asked then is not known.
+    """
     worst: dict[int, Contact] = {}
     for contact in contacts:
         before = worst.get(contact.broker)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from backends.base.protocol import Backend, Progress
 from backends.base.time_limit import time_limit
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.reading.cluster_reading import (
+    NO_CONFIG,
     ClusterReading,
     Configs,
     offline_of,
@@ -38,18 +39,17 @@ from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.partition_selection import Selected, Selection, Which, select
 from console.reading.remembered_voters import quorum_or_lost
-from console.reading.unread_disks import open_disks, states_of
+from console.reading.unread_disks import OpenDisks, open_disks, states_of
 from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, advise, first_steps, read_first, start_together, stop_and_read
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading
-from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown, Why
+from recovery.metadata_log.history import MetadataHistory
+from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.ranking import Ranking
 from recovery.survey_columns import MergedSurveys, columns_of, leaderless, troubled
 from recovery.unread_disks import before_start, without_read
-
-_NO_CONFIG = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,6 @@ async def read_cluster(
         source = MetadataLogSource()
         times = group.create_task(OfflineTimesReader(source).read(backend, found.states, now))
         result = await _survey_all(backend, found.states, duration, progress)
-    journal = open_disks(cluster.cluster_id)
-    history = None if isinstance(source.history, Unknown) else source.history
     reading = ClusterReading(
         cluster,
         found,
@@ -101,10 +99,11 @@ async def read_cluster(
         lost=quorum.result().lost,
         earlier=quorum.result().earlier,
         offline_times=times.result(),
-        unread=without_read(await _unread_disks(result.surveys, source), journal.read),
-        disks=states_of(journal.disks, cluster, found.states, history),
         began=now,
     )
+    _refuse_copy_of_another(reading, copy)
+    log, journal = source.or_copy(copy), open_disks(cluster.cluster_id)
+    reading = await with_unread_disks(reading, log, journal, _min_isr_of(result.surveys))
     return await _with_steps(backend, await with_evidence(backend, reading, disks), source, copy)
 
 
@@ -147,24 +146,37 @@ async def _survey_all(
     return SurveyResult(surveys, worst_contacts(contact for result in results for contact in result.contacts))
 
 
-async def _unread_disks(surveys: Sequence[Survey], source: MetadataLogSource) -> DisksToRead:
-    """By what was read of the metadata log after the partitions were."""
+def _min_isr_of(surveys: Sequence[Survey]) -> Callable[[PartitionState], int | Unknown]:
+    """By the surveys, of partitions with replicas that are away."""
     columns = columns_of(surveys)
-    min_isr = {
-        state.tp: known for state, known in zip(columns.states, columns.min_isr, strict=True) if away(state)
-    }
-    states = [state for state in columns.states if state.tp in min_isr]
-    copied = source.unread is not None
-    return await disks_to_read(states, lambda state: min_isr[state.tp], source.history, copied=copied)
+    known = {state.tp: one for state, one in zip(columns.states, columns.min_isr, strict=True) if away(state)}
+    return lambda state: known[state.tp]
+
+
+async def with_unread_disks(
+    reading: ClusterReading,
+    log: tuple[MetadataHistory | Unknown, bool],
+    journal: OpenDisks,
+    min_isr: Callable[[PartitionState], int | Unknown],
+) -> ClusterReading:
+    """With the disks that may hold what a leader lacks, and with what became of those that an election left unread:
+    by the metadata log (:meth:`MetadataLogSource.or_copy`), and by what was read here as the journal tells.
+    """
+    history, copied = log
+    known = None if isinstance(history, Unknown) else history
+    reported = await disks_to_read(reading.led_without, min_isr, history, copied=copied)
+    return reading.with_parts(
+        unread=without_read(reported, journal.read),
+        disks=states_of(journal.disks, reading.cluster, reading.partitions.states, known),
+    )
 
 
 async def _with_steps(
     backend: Backend, reading: ClusterReading, source: MetadataLogSource, copy: CopiedMetadataLog | None
 ) -> ClusterReading:
     """With what to do first for the partitions that are offline, and for disks that are to be read before their
-    brokers start. Raises InputError for a copy of another cluster, and BackendError.
+    brokers start. Raises BackendError.
     """
-    _refuse_copy_of_another(reading, copy)
     offline = leaderless(reading.surveys)
     elr, dirs, before = reading.cluster.elr_enabled, reading.log_dirs, reading.failed_before
     reported = await judged(backend, elr, offline, dirs, before, source=source, copy=copy)
@@ -177,7 +189,7 @@ async def _with_steps(
             *((tp, advice) for tp, advice in advised if advice is not None),
         ]
     )
-    return replace(reading, verdicts=reported.verdicts, steps=steps, copied_log=reported.copied)
+    return replace(reading, verdicts=reported.verdicts, steps=steps, copied_log=reported.copy_use)
 
 
 def _advised(
@@ -277,7 +289,7 @@ async def _log_dirs(backend: Backend, duration: float) -> LogDirs:
 
 def may_be_under_min_isr(state: PartitionState, configs: Configs) -> bool:
     """Fewer in-sync replicas than min.insync.replicas; if that is not known, fewer than there are replicas."""
-    needed = min_isr_from_config(state, configs.get(state.topic, _NO_CONFIG))
+    needed = min_isr_from_config(state, configs.get(state.topic, NO_CONFIG))
     return len(state.isr) < (len(state.replicas) if isinstance(needed, Unknown) else needed)
 
 
@@ -324,7 +336,7 @@ async def read_logs(
         result = await backend.survey(request)
     contacts = worst_contacts((*reading.contacts, *result.contacts))
     found = configs.result()
-    no_answer: Configs = {topic: found.get(topic, _NO_CONFIG) for topic in topics}
+    no_answer: Configs = {topic: found.get(topic, NO_CONFIG) for topic in topics}
     return replace(reading, surveys=result.surveys, contacts=contacts, configs=no_answer)
 
 
@@ -356,7 +368,7 @@ async def with_verdicts(
     times = OfflineTimesReader(source).times_from_history(backend, reported.history, offline, now)
     unread = await _awaited_disks(backend, reading, reported)
     return replace(
-        reading, verdicts=reported.verdicts, copied_log=reported.copied, offline_times=times, unread=unread
+        reading, verdicts=reported.verdicts, copied_log=reported.copy_use, offline_times=times, unread=unread
     )
 
 
@@ -370,14 +382,8 @@ async def _awaited_disks(
     states = [state for state in reading.led_without if not awaited.isdisjoint(away(state))]
     if not states or not reported.verdicts:
         return DisksToRead()
-    configs: Mapping[str, Mapping[str, str] | Unknown] = await backend.topic_configs(topics_of(states))
-    copied = reported.copied is not None and reported.copied.live is not None
-    return await disks_to_read(
-        states,
-        lambda state: min_isr_from_config(state, configs.get(state.topic, _NO_CONFIG)),
-        reported.history,
-        copied=copied,
-    )
+    known = replace(reading, configs=await backend.topic_configs(topics_of(states)))
+    return await disks_to_read(states, known.min_isr, reported.history, copied=reported.copied)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from console.app.session.cluster_refresh import SELDOM_SECONDS, ClusterRefresh
 from console.app.session.view import View, ViewRequest
 from console.reading.offline_times import AGAIN_SECONDS
 from console.simulator_backend import scenario
-from recovery.model import TopicPartition
+from recovery.model import TopicPartition, Unknown, Why
 
 SCENARIO = "offline-2000"
 
@@ -40,6 +40,18 @@ class Asked(SimulatorBackend):
     async def log_dirs(self, brokers: Sequence[int] | None = None):  # type: ignore[no-untyped-def]  # as above
         self.dirs += 1
         return await super().log_dirs(brokers)
+
+
+class Flapping(Asked):
+    """``silent`` did not answer the newest request for logs."""
+
+    silent: int | None = None
+
+    async def survey(self, request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        result = await super().survey(request, progress)
+        why = Unknown(Why.NOT_ANSWERED, "within 5 s")
+        contacts = tuple(c._replace(problem=why) if c.broker == self.silent else c for c in result.contacts)
+        return SurveyResult(result.surveys, contacts)
 
 
 class Clock:
@@ -128,4 +140,28 @@ async def test_a_metadata_log_that_nobody_served_is_asked_for_again_after_a_whil
     view = await refresh.read_all(backend, view, ViewRequest(), 3)
     assert view.reading is not None
     assert len(view.reading.offline_times.since) == 1
+    await backend.close()
+
+
+async def test_a_broker_that_did_not_answer_is_said_until_all_that_it_was_asked_is_asked_again() -> None:
+    """It answers for the partition under the cursor; of the others its logs are still missing. Broker 2 is down."""
+    backend, clock = Flapping("last-replica-standing"), Clock()
+    refresh = ClusterRefresh(clock, lambda _view: None)
+    backend.silent = 1
+    view = await refresh.read_all(backend, View(), ViewRequest(), 1)
+    cursor = frozenset({view.troubled[0].tp})
+    backend.silent = None
+    clock.now += 1
+    moved = await refresh.read_logs(backend, view, ViewRequest(cursor), 2)
+    assert moved.reading is not None
+    assert moved.reading.problems[1] is not None
+    assert moved.answered[1] == clock.now, "the pane of brokers tells it beside that"
+    backend.silent = 0
+    moved = await refresh.read_logs(backend, moved, ViewRequest(cursor), 3)
+    assert moved.reading is not None
+    assert {b for b, problem in moved.reading.problems.items() if problem is not None} == {0, 1, 2}
+    backend.silent = None
+    whole = await refresh.read_all(backend, moved, ViewRequest(), 4)
+    assert whole.reading is not None
+    assert {b for b, problem in whole.reading.problems.items() if problem is not None} == {2}
     await backend.close()

@@ -5,14 +5,13 @@ other, so that no broker has two of ours in flight.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
 from backends.base.answers import PICTURE_WAIT, Contact, Depth, LogDir, SurveyRequest
-from backends.base.disks_to_read import disks_to_read
-from backends.base.errors import BackendError, NoLeader, NotAllowed, NotOffered
+from backends.base.errors import BackendError, NotAllowed, NotOffered
 from backends.base.failed_disks import FailedDisks
 from backends.base.judged_partitions import judged_partition
 from backends.base.membership import Membership
@@ -20,34 +19,26 @@ from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
-from console.last_healthy import recall
-from console.reading.cluster_reading import ClusterReading, Configs, topics_of, worst_contacts
+from console.reading.cluster_reading import ClusterReading, Configs, old_if_equal, topics_of, worst_contacts
 from console.reading.copied_log import refuse_other_cluster
 from console.reading.disk_evidence import registration_facts
 from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
-from console.reading.quorum_state import lost
-from console.reading.read_cluster import may_be_under_min_isr
-from console.reading.remembered_voters import MEMORY, ask_every_controller, remembered_quorum
-from console.reading.unread_disks import open_disks, states_of
+from console.reading.read_cluster import may_be_under_min_isr, with_unread_disks
+from console.reading.remembered_voters import ask_every_controller, quorum_or_lost
+from console.reading.unread_disks import open_disks
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
 from recovery.cluster_health import short_of_replicas
-from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading, with_disks
 from recovery.membership.after_rebuild import AfterRebuild, away_brokers, partitions_written
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
-from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.metadata_log.history import MetadataHistory
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.unread_disks import (
-    UnreadDisk,
-    UnreadDiskState,
     before_start,
-    without_read,
 )
 
 T = TypeVar("T")
@@ -62,7 +53,8 @@ Tell = Callable[[View], None]
 
 @dataclass(frozen=True, slots=True)
 class ClusterRefresh:
-    """Refreshes the view of one cluster. ``clock`` returns seconds; ``tell`` gets the first view while it fills.
+    """Refreshes the view of one cluster: each step puts a part into its reading, as
+    :meth:`ClusterReading.with_parts` does. ``clock`` returns seconds; ``tell`` gets the first view while it fills.
 
     ``offline_times`` reads the time since when each partition is offline. ``evidence`` are disks whose logs stand
     for those of silent replicas, as long as nothing speaks against it. ``copy`` is a copied metadata log, for when
@@ -83,7 +75,7 @@ class ClusterRefresh:
         cluster = await (backend.open() if before.cluster is None else backend.cluster())
         if before.cluster is not None and before.cluster.cluster_id != cluster.cluster_id:
             before = View()
-        view = replace(before, generation=generation, opened=_old_if_equal(before.cluster, cluster))
+        view = replace(before, generation=generation, opened=old_if_equal(before.cluster, cluster))
         steps = (
             self._partitions,
             self._logs,
@@ -95,7 +87,6 @@ class ClusterRefresh:
             self._fenced_times,
             self._verdicts,
             self._unread_disks,
-            self._disks_to_read,
         )
         for step in steps:
             self._fill(before, view)
@@ -110,16 +101,11 @@ class ClusterRefresh:
         now = self.clock()
         if before.reading is None:
             return before
-        found = {survey.tp: _old_if_equal(before.surveys.get(survey.tp), survey) for survey in surveys}
-        others = (one for one in before.reading.contacts if one.broker not in contacts)
         view = replace(
-            _with(
-                before,
-                surveys=tuple({**before.surveys, **found}.values()),
-                contacts=(*others, *contacts.values()),
-            ),
+            before,
+            reading=before.reading.with_logs(surveys, contacts),
             generation=generation,
-            surveyed={**before.surveyed, **dict.fromkeys(found, now)},
+            surveyed={**before.surveyed, **{survey.tp: now for survey in surveys}},
             answered={**before.answered, **_answered(contacts, now)},
         )
         # The verdicts at once: without them a row would suggest to wait until the next refresh. The log is read
@@ -151,9 +137,9 @@ class ClusterRefresh:
         since = {state.tp: view.since.get(state.tp, now) for state in troubled}
         return replace(
             view,
-            troubled=_old_if_equal(view.troubled, troubled),
+            troubled=old_if_equal(view.troubled, troubled),
             first=now if view.first is None else view.first,
-            since=_old_if_equal(view.since, since),
+            since=old_if_equal(view.since, since),
         )
 
     async def _offline_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
@@ -162,23 +148,12 @@ class ClusterRefresh:
         now = self.clock()
         short = () if view.partitions is None else short_of_replicas(view.partitions.states)
         times = await self.offline_times.read(backend, short, now)
-        history, copied = self._metadata_log()
+        history, copied = self.offline_times.source.or_copy(self.copy)
         if copied:
             offline = (state for state in view.troubled if state.offline)
             copy = self.offline_times.from_history(backend, history, offline, now)
             times = times._replace(since={**copy, **times.since})
         return _with(view, offline_times=times)
-
-    def _metadata_log(self) -> tuple[MetadataHistory | Unknown, bool]:
-        """The metadata log to judge by, and whether it may have gone on since: the active controller's, or if its
-        end was not reached, what goes further of that and the copy.
-        """
-        source, copy = self.offline_times.source, self.copy
-        live = source.history
-        if copy is not None and source.unread is not None:
-            further = isinstance(live, Unknown) or copy.history.end_offset > live.end_offset
-            return (copy.history if further else live), True
-        return live, source.unread is not None
 
     async def _after_rebuild(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """The metadata log is read, and the controllers are asked one by one, only where the quorum can be a
@@ -193,7 +168,7 @@ class ClusterRefresh:
         due = not _recent(asked_at, now)
         if before is None and due:
             await self.offline_times.source.read(backend)
-        history, _copied = self._metadata_log()
+        history, _copied = self.offline_times.source.or_copy(self.copy)
         log = None if isinstance(history, Unknown) else history.rebuilt
         if isinstance(history, Unknown) or log is None:
             return replace(view, after_rebuild=None, controllers_at=now if due else asked_at)
@@ -221,14 +196,14 @@ class ClusterRefresh:
         fenced = [broker.id for broker in view.brokers.values() if broker.fenced]
         reported = self.offline_times.fenced_since(backend, fenced, now)
         since = {b: (reported[b], True) if b in reported else before.get(b, (now, False)) for b in fenced}
-        return replace(view, fenced_since=_old_if_equal(before, since))
+        return replace(view, fenced_since=old_if_equal(before, since))
 
     async def _verdicts(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
         elr = Unknown(Why.NOT_ANSWERED, "not told") if view.cluster is None else view.cluster.elr_enabled
-        history, copied = self._metadata_log()
+        history, copied = self.offline_times.source.or_copy(self.copy)
         files = backend.file_answers()
-        log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
+        log = LogRead.of(history, copied)
         assert view.reading is not None
         configs, known = view.reading.configs, view.verdicts
         disks = FailedDisks(view.reading.log_dirs, view.reading.failed_before, history)
@@ -249,41 +224,27 @@ class ClusterRefresh:
                 survey, elr, config, history, failed, file_answers=files, copied=copied
             )
             # The same object keeps the same row.
-            verdicts[state.tp] = _old_if_equal(known.get(state.tp), reported)
+            verdicts[state.tp] = old_if_equal(known.get(state.tp), reported)
             judged[state.tp] = JudgedSurvey(survey, log, failed)
         # By identity: a row takes only the verdicts of its very survey (:func:`console.app.session.rows.shaped`).
         before = view.judged
         same = len(judged) == len(before) and all(before.get(tp) is one for tp, one in judged.items())
         return view if same else replace(_with(view, verdicts=verdicts), judged=judged)
 
-    async def _disks_to_read(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
-        """Judged again only where something changed that they follow from."""
-        reading = view.reading
-        assert reading is not None
-        history, copied = self._metadata_log()
-        log = LogRead(None if isinstance(history, Unknown) else len(history), copied)
-        follows_from = JudgedDisks(reading.partitions, reading.configs, log, view.journal)
-        if view.disks_judged == follows_from:
-            return view
-        no_config = Unknown(Why.NOT_ANSWERED, "the topic's configuration")
-
-        def min_isr(state: PartitionState) -> int | Unknown:
-            return min_isr_from_config(state, reading.configs.get(state.topic, no_config))
-
-        reported = await disks_to_read(reading.led_without, min_isr, history, copied=copied)
-        unread = without_read(reported, () if view.journal is None else view.journal.read)
-        steps = first_steps(read_first(unread, before_start(reading.disks)))
-        return replace(_with(view, unread=unread, steps=steps), disks_judged=follows_from)
-
     async def _unread_disks(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
-        """What became of the disks that an election left unread, by the journal and by what was read here."""
-        journal = await asyncio.to_thread(open_disks, view.cluster_id, view.journal)
-        found: Mapping[UnreadDisk, UnreadDiskState] = {}
-        if journal.disks and view.cluster is not None and view.partitions is not None:
-            history = self.offline_times.source.history
-            known = None if isinstance(history, Unknown) else history
-            found = states_of(journal.disks, view.cluster, view.partitions.states, known)
-        return replace(_with(view, disks=found), journal=journal)
+        """Judged again only where something changed that they follow from."""
+        reading, before = view.reading, view.disks_judged
+        assert reading is not None
+        read_before = None if before is None else before.journal
+        journal = await asyncio.to_thread(open_disks, view.cluster_id, read_before)
+        judged_by = self.offline_times.source.or_copy(self.copy)
+        log = LogRead.of(*judged_by)
+        follows_from = JudgedDisks(reading.cluster, reading.partitions, reading.configs, log, journal)
+        if before == follows_from:
+            return view
+        reading = await with_unread_disks(reading, judged_by, journal, reading.min_isr)
+        steps = first_steps(read_first(reading.unread, before_start(reading.disks)))
+        return replace(view, reading=reading.with_parts(steps=steps), disks_judged=follows_from)
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> tuple[View, Configs]:
         assert view.reading is not None
@@ -302,17 +263,18 @@ class ClusterRefresh:
         troubled = {state.tp for state in view.troubled}
         states = (*view.troubled, *_states_of(view, request.shown - troubled))
         surveys, contacts = await self._ask_logs(backend, states, request.deep)
-        found = {survey.tp: _old_if_equal(view.surveys.get(survey.tp), survey) for survey in surveys}
         now = self.clock()
+        assert view.reading is not None
         return replace(
-            _with(view, surveys=tuple(found.values()), contacts=tuple(contacts.values())),
-            surveyed=dict.fromkeys(found, now),
+            view,
+            reading=view.reading.with_logs(surveys, contacts, anew=True),
+            surveyed={survey.tp: now for survey in surveys},
             answered={**view.answered, **_answered(contacts, now)},
         )
 
     async def _ask_logs(
         self, backend: Backend, states: Iterable[PartitionState], deep: TopicPartition | None
-    ) -> tuple[tuple[Survey, ...], Mapping[int, Contact]]:
+    ) -> tuple[tuple[Survey, ...], tuple[Contact, ...]]:
         surveys: list[Survey] = []
         contacts: list[Contact] = []
         wide = tuple(state for state in states if state.tp != deep)
@@ -325,8 +287,7 @@ class ClusterRefresh:
                 result = await backend.survey(request)
                 surveys.extend(result.surveys)
                 contacts.extend(result.contacts)
-        worst = {contact.broker: contact for contact in worst_contacts(contacts)}
-        return self._with_disks(surveys), worst
+        return self._with_disks(surveys), worst_contacts(contacts)
 
     def _with_disks(self, surveys: Sequence[Survey]) -> tuple[Survey, ...]:
         """Without the metadata log it is not known whether a broker came back since: no disk counts then."""
@@ -341,14 +302,8 @@ class ClusterRefresh:
         return replace(view, capabilities=await _value(backend.capabilities()))
 
     async def _quorum(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
-        membership: Membership | None = getattr(backend, "membership", None)
-        if membership is None:
-            return _with(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"), lost=None)
-        found = await _value(_quorum_or_lost(membership, view.cluster_id))
-        if isinstance(found, QuorumWithoutLeader):
-            return _with(view, quorum=None, lost=found, earlier=None)
-        earlier = None if isinstance(found, Unknown) else remembered_quorum(view.cluster_id)
-        return _with(view, quorum=found, lost=None, earlier=earlier)
+        asked = await quorum_or_lost(backend, view.cluster_id)
+        return _with(view, quorum=asked.quorum, lost=asked.lost, earlier=asked.earlier)
 
     async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         if not request.log_dirs and _recent(view.dirs_at, self.clock()):
@@ -367,13 +322,6 @@ class ClusterRefresh:
         )
 
 
-async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | QuorumWithoutLeader:
-    try:
-        return await membership.describe()
-    except NoLeader:
-        return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
-
-
 async def _value(asking: Awaitable[T]) -> T | Unknown:
     """The answer, or why there is none: a part that cannot be read does not remove the others."""
     try:
@@ -386,23 +334,15 @@ async def _value(asking: Awaitable[T]) -> T | Unknown:
         return Unknown(Why.NOT_ANSWERED, str(error))
 
 
-def _answered(contacts: Mapping[int, Contact], now: float) -> dict[int, float]:
-    return {broker: now for broker, contact in contacts.items() if contact.problem is None}
-
-
-def _old_if_equal(old: T | None, new: T) -> T:
-    """The old object if the new one is equal, so that the drawing code sees at once that nothing changed."""
-    return old if old is not None and old == new else new
+def _answered(contacts: Iterable[Contact], now: float) -> dict[int, float]:
+    return {contact.broker: now for contact in contacts if contact.problem is None}
 
 
 def _with(view: View, **parts: Any) -> View:
-    """The view with those parts of its reading; a part that is as it was stays the very same object."""
-    reading = view.reading
-    assert reading is not None, "the partitions are read first"
-    unchanged = {name: _old_if_equal(getattr(reading, name), part) for name, part in parts.items()}
-    if all(getattr(reading, name) is part for name, part in unchanged.items()):
-        return view
-    return replace(view, reading=replace(reading, **unchanged))
+    """The view with those parts of its reading."""
+    assert view.reading is not None, "the partitions are read first"
+    reading = view.reading.with_parts(**parts)
+    return view if reading is view.reading else replace(view, reading=reading)
 
 
 def _some_topics(view: View) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from console.reading.cluster_reading import ClusterReading
     from console.reading.unread_disks import OpenDisks
     from recovery.membership.after_rebuild import AfterRebuild
+    from recovery.metadata_log.history import MetadataHistory
 
 
 NOT_ANSWERED_YET = "not known: the cluster has not answered yet"
@@ -50,6 +51,10 @@ class LogRead(NamedTuple):
     changes: int | None
     copied: bool
 
+    @classmethod
+    def of(cls, history: MetadataHistory | Unknown, copied: bool) -> LogRead:  # as or_copy() gives them
+        return cls(None if isinstance(history, Unknown) else len(history), copied)
+
 
 class JudgedSurvey(NamedTuple):
     """What the verdicts of a partition follow from: one survey, the metadata log that ``log`` identifies, and the
@@ -64,10 +69,11 @@ class JudgedSurvey(NamedTuple):
 class JudgedDisks(NamedTuple):
     """What the reading follows from in whose disks are to be read before they start, and what to do first."""
 
+    cluster: ClusterInfo
     partitions: Partitions
     configs: Mapping[str, Mapping[str, str] | Unknown]
     log: LogRead
-    journal: OpenDisks | None
+    journal: OpenDisks
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,6 @@ class View:
     since: Mapping[TopicPartition, float] = field(default_factory=dict)
     judged: Mapping[TopicPartition, JudgedSurvey] = field(default_factory=dict)
     disks_judged: JudgedDisks | None = None
-    journal: OpenDisks | None = None
     answered: Mapping[int, float] = field(default_factory=dict)
     fenced_since: Mapping[int, tuple[float, bool]] = field(default_factory=dict)
     configs_at: float | None = None

@@ -67,10 +67,10 @@ def judged_by(folder: Path) -> tuple[JudgedPartitions, Verdict]:
 def test_a_copy_from_after_the_incident_takes_the_place_of_the_controller(tmp_path: Path) -> None:
     """Any broker may have started again after the copy was made, so that stays a condition."""
     found, verdict = judged_by(copied_at(None, tmp_path))
-    assert found.copied is not None
-    assert (found.copied.used, found.copied.refused) == (1, ())
+    assert found.copy_use is not None
+    assert (found.copy_use.used, found.copy_use.refused) == (1, ())
     assert "ends at 1970-01-01 00:00:40 UTC, 59 min ago, and counts for 1 offline" in " ".join(
-        copied_log_lines(found.copied)
+        copied_log_lines(found.copy_use)
     )
     assert verdict.none
     assert {one.kind for one in verdict.conditions} == {ConditionKind.RECORDS_KEPT}
@@ -89,17 +89,17 @@ def test_what_stands_behind_a_record_that_kafka_refuses_is_no_evidence(tmp_path:
     batches = (data_batch(end + n, 9, HOUR, [value]) for n, value in enumerate(values))
     segment.write_bytes(segment.read_bytes() + b"".join(batches))
     found, verdict = judged_by(tmp_path)
-    assert verdict == before and found.copied is not None
-    told = " ".join(copied_log_lines(found.copied))
+    assert verdict == before and found.copy_use is not None
+    told = " ".join(copied_log_lines(found.copy_use))
     assert f"was read up to offset {end}: Kafka refuses the record at offset {end}" in told, told
 
 
 def test_a_copy_from_before_the_incident_does_not_count_and_says_why(tmp_path: Path) -> None:
     found, verdict = judged_by(copied_at(1.0, tmp_path))
-    assert found.copied is not None
-    assert found.copied.used == 0
-    assert "tell payments-0 differently" in str(found.copied.refused[0])
-    said = " ".join(copied_log_lines(found.copied))
+    assert found.copy_use is not None
+    assert found.copy_use.used == 0
+    assert "tell payments-0 differently" in str(found.copy_use.refused[0])
+    said = " ".join(copied_log_lines(found.copy_use))
     assert "counts for 0 offline partitions" in said
     assert "a copy must end after the partition lost its leader" in said
     assert ConditionKind.NO_UNCLEAN_ELECTION in {one.kind for one in verdict.conditions}
