@@ -127,6 +127,11 @@ class ClusterHealth(NamedTuple):
     disks_end_ms: int | None = None
 
     @property
+    def from_disks(self) -> bool:
+        """Nothing was asked: all is read from disks."""
+        return self.disks_end_ms is not None
+
+    @property
     def dirs_hidden(self) -> tuple[int, ...]:
         """Of the brokers whose log dirs are not known, those with which nothing else is wrong."""
         named = {*self.brokers_down, *self.brokers_fenced, *self.brokers_unreached}

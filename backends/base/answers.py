@@ -51,6 +51,11 @@ class ClusterInfo:
     may_alter: bool | Unknown | None = None
     disks_end_ms: int | None = None
 
+    @property
+    def from_disks(self) -> bool:
+        """Nothing was asked: all is read from disks."""
+        return self.disks_end_ms is not None
+
     def broker(self, broker_id: int) -> Broker | None:
         """The listed broker with that id. None: it is not registered, or it is fenced and this release does
         not list fenced brokers.

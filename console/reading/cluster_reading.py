@@ -195,7 +195,7 @@ class ClusterReading:
     @property
     def dirs_not_listed(self) -> tuple[int, ...]:
         """The brokers whose log dirs are not known; none where no broker is asked anything."""
-        if self.cluster.disks_end_ms is not None:
+        if self.cluster.from_disks:
             return ()
         return brokers_not_listed(self.log_dirs, self.partitions.states)
 

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from console.reading.survey_json import unknown_json
 from recovery.acknowledged.verdict import Verdict
+from recovery.loss import loss
 from recovery.model import Broker, Lineage, Replica, ReplicaLog, Standing, Survey, Unknown
+from recovery.wording.loss_text import short_loss
 from recovery.wording.quantity_text import age, human_bytes, offset, printable
 from recovery.wording.replica_text import (
     ACTS_AS_LEADER,
     OLD_LEADER,
+    STANDING_WORDS,
     disk_text,
     replica_sets,
 )
-from recovery.wording.verdict_text import short_verdict
-from widgets.fields import Field, json_of
+from recovery.wording.verdict_text import short_verdict, verdict_text
+from widgets.fields import Field, json_of, text_field
 from widgets.loss_tone import last_epoch, verdict_tone
 from widgets.text import Tone
 
@@ -45,6 +48,13 @@ class ReplicaRow(NamedTuple):
     @property
     def log(self) -> ReplicaLog | None:
         return self.replica.log if isinstance(self.replica.log, ReplicaLog) else None
+
+    @property
+    def obstacle(self) -> str:
+        """Why the controller would not elect the replica, before what it would lose; empty if it would."""
+        if self.replica.electable:
+            return ""
+        return f"cannot be elected now ({STANDING_WORDS[self.replica.standing]}); if it could: "
 
 
 def replica_rows(
@@ -147,8 +157,18 @@ def _number(
     return Field(name, title, value, cell, priority=priority, right=True, below=below)
 
 
+_PARTITION: Field[ReplicaRow] = text_field("PARTITION", lambda r: str(r.survey.tp))
+_LOSES_ACKED: Field[ReplicaRow] = Field(
+    "acknowledged",
+    "LOSES ACKED",
+    lambda r: "" if r.verdict is None else short_verdict(r.verdict),
+    tone=lambda r: verdict_tone(r.verdict),
+    priority=1,
+    printed=False,
+    json=False,
+)
 _WHO: tuple[Field[ReplicaRow], ...] = (
-    Field("partition", "PARTITION", lambda r: str(r.survey.tp), screen=False, json=False),
+    _PARTITION,
     Field(
         "broker",
         "BROKER",
@@ -187,15 +207,7 @@ REPLICA: tuple[Field[ReplicaRow], ...] = (
     ),
     Field("lastEpoch", "LAST EPOCH", lambda r: last_epoch(r.log), _epoch, right=True),
     _number("logEndOffset", "LOG END"),
-    Field(
-        "acknowledged",
-        "LOSES ACKED",
-        lambda r: "" if r.verdict is None else short_verdict(r.verdict),
-        tone=lambda r: verdict_tone(r.verdict),
-        priority=1,
-        printed=False,
-        json=False,
-    ),
+    _LOSES_ACKED,
     _number("logStartOffset", "LOG START", priority=4),
     replace(_number("highWatermark", "HIGH WATERMARK", priority=3, below=True), short="HIGH WM"),
     _number("leaderEpoch", "LEADER EPOCH", str, priority=8, below=True),
@@ -248,6 +260,16 @@ REPLICA: tuple[Field[ReplicaRow], ...] = (
         json=False,
     ),
 )
+ELECTED_REPLICA: tuple[Field[ReplicaRow], ...] = (
+    _PARTITION,
+    text_field("ELECT", lambda r: f"{r.replica.broker}{' (cannot)' if r.obstacle else ''}", right=True),
+    text_field("OFFSETS LOST", lambda r: short_loss(loss(r.survey, r.replica.broker), last_epoch(r.log))),
+    replace(_LOSES_ACKED, printed=True),
+    text_field(
+        "IN FULL", lambda r: "" if r.verdict is None else f"{r.obstacle}{verdict_text(r.verdict)}", below=True
+    ),
+)
+"""What the election of a replica that was judged destroys."""
 _WHO_JSON, _REPLICA_JSON = json_of(_WHO), json_of(REPLICA)
 
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from console.output.json_document import document
 from console.reading.cluster_reading import ClusterReading
 from console.reading.copied_log_report import copied_log_json, copied_log_lines
 from console.reading.partition_report import partition_lines, survey_json
 from console.reading.partition_selection import Which
-from console.reading.replica_report import REPLICA, replica_rows
+from console.reading.replica_report import ELECTED_REPLICA, REPLICA, replica_rows
 from console.reading.survey_json import (
     cluster_json,
     contact_json,
@@ -21,22 +20,18 @@ from console.reading.survey_json import (
     tp_json,
     unknown_json,
 )
-from recovery.acknowledged.verdict import PartitionVerdicts, Verdict
+from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.disk_evidence import DiskReading, EvidenceUse
-from recovery.loss import loss
 from recovery.membership.quorum import Quorum
 from recovery.model import Survey, TopicPartition, Unknown
 from recovery.old_leaders import old_leaders
 from recovery.plan.importance import NO_TIERS, Importance
 from recovery.survey_columns import SurveyTotals, missing_in_sync
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts, leader_unknown_text
-from recovery.wording.loss_text import short_loss
 from recovery.wording.proof_text import explained_lines, partition_proofs, proofs_json
 from recovery.wording.quantity_text import and_more, counted, more, printable
-from recovery.wording.replica_text import STANDING_WORDS, disk_text, still_writes_text
-from recovery.wording.verdict_text import short_verdict, verdict_text
-from widgets.fields import ALL_SHOWN, Field, text_field, text_rows
-from widgets.loss_tone import last_epoch
+from recovery.wording.replica_text import disk_text, still_writes_text
+from widgets.fields import ALL_SHOWN, text_rows
 
 
 def evidence_lines(reading: ClusterReading) -> Iterator[str]:
@@ -93,19 +88,17 @@ def evidence_json(use: EvidenceUse | None) -> dict[str, object] | None:
     }
 
 
-_CANNOT = " (cannot)"
-
-
 def verdict_lines(reading: ClusterReading, surveys: Iterable[Survey]) -> Iterator[str]:
     """One line for each replica that answered, of partitions that were judged; nothing where none was.
 
     A replica that the controller would not elect is listed too, and marked: its broker may be unfenced later.
     """
     rows = [
-        JudgedReplica(survey, broker, verdict)
+        row
         for survey in surveys
-        if (judged := reading.verdicts.get(survey.tp)) is not None
-        for broker, verdict in judged.candidates.items()
+        if survey.tp in reading.verdicts
+        for row in replica_rows(reading, survey)
+        if row.verdict is not None
     ]
     if rows:
         yield ""
@@ -113,34 +106,7 @@ def verdict_lines(reading: ClusterReading, surveys: Iterable[Survey]) -> Iterato
             "What electing each replica loses; acked: told to a producer with acks=all as written;"
             " committed: consumers could read it"
         )
-        yield from text_rows(JUDGED_REPLICA, rows)
-
-
-class JudgedReplica(NamedTuple):
-    """A replica that answered, and what its election would lose of the acknowledged records."""
-
-    survey: Survey
-    broker: int
-    verdict: Verdict
-
-    @property
-    def obstacle(self) -> str:
-        """Why the controller would not elect the replica, before what it would lose; empty if it would."""
-        replica = self.survey.replica(self.broker)
-        if replica is None or replica.electable:
-            return ""
-        return f"cannot be elected now ({STANDING_WORDS[replica.standing]}); if it could: "
-
-
-JUDGED_REPLICA: tuple[Field[JudgedReplica], ...] = (
-    text_field("PARTITION", lambda r: str(r.survey.tp)),
-    text_field("ELECT", lambda r: f"{r.broker}{_CANNOT if r.obstacle else ''}", right=True),
-    text_field(
-        "OFFSETS LOST", lambda r: short_loss(loss(r.survey, r.broker), last_epoch(r.survey.log(r.broker)))
-    ),
-    text_field("LOSES ACKED", lambda r: short_verdict(r.verdict)),
-    text_field("IN FULL", lambda r: f"{r.obstacle}{verdict_text(r.verdict)}", below=True),
-)
+        yield from text_rows(ELECTED_REPLICA, rows)
 
 
 def picture_lines(
@@ -184,7 +150,7 @@ def count_lines(picture: ClusterReading) -> Iterator[str]:
     yield from health_lines(picture.health)
     fenced = sum(1 for broker in cluster.brokers if broker.fenced)
     brokers = counted(len(cluster.brokers), "broker") + (f", {fenced} fenced" if fenced else "")
-    brokers += ", none asked" if cluster.disks_end_ms is not None else ""
+    brokers += ", none asked" if cluster.from_disks else ""
     yield f"cluster {cluster.cluster_id}: {brokers}"
     if picture.quorum is not None:
         yield _quorum_line(picture.quorum)

@@ -56,7 +56,7 @@ def cluster_advice(
     leaderless = tuple(_without_leader(health, lost, quorum, earlier))
     if leaderless:
         return ClusterAdvice(tuple(AdvicePart(text, AdviceTopic.QUORUM) for text in leaderless), stops=True)
-    if health.disks_end_ms is not None:
+    if health.from_disks:
         parts = (AdvicePart(_CONTROLLERS_FIRST, AdviceTopic.QUORUM),)
         return ClusterAdvice(parts if steps else (*parts, AdvicePart(_SCAN)))
     found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum)]

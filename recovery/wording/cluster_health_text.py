@@ -102,7 +102,7 @@ def health_lines(health: ClusterHealth, *, advised: bool = False) -> Iterator[st
     """
     yield health_line(health)
     why = stale_reason(health)
-    if health.disks_end_ms is not None:
+    if health.from_disks:
         yield FROM_DISKS
     elif why:
         yield f"{why[0].upper()}{why[1:]}: {stale_advice(health, '' if advised else 'ktriage quorum status')}"
@@ -245,9 +245,7 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         yield _unreached(health)
     yield from _disk_parts(health)
     if health.offline:
-        yield _part(
-            1, f"{health.offline:,} offline{'' if health.disks_end_ms is None else ' if nothing runs'}"
-        )
+        yield _part(1, f"{health.offline:,} offline{' if nothing runs' if health.from_disks else ''}")
     if health.disks_to_read:
         yield _unread(health.disks_to_read)
     if health.self_electing:

@@ -10,11 +10,10 @@ from console.app.session.rows import Rows
 from console.app.session.session import Session
 from console.app.session.view import Choosing
 from console.change.registry import DIRS, OFFLINE, PLAN, QUORUM, REPLICAS, TIMELINE
+from console.command_words import choice_words, evidence_words
 from console.paths import unused
 from console.target import Target
 from recovery.model import TopicPartition
-from recovery.ranking import Ranking
-from recovery.strategy import Strategy
 
 MOST_NAMED = 5
 
@@ -33,8 +32,7 @@ def command_line(
     """For the current state of the pane. ``evidence`` are the files of disks that count as answers;
     ``metadata_dir`` holds the copied metadata log that the console was given.
     """
-    copied = () if metadata_dir is None else ("--metadata-dir", str(metadata_dir))
-    sources = (*(word for file in evidence for word in ("--evidence", file)), *copied)
+    sources = evidence_words(evidence, metadata_dir)
     if pane == PLAN:
         return _plan(target, rows.choosing, draft, sources)
     if pane == REPLICAS and cursor is not None:
@@ -85,11 +83,7 @@ def _plan(target: Target, choosing: Choosing, draft: Draft, sources: tuple[str, 
     partitions = [] if draft.plan is None else [row.tp for row in draft.plan.rows]
     which = _named(partitions) or ("--all-offline-partitions",)
     made = choosing if draft.plan is None else draft.plan.header
-    how = []
-    if made.ranking is not Ranking.LAST_RECORD:
-        how += ["--ranking", str(made.ranking)]
-    if made.strategy is not Strategy.BALANCED:
-        how += ["--strategy", str(made.strategy)]
+    how = choice_words(made.ranking, made.strategy)
     return target.command("plan", *which, *how, *sources, unused())
 
 

@@ -27,11 +27,6 @@ def read_evidence(
     return read_disk_evidence(files)
 
 
-def evidence_words(files: Sequence[Path] | None) -> tuple[str, ...]:
-    """The same files for the next command that is printed."""
-    return tuple(word for file in files or () for word in ("--evidence", str(file)))
-
-
 def selection(
     topics: Sequence[str] | None = None,
     partitions: Sequence[int] | None = None,

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from console.app.session.draft import Draft
-from console.jobs.elect.candidate_picker import choice_lines, choices, in_plan
+from console.jobs.elect.candidate_report import choice_lines, choices, in_plan
 from console.jobs.elect.plan_table import PlannedRow, brief_note, status
 from recovery.plan.election_requests import requests
 from recovery.plan.judgement import RowDecision

@@ -18,7 +18,8 @@ from console.jobs.consumers.election_aftermath import ElectionAftermath
 from console.jobs.elect import draft_changes
 from console.jobs.elect import leader_choice_screen as leader_choice
 from console.jobs.elect.applier import verified_now
-from console.jobs.elect.candidate_picker import CandidatePicker, in_plan
+from console.jobs.elect.candidate_picker import CandidatePicker
+from console.jobs.elect.candidate_report import in_plan
 from console.jobs.elect.leader_choice_screen import StrategyOutcome
 from console.jobs.elect.plan_pane import PlanPane
 from console.jobs.elect.sources import load

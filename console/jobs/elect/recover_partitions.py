@@ -17,6 +17,7 @@ from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.change.loss_consent import loss_question
+from console.command_words import choice_words, evidence_words
 from console.errors import Status
 from console.jobs.elect.apply_plan import Applied, elect_rows
 from console.jobs.elect.election_batches import Elected, RowFailure
@@ -107,13 +108,12 @@ class ChoiceOptions:
         ``accept_unchecked`` the reason is still to be written.
         """
         strategy = strategy or self.strategy
-        ranking = () if self.ranking is Ranking.LAST_RECORD else ("--ranking", str(self.ranking))
-        by = () if strategy is Strategy.BALANCED else ("--strategy", str(strategy))
-        evidence = (word for reading in self.evidence for word in ("--evidence", reading.source))
-        copied = () if self.copy is None else ("--metadata-dir", str(self.copy.path))
+        how = choice_words(self.ranking, strategy)
+        copied = None if self.copy is None else self.copy.path
+        sources = evidence_words((reading.source for reading in self.evidence), copied)
         why = self.accepted or ("WHY" if accept_unchecked else "")
-        accepted = ("--accept-unchecked", "--reason", why) if why and not by else ()
-        return "plan", *self.words, *ranking, *by, *evidence, *copied, *accepted, file
+        accepted = ("--accept-unchecked", "--reason", why) if why and strategy is Strategy.BALANCED else ()
+        return "plan", *self.words, *how, *sources, *accepted, file
 
 
 async def survey_and_choose(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 from console.change.loss_consent import outline
 from console.jobs.elect.apply_report import (
@@ -15,6 +14,7 @@ from console.jobs.elect.apply_report import (
     check_json,
     others_lines,
 )
+from console.jobs.elect.candidate_report import CANDIDATE, CandidateRow, candidate_json, candidate_rows
 from console.jobs.elect.plan_json import plan_head, summary_json
 from console.jobs.elect.plan_table import (
     PLANNED,
@@ -32,11 +32,10 @@ from console.output.json_document import document
 from console.output.report_blocks import report_table
 from console.output.report_markdown import markdown_lines, markdown_text
 from console.reading.plan_comparison import PreparedPlan
-from console.reading.survey_json import loss_json
 from console.reading.unread_disks_json import unread_disks_json
 from recovery.plan.election_requests import PlannedRequest, requests
-from recovery.plan.plan_review import Summary, candidate_harm, offline_for, summarise, worst
-from recovery.plan.values import Plan, PlanCandidate, PlanRow
+from recovery.plan.plan_review import Summary, offline_for, summarise, worst
+from recovery.plan.values import Plan, PlanRow
 from recovery.plan.verify import Leading
 from recovery.plan.write import digest, utc_text
 from recovery.wording.advice_text import without_reasons
@@ -47,10 +46,8 @@ from recovery.wording.group_text import (
     affected_offset_lines,
     internal_loss_lines,
 )
-from recovery.wording.loss_text import lost_ranges
-from recovery.wording.quantity_text import counted, offset, printable
-from recovery.wording.replica_text import disk_text
-from widgets.fields import Field, data_field, id_field, json_of, text_field, text_rows
+from recovery.wording.quantity_text import counted, printable
+from widgets.fields import json_of, text_rows
 
 # A plan for an incident channel: at most 40 lines.
 
@@ -174,83 +171,6 @@ def review_lines(
     yield f"digest (SHA-256): {digest(plan)}"
 
 
-class CandidateRow(NamedTuple):
-    """A replica of a planned row; ``candidate`` None: it did not answer."""
-
-    row: PlanRow
-    broker: int
-    candidate: PlanCandidate | None
-    native: bool = False
-
-
-def candidate_rows(rows: Iterable[PlanRow], *, native: bool = False) -> list[CandidateRow]:
-    """Every replica that answered, best first; then those that did not answer."""
-    return [
-        one
-        for row in rows
-        for one in (
-            *(CandidateRow(row, candidate.broker, candidate, native) for candidate in row.candidates),
-            *(CandidateRow(row, broker, None, native) for broker in row.silent),
-        )
-    ]
-
-
-def _role(one: CandidateRow) -> str:
-    if one.candidate is None:
-        return "did not answer"
-    successor = one.row.successor
-    role = "chosen" if one.broker == one.row.leader else ""
-    if not one.native and successor is not None and one.broker == successor.broker:
-        role = "if it drops out"
-    if one.candidate.disk_read_ms is not None:
-        role = "; ".join(part for part in (role, disk_text(one.candidate.disk_read_ms)) if part)
-    return role
-
-
-def _of(
-    name: str,
-    title: str,
-    value: Callable[[PlanCandidate], Any],
-    text: Callable[[PlanCandidate], str],
-    *,
-    silent: str = "",
-    right: bool = False,
-    below: bool = False,
-) -> Field[CandidateRow]:
-    """What a replica answered; ``silent``: the cell of a replica that did not answer."""
-    return Field(
-        name,
-        title,
-        lambda one: None if one.candidate is None else value(one.candidate),
-        lambda one: silent if one.candidate is None else text(one.candidate),
-        right=right,
-        below=below,
-    )
-
-
-CANDIDATE: tuple[Field[CandidateRow], ...] = (
-    text_field("PARTITION", lambda one: str(one.row.tp)),
-    id_field("broker", "BROKER", lambda one: one.broker),
-    text_field("ROLE", _role),
-    _of("standing", "CONTROLLER SAYS", lambda c: c.standing.value, lambda c: str(c.standing)),
-    _of(
-        "lastEpoch",
-        "LAST EPOCH",
-        lambda c: c.last_epoch,
-        lambda c: "?" if c.last_epoch is None else str(c.last_epoch),
-        right=True,
-    ),
-    _of("logEnd", "LOG END", lambda c: c.log_end, lambda c: offset(c.log_end), right=True),
-    _of(
-        "logStart", "LOG START", lambda c: c.log_start, lambda c: offset(c.log_start), right=True, below=True
-    ),
-    _of("loss", "OFFSETS LOST", lambda c: loss_json(c.loss), candidate_harm, silent="not known"),
-    text_field("WHICH", lambda one: lost_ranges(one.candidate.loss) if one.candidate else "", below=True),
-    data_field("diskReadAtMs", lambda one: one.candidate and one.candidate.disk_read_ms),
-)
-"""What the election of a replica destroys."""
-
-
 def mark_lines(rows: Iterable[PlanRow]) -> Iterator[str]:
     """The meaning of each mark of these topics, once."""
     for mark in dict.fromkeys(mark for row in rows for mark in row.marks):
@@ -293,13 +213,10 @@ def _row(row: PlanRow) -> dict[str, object]:
         **planned_json(row),
         "order": list(row.order),
         "candidates": [
-            _CANDIDATE_JSON(CandidateRow(row, candidate.broker, candidate)) for candidate in row.candidates
+            candidate_json(CandidateRow(row, candidate.broker, candidate)) for candidate in row.candidates
         ],
         "silent": list(row.silent),
     }
-
-
-_CANDIDATE_JSON = json_of(CANDIDATE)
 
 
 def _request(request: PlannedRequest) -> dict[str, object]:

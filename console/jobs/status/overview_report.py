@@ -120,7 +120,7 @@ def count_lines(view: ClusterReading) -> Iterator[str]:
     found = f"cluster {cluster.cluster_id}{release}: {counted(counts['brokers'], 'broker')}"
     yield (
         f"{found}, none asked"
-        if cluster.disks_end_ms is not None
+        if cluster.from_disks
         else f"{found}: {counts['fenced']:,} fenced, {counts['unreachable']:,} unreachable from here;"
         f" log dirs: {counts['failedLogDirs']:,} failed{not_listed_text(view.dirs_not_listed)}"
     )

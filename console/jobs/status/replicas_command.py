@@ -76,7 +76,8 @@ def replicas(
       ktriage replicas --cluster production --all-offline-partitions --evidence broker-3.json
       ktriage replicas --cluster production --output json | jq -c '.partitions[] | select(.leader == -1)'
     """
-    from console.cli.base.partition_options import evidence_words, read_evidence  # noqa: PLC0415  # not for --help
+    from console.cli.base.partition_options import read_evidence  # noqa: PLC0415  # not for --help
+    from console.command_words import evidence_words  # noqa: PLC0415
     from console.reading.cluster_reading import ClusterReading  # noqa: PLC0415
     from console.reading.copied_log import read_metadata_dir  # noqa: PLC0415
     from console.reading.disk_evidence import with_evidence  # noqa: PLC0415
@@ -103,10 +104,11 @@ def replicas(
     lines = picture_lines(reading, limit, run.target.importance, explain=explain)
     run.screen.out(picture_document(reading, explain=explain) if run.json else lines)
     resumes = remind(run, reading.cluster.cluster_id, reading)
-    if reading.cluster.disks_end_ms is not None:
+    if reading.cluster.from_disks:
         run.next("status", *evidence_words(evidence))
     elif not resumes and any(survey.state.offline for survey in reading.surveys):
-        run.next("plan", *words(topic, partition, path_to_json_file), unused())
+        sources = evidence_words(evidence, None if copy is None else copy.path)
+        run.next("plan", *words(topic, partition, path_to_json_file), *sources, unused())
     for tp, why in reading.selected.missing.items():
         run.screen.say(f"not shown: {tp}: {printable(why)}")
     unseen = bool(reading.selected.missing) or reading.may_hide_partitions

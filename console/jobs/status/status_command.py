@@ -40,7 +40,8 @@ def status(
       ktriage status --cluster production --output json | jq .counts
       ktriage status --metadata-dir /var/lib/kafka/metadata --evidence broker-1.json --evidence broker-2.json
     """
-    from console.cli.base.partition_options import evidence_words, read_evidence  # noqa: PLC0415
+    from console.cli.base.partition_options import read_evidence  # noqa: PLC0415
+    from console.command_words import evidence_words  # noqa: PLC0415
     from console.jobs.status.overview_report import overview_document, overview_lines  # noqa: PLC0415
     from console.reading.cluster_reading import ClusterReading, not_answered  # noqa: PLC0415
     from console.reading.copied_log import read_metadata_dir  # noqa: PLC0415
@@ -75,15 +76,14 @@ def status(
     in_steps = before_start(view.disks) if view.health.current else ()
     to_read = {*health.disks_to_read, *by_broker(still_to_read(view.disks, view.disks))}
     if not remind(run, view.cluster.cluster_id, view, in_steps):
-        scans = evidence_words(evidence)
-        if health.disks_end_ms is not None:
-            if scans:
-                run.next("replicas", "--all-offline-partitions", *scans)
+        if health.from_disks:
+            if evidence:
+                run.next("replicas", "--all-offline-partitions", *evidence_words(evidence))
         elif health.quorum.state in quorum_first:
             run.next("quorum", "status")
         elif view.totals.offline:
-            copied = () if copy is None else ("--metadata-dir", str(copy.path))
-            run.next("plan", "--all-offline-partitions", *scans, *copied, unused())
+            sources = evidence_words(evidence, None if copy is None else copy.path)
+            run.next("plan", "--all-offline-partitions", *sources, unused())
         elif health.quorum.dead_voters:
             run.next("quorum", "status")
         elif health.failed_dirs:

@@ -6,6 +6,7 @@ The last replica standing: 2 was the last in the ISR and is down, 0 and 1 answer
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 
 import pytest
@@ -111,8 +112,12 @@ def replicas(home: Path, folder: Path, *words: str) -> Ended:
 
 
 def test_a_copy_is_not_needed_while_the_controller_answers(tmp_path: Path) -> None:
-    ended = replicas(tmp_path, copied_at(None, tmp_path / "copy"))
+    folder = copied_at(None, tmp_path / "copy")
+    ended = replicas(tmp_path, folder)
     assert "was not needed: the active controller's metadata log was read" in ended.out
+    # The plan that comes next is made by the same copy: it is needed where the controller answers no more.
+    following = shlex.split(next(ln for ln in ended.err.splitlines() if ln.startswith("next: ktriage plan")))
+    assert Path(following[following.index("--metadata-dir") + 1]).parent == folder
 
 
 @pytest.mark.parametrize("command", [("replicas",), ("recover", "--dry-run"), ("plan", "new.json")])

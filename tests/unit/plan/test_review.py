@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from console.jobs.elect.candidate_report import CANDIDATE, candidate_rows
 from console.jobs.elect.plan_table import PLANNED, PlannedRow, plan_lines
 from console.jobs.elect.review_report import markdown
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
@@ -24,6 +25,7 @@ from recovery.plan.values import NotElected, Plan, PlanRow
 from recovery.plan.write import digest, to_json
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import loss_text, lost_ranges
+from recovery.wording.verdict_text import short_verdict
 from tests.unit.plan.plans import (
     HEADER,
     LONG_TAIL,
@@ -171,6 +173,21 @@ def test_the_worst_come_first_what_is_certain_before_what_is_doubtful() -> None:
 def cells(row: PlanRow) -> dict[str, str]:
     """What text shows of the row, by the headings."""
     return {field.title: field.cell(PlannedRow(row)) for field in PLANNED}
+
+
+def test_review_says_of_each_candidate_what_it_loses_of_the_acknowledged_records() -> None:
+    """As the dialog does in which a leader is chosen."""
+    row = story().rows[0]
+    proved = Verdict(VerdictKind.NONE)
+    judged = tuple(c._replace(verdict=proved if c.broker == row.leader else None) for c in row.candidates)
+    shown = [
+        {field.title: field.cell(one) for field in CANDIDATE if field.printed}
+        for one in candidate_rows([row._replace(candidates=judged)])
+    ]
+    told = {one["BROKER"]: one["LOSES ACKED"] for one in shown}
+    assert told.pop(str(row.leader)) == short_verdict(proved)
+    assert set(told.values()) == {""}, "nobody judged the others"
+    assert shown[0]["ROLE"] == "chosen" and shown[-1]["ROLE"] == "did not answer"
 
 
 def _losing(row: PlanRow, topic: str, loss: Loss) -> PlanRow:

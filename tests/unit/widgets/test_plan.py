@@ -7,7 +7,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from console.app.session.draft import Draft
-from console.jobs.elect.candidate_picker import CandidatePicker, choices
+from console.jobs.elect.candidate_picker import CandidatePicker
+from console.jobs.elect.candidate_report import choices
 from console.jobs.elect.plan_pane import PlanPane
 from console.jobs.elect.plan_table import PLANNED, PlannedRow
 from console.jobs.elect.plan_text import BatchProgress
@@ -154,7 +155,7 @@ async def test_the_exact_requests_are_shown() -> None:
 def test_every_replica_is_offered_with_its_loss_or_with_why_it_cannot_be_elected() -> None:
     offered = {choice.broker: choice for choice in choices(row(PAYMENTS), Ranking.LAST_RECORD, "")}
     assert list(offered) == [2, 1, 3]
-    assert offered[2].role == "rank 1" and not offered[2].why_not
+    assert offered[2].roles == ("rank 1",) and not offered[2].why_not
     assert "epoch 0, older than 2's (2)" in offered[1].why_not
     assert "300 NEWER" in offered[1].harm
     assert "did not answer" in offered[3].problem
