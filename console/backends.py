@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.base.protocol import Backend
@@ -12,7 +14,8 @@ from console.target import Target
 if TYPE_CHECKING:
     from backends.base.membership import Membership
     from backends.live.adapter import LiveBackend
-    from backends.live.client.settings import ClientSettings
+    from backends.live.client.addresses import Address
+    from backends.live.client.settings import ClientSettings, ControllerAccess
     from backends.live.quorum_backend import QuorumOnly
 
 Say = Callable[[str], None]
@@ -46,7 +49,9 @@ def live(target: Target, say: Say) -> LiveBackend:
     from backends.live.adapter import LiveBackend  # noqa: PLC0415
     from console.remembered_files import RememberedFiles  # noqa: PLC0415
 
-    return LiveBackend(settings(target, say), target.addresses, say, RememberedFiles())
+    of_brokers = settings(target, say)
+    controllers = controller_access(target, of_brokers, say)
+    return LiveBackend(of_brokers, target.addresses, say, RememberedFiles(), controllers)
 
 
 def quorum_only(target: Target, say: Say) -> QuorumOnly:
@@ -54,7 +59,9 @@ def quorum_only(target: Target, say: Say) -> QuorumOnly:
     from backends.live.quorum_backend import QuorumOnly  # noqa: PLC0415
 
     through_brokers = target.kind != "controllers"
-    return QuorumOnly(settings(target, say), target.addresses, through_brokers=through_brokers)
+    found = settings(target, say)
+    controllers = controller_access(target, found, say)
+    return QuorumOnly(found, target.addresses, through_brokers=through_brokers, controllers=controllers)
 
 
 def with_quorum(target: Target, say: Say) -> Backend | QuorumOnly:
@@ -70,6 +77,24 @@ def membership_of(cluster: object) -> Membership:
     return found
 
 
+def controller_access(target: Target, of_brokers: ClientSettings, say: Say) -> ControllerAccess | None:
+    """How the target's controllers are reached; None: as its brokers are, at the addresses that the quorum tells.
+
+    Raises InputError for a file that cannot be used.
+    """
+    from backends.live.client.addresses import parse_addresses  # noqa: PLC0415
+    from backends.live.client.settings import ControllerAccess  # noqa: PLC0415
+
+    given = parse_addresses(target.controllers) if target.controllers else of_brokers.controllers
+    if not given and target.controllers_config is None and not target.controller_addresses:
+        return None
+    found = of_brokers
+    if target.controllers_config is not None:
+        found = _from_file(target.controllers_config, given, say)
+        given = given or found.controllers
+    return ControllerAccess(replace(found, bootstrap=given), target.controller_addresses)
+
+
 def settings(target: Target, say: Say) -> ClientSettings:
     """From the target's client.properties file, if it names one. Raises InputError for a file that cannot be used.
 
@@ -81,12 +106,16 @@ def settings(target: Target, say: Say) -> ClientSettings:
     bootstrap = parse_addresses(target.bootstrap)
     if target.command_config is None:
         return ClientSettings(bootstrap)
+    return _from_file(target.command_config, bootstrap, say)
+
+
+def _from_file(path: Path, bootstrap: tuple[Address, ...], say: Say) -> ClientSettings:
     # Only a target with a file pays for the import of stores, JAAS and OAuth.
     from backends.live.client.client_config import load_settings  # noqa: PLC0415
     from backends.live.client.properties import PropertiesError  # noqa: PLC0415
 
     try:
-        found = load_settings(target.command_config, bootstrap)
+        found = load_settings(path, bootstrap)
     except PropertiesError as error:
         raise InputError(str(error)) from None
     for warning in found.warnings:

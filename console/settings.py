@@ -12,6 +12,10 @@ clusters:
       standard: [orders*]
     brokers:                                   # addresses that differ from the advertised ones
       3: 127.0.0.1:19093
+    controllers:                               # their own listener, and addresses as for brokers
+      bootstrap: controller-1.example:9093
+      command-config: ~/controllers.properties
+      addresses: {100: "127.0.0.1:19100"}
 """
 
 from __future__ import annotations
@@ -29,6 +33,21 @@ from recovery.yaml_text import YamlMistake, read_yaml
 Colour = Literal["red", "orange", "yellow", "green", "blue", "magenta", "grey"]
 
 
+class ControllersProfile(BaseModel):
+    """Controllers that are not reached as the brokers are. ``addresses`` are as those of ``--controller``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    bootstrap: str | None = Field(default=None, min_length=1)
+    command_config: Path | None = Field(default=None, alias="command-config")
+    addresses: dict[int, str] = Field(default_factory=dict)
+
+    @field_validator("command_config")
+    @classmethod
+    def _expand(cls, value: Path | None) -> Path | None:
+        return value.expanduser() if value is not None else None
+
+
 class Profile(BaseModel):
     """One cluster by name. ``brokers`` maps a broker's id to HOST:PORT, as ``--broker`` does. ``tiers``: names to
     patterns of topics, the most important tier first.
@@ -43,6 +62,7 @@ class Profile(BaseModel):
     state_dir: Path | None = Field(default=None, alias="state-dir")
     tiers: dict[str, tuple[Annotated[str, Field(min_length=1)], ...]] = Field(default_factory=dict)
     brokers: dict[int, str] = Field(default_factory=dict)
+    controllers: ControllersProfile = Field(default_factory=ControllersProfile)
 
     @field_validator("command_config", "state_dir")
     @classmethod

@@ -24,8 +24,10 @@ class Target:
 
     ``kind`` is "live", "controllers" (no broker is asked), "simulated" or "disks" (nothing is asked:
     ``metadata_dir`` holds the cluster's metadata log).
-    ``addresses`` maps a broker's id to the address to use where its advertised
-    address is not. ``read_only`` says why nothing may be changed, None where it may.
+    ``addresses`` maps a broker's id to the address to use where its advertised address is not. ``controllers`` are
+    addresses of controllers as ``bootstrap`` has those of brokers, ``controllers_config`` is the client.properties
+    file for their listener (None: the brokers'), and ``controller_addresses`` is for them what ``addresses`` is for
+    brokers. ``read_only`` says why nothing may be changed, None where it may.
     ``seed`` and ``state`` (a file, None: the usual place) are a simulation's.
     ``importance`` says which topics come first.
     ``state_dir``: where journal, lock and saved plans are, None where it was not named.
@@ -41,6 +43,9 @@ class Target:
     state: Path | None = None
     metadata_dir: Path | None = None
     addresses: Mapping[int, Address] = field(default_factory=dict)
+    controllers: str = ""
+    controllers_config: Path | None = None
+    controller_addresses: Mapping[int, Address] = field(default_factory=dict)
     read_only: str | None = None
     colour: str | None = None
     importance: Importance = NO_TIERS
@@ -85,6 +90,7 @@ def resolve(
     bootstrap_controller: str | None = None,
     controllers: bool = False,
     metadata_dir: Path | None = None,
+    controller: Sequence[str] = (),
 ) -> Target:
     """The target that these options name. Raises InputError: none, more than one, or a mistake in one.
 
@@ -108,19 +114,25 @@ def resolve(
         also = "--bootstrap-controller, " if controllers else ""
         raise InputError(f"{problem}: give one of --bootstrap-server, {also}--cluster and --simulate")
     if simulate is not None:
-        if command_config is not None or broker:
-            raise InputError("--command-config and --broker are for a real cluster, not for --simulate")
+        if command_config is not None or broker or controller:
+            raise InputError(
+                "--command-config, --broker and --controller are for a real cluster, not for --simulate"
+            )
         return _with_state_dir(_simulated(simulate, seed, state), state_dir)
     if seed is not None or state is not None:
         raise InputError("--seed and --state are for --simulate, not for a real cluster")
-    extra = _extra_arguments(command_config, broker)
+    extra = _extra_arguments(command_config, broker, controller)
+    instead = addresses(controller, "--controller")
     if cluster is not None:
-        return _with_state_dir(_from_profile(cluster, command_config, broker, extra), state_dir)
+        found = _from_profile(cluster, command_config, broker, extra)
+        found = replace(found, controller_addresses={**found.controller_addresses, **instead})
+        return _with_state_dir(found, state_dir)
     if bootstrap_controller is not None:
         controllers_only = Target(
             "controllers",
             bootstrap=checked_bootstrap(bootstrap_controller, "--bootstrap-controller"),
             command_config=command_config,
+            controller_addresses=instead,
             arguments=("--bootstrap-controller", bootstrap_controller, *extra),
         )
         return _with_state_dir(controllers_only, state_dir)
@@ -130,6 +142,7 @@ def resolve(
         bootstrap=checked_bootstrap(bootstrap_server),
         command_config=command_config,
         addresses=addresses(broker),
+        controller_addresses=instead,
         arguments=("--bootstrap-server", bootstrap_server, *extra),
     )
     return _with_state_dir(live, state_dir)
@@ -191,11 +204,20 @@ def _of_profile(
     extra: tuple[str, ...] = (),
 ) -> Target:
     overrides = addresses(f"{broker_id}={address}" for broker_id, address in found.brokers.items())
+    of_controllers = found.controllers
+    instead = addresses(
+        (f"{node_id}={address}" for node_id, address in of_controllers.addresses.items()), "--controller"
+    )
     return Target(
         "live",
         bootstrap=checked_bootstrap(found.bootstrap, f"{path}: clusters.{name}.bootstrap"),
         command_config=command_config or found.command_config,
         addresses={**overrides, **addresses(broker)},
+        controllers=""
+        if of_controllers.bootstrap is None
+        else checked_bootstrap(of_controllers.bootstrap, f"{path}: clusters.{name}.controllers.bootstrap"),
+        controllers_config=of_controllers.command_config,
+        controller_addresses=instead,
         read_only=f"the profile {name!r} in {path} says read-only: true" if found.read_only else None,
         colour=found.colour,
         importance=Importance(tuple(TopicTier(*tier) for tier in found.tiers.items())),
@@ -204,9 +226,12 @@ def _of_profile(
     )
 
 
-def _extra_arguments(command_config: Path | None, broker: Sequence[str]) -> tuple[str, ...]:
+def _extra_arguments(
+    command_config: Path | None, broker: Sequence[str], controller: Sequence[str]
+) -> tuple[str, ...]:
     config = ("--command-config", str(command_config)) if command_config is not None else ()
-    return (*config, *(word for given in broker for word in ("--broker", given)))
+    brokers = (word for given in broker for word in ("--broker", given))
+    return (*config, *brokers, *(word for given in controller for word in ("--controller", given)))
 
 
 def checked_bootstrap(text: str, where: str = "--bootstrap-server") -> str:
@@ -220,19 +245,20 @@ def checked_bootstrap(text: str, where: str = "--bootstrap-server") -> str:
     return text
 
 
-def addresses(given: Iterable[str]) -> Mapping[int, Address]:
+def addresses(given: Iterable[str], option: str = "--broker") -> Mapping[int, Address]:
     """``ID=HOST:PORT`` options as a mapping. Raises InputError."""
+    node = option.removeprefix("--")
     found: dict[int, Address] = {}
     for text in given:
         from backends.live.client.addresses import parse_address  # noqa: PLC0415  # where one is given
 
         broker, sign, address = text.partition("=")
         if not sign or not broker.isdecimal():
-            raise InputError(f"--broker {text!r}: give ID=HOST:PORT, such as 3=kafka-3.example:9092")
+            raise InputError(f"{option} {text!r}: give ID=HOST:PORT, such as 3=kafka-3.example:9092")
         if int(broker) in found:
-            raise InputError(f"--broker: broker {broker} is given twice")
+            raise InputError(f"{option}: {node} {broker} is given twice")
         try:
             found[int(broker)] = parse_address(address)
         except ValueError as error:
-            raise InputError(f"--broker {broker}: {error}") from None
+            raise InputError(f"{option} {broker}: {error}") from None
     return found

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from backends.base.file_memory import FileAnswers, FileMemory
     from backends.base.protocol import Progress, Recorder, Stop
     from backends.live.client.addresses import Address
-    from backends.live.client.settings import ClientSettings
+    from backends.live.client.settings import ClientSettings, ControllerAccess
     from backends.live.consumer_groups import LiveConsumerGroups, LiveOffsetWriter
     from backends.live.membership import LiveMembership
     from backends.live.record_writer import LiveRecordWriter
@@ -78,11 +78,13 @@ class LiveBackend:
         overrides: Mapping[int, Address] | None = None,
         say: Callable[[str], None] | None = None,
         memory: FileMemory | None = None,
+        controllers: ControllerAccess | None = None,
     ) -> None:
         """``say`` is given one line for each option that is probably a mistake. ``memory`` keeps what brokers
-        answer about their own files.
+        answer about their own files. ``controllers``: how these are reached, None: with the same settings.
         """
         self._settings = settings
+        self._controllers = controllers
         self._say = say
         self._fleet = BrokerFleet(settings, overrides)
         self._election_api = LiveElectionApi(self._fleet, self._ask_logs)
@@ -100,7 +102,11 @@ class LiveBackend:
         from backends.live.nodes.controllers import ControllerConnections
 
         if self._membership is None:
-            self._membership = LiveMembership(self.title, self._fleet, ControllerConnections(self._settings))
+            found = ControllerConnections(self._settings)
+            if self._controllers is not None:
+                access = self._controllers
+                found = ControllerConnections(access.settings, access.settings.bootstrap, access.overrides)
+            self._membership = LiveMembership(self.title, self._fleet, found)
         return self._membership
 
     @property

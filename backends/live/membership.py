@@ -26,7 +26,7 @@ from backends.live.calls.raft_voters import add_voter, remove_voter, unregister_
 from backends.live.client.addresses import Address, parse_address
 from backends.live.codec.apis import Api
 from backends.live.errors import as_unknown
-from backends.live.nodes.controllers import ControllerConnections, controller_addresses
+from backends.live.nodes.controllers import ControllerConnections, voter_addresses
 from backends.live.nodes.node_probe import asked, probe
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.model import Unknown, Why
@@ -136,6 +136,7 @@ class LiveMembership:
         self._route: Route = ThroughControllers(controllers) if fleet is None else ThroughBrokers(fleet)
         self._cluster_id = ""
         self._dynamic = False
+        self._learned = False
 
     @property
     def asks_brokers(self) -> bool:
@@ -176,7 +177,8 @@ class LiveMembership:
     async def describe(self) -> Quorum:
         """The quorum as its leader sees it."""
         found = await self._route.quorum()
-        self._controllers.learn(controller_addresses(found))
+        self._learned = True
+        self._controllers.learn_of(voter_addresses(found))
         # kraft.version cannot be downgraded: once it is 1, it stays 1.
         self._dynamic = self._dynamic or await self._kraft_version() >= 1
         return replace(found, kraft_version=int(self._dynamic))
@@ -198,7 +200,8 @@ class LiveMembership:
 
     async def probe(self, host: str, port: int, node_id: int | None = None) -> NodeProbe | Unknown:
         """Over a connection of its own."""
-        return await probe(self._settings, Address(host, port), node_id)
+        at = Address(host, port) if node_id is None else self._controllers.of(node_id, host, port)
+        return await probe(self._settings, at, node_id)
 
     async def nodes(self) -> tuple[ClusterNode, ...]:
         """Brokers at their advertised addresses, controllers at every address that is known for them."""
@@ -243,13 +246,19 @@ class LiveMembership:
         listing = asyncio.ensure_future(self.controllers())
         try:
             await asyncio.wait({listing}, timeout=LISTED_WITHIN)
-            ids = _ids(listing.result()) if listing.done() else {}
+            ids = self._ids(listing.result()) if listing.done() else {}
             new = [address for address in self._controllers.known if address not in answers]
             found = await asyncio.gather(*(probe(self._settings, a, ids.get(a)) for a in new))
             answers.update(zip(new, found, strict=True))
-            return _ids(await listing)
+            return self._ids(await listing)
         finally:
             listing.cancel()
+
+    def _ids(self, listed: tuple[Controller, ...] | Unknown) -> dict[Address, int]:
+        """The node ids of the controllers, by the addresses where they are asked."""
+        if isinstance(listed, Unknown):
+            return {}
+        return {self._controllers.of(c.id, c.host, c.port): c.id for c in listed}
 
     async def add_voter(
         self, voter: Voter, recorder: Recorder, *, timeout: float = CHANGE_TIMEOUT
@@ -318,14 +327,16 @@ class LiveMembership:
         return answer
 
     async def _learn(self) -> None:
-        """Learn addresses of controllers if none is known yet."""
-        if not self._controllers.known:
-            try:
-                found = await (self._route.quorum() if self._fleet is None else self._fleet.quorum())
-            except BackendError:
-                return
-            if not isinstance(found, Unknown):
-                self._controllers.learn(controller_addresses(found))
+        """Learn addresses of controllers if none is known yet, or only those that the operator gave."""
+        if self._controllers.known and (self._fleet is None or self._learned):
+            return
+        try:
+            found = await (self._route.quorum() if self._fleet is None else self._fleet.quorum())
+        except BackendError:
+            return
+        if not isinstance(found, Unknown):
+            self._learned = True
+            self._controllers.learn_of(voter_addresses(found))
 
     async def _learn_from_broker(self) -> None:
         """From the settings of any broker: they name controllers also while nobody leads the quorum.
@@ -351,15 +362,15 @@ class LiveMembership:
 
     def _learn_from(self, settings: NodeSettings) -> None:
         for server in (*settings.bootstrap_servers, *settings.static_voters):
+            node_id, _, text = server.rpartition("@")
             try:
-                self._controllers.learn([parse_address(server.rpartition("@")[2])])
+                at = parse_address(text)
             except ValueError:
                 continue
-
-
-def _ids(listed: tuple[Controller, ...] | Unknown) -> dict[Address, int]:
-    """The node ids of the controllers, by their addresses."""
-    return {} if isinstance(listed, Unknown) else {Address(c.host, c.port): c.id for c in listed}
+            if node_id.isdecimal():
+                self._controllers.learn_of([(int(node_id), at.host, at.port)])
+            else:
+                self._controllers.learn([at])
 
 
 def _node_id(answer: NodeProbe | Unknown, listed: int) -> int:

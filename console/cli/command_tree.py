@@ -19,6 +19,7 @@ from console.cli.base.options import (
     BrokerAddress,
     Cluster,
     CommandConfig,
+    ControllerAddress,
     MetadataDir,
     Seed,
     Simulate,
@@ -170,6 +171,7 @@ def _ktriage(
     state: State = None,
     command_config: CommandConfig = None,
     broker: BrokerAddress = None,
+    controller: ControllerAddress = None,
     state_dir: StateDir = None,
     metadata_dir: MetadataDir = None,
     read_only: Annotated[
@@ -184,7 +186,7 @@ def _ktriage(
     if version:
         typer.echo(f"ktriage {installed()}")
         raise typer.Exit
-    given = (bootstrap_server, cluster, simulate, seed, state, command_config, broker)
+    given = (bootstrap_server, cluster, simulate, seed, state, command_config, broker, controller)
     named = any(value is not None for value in given)
     if ctx.invoked_subcommand is not None:
         if named or (state_dir, metadata_dir) != (None, None) or read_only or guide or serve:
@@ -209,6 +211,7 @@ def _ktriage(
             seed=seed,
             state=state,
             state_dir=state_dir,
+            controller=controller or (),
         )
         if named
         else None

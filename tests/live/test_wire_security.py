@@ -21,7 +21,7 @@ from backends.live.check import NO_GROUPS, check
 from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.client_config import load_settings
 from backends.live.client.settings import ClientSettings
-from backends.live.errors import NobodyReached
+from backends.live.errors import BrokerError, NobodyReached
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.nodes.quorum_cache import up_to_date_brokers
@@ -182,6 +182,65 @@ async def test_host_names_are_checked_unless_switched_off(cluster: KafkaCluster,
     unchecked = tmp_path / "client.properties"
     unchecked.write_text(file.read_text() + "ssl.endpoint.identification.algorithm=\n")
     assert await cluster_id(load_settings(unchecked, elsewhere)) == cluster.cluster_id
+
+
+@asynccontextmanager
+async def tunnel_to(port: int) -> AsyncIterator[Address]:
+    """A tunnel's end on this machine: its name is in no certificate."""
+    relays: set[asyncio.Task[None]] = set()
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            await asyncio.gather(carry(reader, there_writer), carry(there_reader, writer))
+        finally:
+            writer.close()
+            there_writer.close()
+
+    def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        relays.add(asyncio.get_running_loop().create_task(relay(reader, writer)))
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    try:
+        yield Address("127.1", server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        for task in relays:
+            task.cancel()
+        await asyncio.gather(*relays, return_exceptions=True)
+
+
+async def test_through_a_tunnel_the_certificate_is_that_of_the_broker_and_not_of_the_tunnel(
+    cluster: KafkaCluster,
+) -> None:
+    """The advertised name is checked; for the bootstrap server, which has none yet, the name that is given."""
+    file = cluster.client_configs.client_properties(listener="TLS")
+    ports = [address.port for address in parse_addresses(cluster.bootstrap("TLS"))]
+    async with tunnel_to(ports[0]) as one, tunnel_to(ports[1]) as two:
+        with pytest.raises(NobodyReached, match=r"TLS: the certificate is not accepted: .*127\.1"):
+            await cluster_id(load_settings(file, (one,)))
+        named = parse_addresses(f"localhost@{one}")
+        fleet = BrokerFleet(load_settings(file, named), {1: one, 2: two})
+        try:
+            assert (await fleet.open()).cluster_id == cluster.cluster_id
+            for broker, tunnel in ((1, one), (2, two)):
+                connection = await fleet.connection(broker)
+                assert connection.address.place == tunnel.place
+        finally:
+            await fleet.close()
+        other = BrokerFleet(load_settings(file, named), {2: two._replace(certified="kafka.example")})
+        try:
+            await other.open()
+            with pytest.raises(BrokerError, match=r"the certificate is not accepted: .*kafka\.example"):
+                await other.connection(2)
+        finally:
+            await other.close()
 
 
 # Permissions. Each test has a user of its own: brokers learn of an ACL some milliseconds after it was written.

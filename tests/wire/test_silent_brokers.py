@@ -6,13 +6,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from backends.base.answers import SurveyRequest
+from backends.base.membership import NodeProbe
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import Address, parse_addresses
-from backends.live.client.settings import ClientSettings
+from backends.live.client.settings import ClientSettings, ControllerAccess
 from backends.simulator.scenario.files import read
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from console.reading.cluster_reading import not_answered
@@ -70,6 +72,23 @@ async def test_a_picture_waits_for_a_silent_broker_once_and_has_all_of_the_other
         assert [one for one in not_answered(reading) if f"broker {SILENT}" in one]
         assert contacts[1] is None and contacts[2] is None
         assert isinstance(reading.log_dirs[SILENT], Unknown) and not isinstance(reading.log_dirs[1], Unknown)
+
+
+async def test_a_controller_is_asked_where_the_operator_says_and_not_where_the_quorum_does() -> None:
+    listener = SilentListener()
+    served = ServedCluster(read(str(SCENARIO)), ServedClusterOptions())
+    async with served, listener.listening() as address:
+        settings = ClientSettings(parse_addresses(served.bootstrap), connect_timeout=1.0)
+        access = ControllerAccess(replace(settings, bootstrap=()), {101: address})
+        backend = LiveBackend(settings, controllers=access)
+        try:
+            await backend.open()
+            nodes = {node.id: node for node in await backend.membership.nodes()}
+        finally:
+            await backend.close()
+    assert nodes[101].address == str(address) and isinstance(nodes[101].answer, Unknown)
+    assert listener.taken >= 1
+    assert isinstance(nodes[100].answer, NodeProbe) and isinstance(nodes[102].answer, NodeProbe)
 
 
 @pytest.mark.timeout(120)

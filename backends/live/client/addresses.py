@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,23 +12,39 @@ from backends.live.client.daemon_thread import ThreadLimit, in_daemon_thread
 
 DEFAULT_PORT = 9092
 _MAX_PORT = 65535
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _RESOLVING = ThreadLimit(32)
 """A cluster may list thousands of names, and a resolver may hang with each of them."""
 
 
 class Address(NamedTuple):
-    """Where a broker listens, as it is written: a name or an IP address, and a port."""
+    """Where a broker listens, as it is written: a name or an IP address, and a port.
+
+    ``certified`` is the name that its certificate has to have, and that SNI says (RFC 6066): behind a tunnel it is
+    not the tunnel's; "" where it is ``host``.
+    """
 
     host: str
     port: int
+    certified: str = ""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where connections are made to."""
+        return self.host, self.port
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_address(text: str) -> Address:
-    """Read ``host:port``, ``[v6]:port`` or ``host`` (port 9092). Raises ValueError with one line."""
-    text = text.strip()
+    """Read ``host:port``, ``[v6]:port`` or ``host`` (port 9092), and before it ``NAME@`` where the certificate
+    there has that name. Raises ValueError with one line.
+    """
+    whole = text.strip()
+    certified, at, text = whole.rpartition("@")
+    if at and not _HOST_NAME.fullmatch(certified):
+        raise ValueError(f"{whole!r} is not an address: expected NAME@host:port with a host name")
     if text.startswith("["):
         host, closing, rest = text[1:].partition("]")
         port_text = rest.removeprefix(":")
@@ -44,7 +61,7 @@ def parse_address(text: str) -> Address:
         port = DEFAULT_PORT
     if not host or any(c.isspace() for c in host) or not 0 < port <= _MAX_PORT:
         raise ValueError(f"{text!r} is not an address: expected host:port")
-    return Address(host, port)
+    return Address(host, port, certified)
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

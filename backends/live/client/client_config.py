@@ -432,6 +432,7 @@ def settings_from(properties: Properties, bootstrap: tuple[Address, ...] = ()) -
     protocol = _protocol(properties.get("security.protocol"))
     settings = ClientSettings(
         bootstrap=bootstrap or _read(properties, "bootstrap.servers", parse_addresses, ()),
+        controllers=_read(properties, "bootstrap.controllers", parse_addresses, ()),
         client_id=_read(properties, "client.id", str, "ktriage") or "ktriage",
         connect_timeout=_read(properties, "socket.connection.setup.timeout.ms", _seconds, CONNECT_TIMEOUT),
         request_timeout=_read(properties, "request.timeout.ms", _seconds, REQUEST_TIMEOUT),
@@ -491,6 +492,7 @@ def _unknown_keys(properties: Properties) -> Iterable[str]:
 
 _USED = frozenset(
     (
+        "bootstrap.controllers",
         "bootstrap.servers",
         "client.id",
         "request.timeout.ms",
@@ -518,7 +520,6 @@ _USED = frozenset(
 _OF_NO_MATTER = (
     "acks",
     "auto.",
-    "bootstrap.controllers",
     "client.dns.lookup",
     "client.rack",
     "compression.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from backends.live.client.addresses import Address, resolve
@@ -22,7 +22,8 @@ class ClientSettings:
 
     ``connect_timeout`` limits name resolution, TCP, TLS, authentication and the first answer together.
     ``tls`` and ``sasl`` are None where the security protocol does without. ``warnings`` are lines for a person.
-    ``resolver`` gives the IP addresses of a host, and raises OSError.
+    ``controllers`` are addresses of controllers (bootstrap.controllers). ``resolver`` gives the IP addresses of a
+    host, and raises OSError.
     """
 
     bootstrap: tuple[Address, ...]
@@ -32,6 +33,7 @@ class ClientSettings:
     tls: Tls | None = None
     sasl: Sasl | None = None
     warnings: tuple[str, ...] = ()
+    controllers: tuple[Address, ...] = ()
     resolver: Callable[[Address], Awaitable[tuple[str, ...]]] = resolve
 
     @property
@@ -39,3 +41,13 @@ class ClientSettings:
         """Kafka's name of it: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
         layer = "SSL" if self.tls else "PLAINTEXT"
         return f"SASL_{layer}" if self.sasl else layer
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerAccess:
+    """How controllers are reached: ``settings`` of their listener, with the addresses to begin with, and by node id
+    the address to use in place of the one that the quorum tells.
+    """
+
+    settings: ClientSettings
+    overrides: Mapping[int, Address] = field(default_factory=dict)

@@ -59,7 +59,7 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
             address.port,
             client_id=settings.client_id,
             request_timeout_ms=_NO_LIMIT_MS,
-            ssl_context=settings.tls.context(address.host) if settings.tls else None,
+            ssl_context=settings.tls.context(address.certified or address.host) if settings.tls else None,
             security_protocol=settings.security_protocol,
             sasl_mechanism=sasl.mechanism if sasl else None,
             sasl_plain_username=sasl.username if sasl else None,

@@ -41,7 +41,8 @@ class BrokerAddresses:
 
     def adopt_seed(self, conn: BrokerConnection) -> int:
         """The id of the broker that listens where ``conn`` leads, SEED where no listed broker does."""
-        there = (b.id for b in self.brokers if self.of(b.id) in (conn.address, conn.peer))
+        places = (conn.address.place, conn.peer.place)
+        there = (b.id for b in self.brokers if (at := self.of(b.id)) is not None and at.place in places)
         conn.broker = next(there, None)
         if conn.broker is None:
             self.seed = conn.address
@@ -49,12 +50,17 @@ class BrokerAddresses:
         return conn.broker
 
     def of(self, broker: int) -> Address | None:
-        """The address for requests to that broker; None: not known."""
-        return self.overrides.get(broker) or self.advertised.get(broker)
+        """The address for requests to that broker; None: not known. Its certificate has the advertised name."""
+        advertised = self.advertised.get(broker)
+        instead = self.overrides.get(broker)
+        if instead is None or advertised is None or instead.certified:
+            return instead or advertised
+        return instead._replace(certified=advertised.host)
 
     def not_advertised(self) -> list[Address]:
         """The bootstrap servers that are no listed broker's address."""
-        return [address for address in self.bootstrap if address not in set(self.advertised.values())]
+        listed = {address.place for address in self.advertised.values()}
+        return [address for address in self.bootstrap if address.place not in listed]
 
     def candidates(self) -> set[int]:
         """Every broker that may be asked, SEED among them where there is such a connection."""
@@ -63,7 +69,8 @@ class BrokerAddresses:
 
     def fits(self, broker: int, conn: BrokerConnection) -> bool:
         """Whether ``conn`` leads to where the broker is now."""
-        return broker == SEED or self.of(broker) in (conn.address, conn.peer, None)
+        at = self.of(broker)
+        return broker == SEED or at is None or at.place in (conn.address.place, conn.peer.place)
 
     def explained(self, broker: int, error: BrokerError) -> BrokerError:
         """``error``, with a hint at ``--broker`` where the advertised address may be wrong from here.

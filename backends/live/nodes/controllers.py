@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from backends.base.errors import BackendError, NoLeader, NotAllowed
@@ -25,11 +25,22 @@ ANSWER_TIMEOUT = 4.0
 
 
 class ControllerConnections:
-    """Connections by address, opened when first needed. ``known`` are the addresses, the given ones first."""
+    """Connections by address, opened when first needed. ``known`` are the addresses, the given ones first.
 
-    def __init__(self, settings: ClientSettings, seeds: Iterable[Address] = ()) -> None:
+    ``overrides`` (``--controller ID=HOST:PORT``) go before the addresses that the quorum tells.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        seeds: Iterable[Address] = (),
+        overrides: Mapping[int, Address] | None = None,
+    ) -> None:
         self.settings = settings
-        self._addresses: list[Address] = list(dict.fromkeys(seeds))
+        self._overrides = dict(overrides or {})
+        self._instead: dict[tuple[str, int], Address] = {}
+        self._addresses: list[Address] = []
+        self.learn((*seeds, *self._overrides.values()))
         self._pool = Pool(self._open, lambda _index, _conn: True)
         self._leader: Address | None = None
         self.cluster_id = ""
@@ -40,7 +51,26 @@ class ControllerConnections:
 
     def learn(self, addresses: Iterable[Address]) -> None:
         """Add addresses of controllers that were learned elsewhere."""
-        self._addresses.extend(a for a in dict.fromkeys(addresses) if a not in self._addresses)
+        for given in addresses:
+            address = self._instead.get(given.place, given)
+            if address.place not in {known.place for known in self._addresses}:
+                self._addresses.append(address)
+
+    def learn_of(self, controllers: Iterable[tuple[int, str, int]]) -> None:
+        """The same by node id, host and port: a controller with an override is asked there."""
+        self.learn([self.of(*controller) for controller in controllers])
+
+    def of(self, node_id: int, host: str, port: int) -> Address:
+        """Where that controller is asked; its certificate has the name that the quorum tells."""
+        told = Address(host, port)
+        given = self._overrides.get(node_id)
+        if given is None:
+            return self._instead.get(told.place, told)
+        address = given if given.certified else given._replace(certified=host)
+        self._instead[told.place] = address
+        # Until now its name was not known: connections to it are made with the name from here on.
+        self._addresses = [address if known == given else known for known in self._addresses]
+        return address
 
     async def close(self) -> None:
         """Close every connection; in any state, and more than once."""
@@ -64,7 +94,7 @@ class ControllerConnections:
                 f"a controller of cluster {found.cluster_id} answers, not of {self.cluster_id}"
             )
         self.cluster_id = found.cluster_id
-        self.learn(Address(c.host, c.port) for c in found.controllers)
+        self.learn_of((c.id, c.host, c.port) for c in found.controllers)
         return found
 
     async def quorum(self) -> Quorum:
@@ -120,19 +150,20 @@ class ControllerConnections:
         conn = await self._connection(address)
         found = await describe_quorum(conn, self.cluster_id, timeout=ANSWER_TIMEOUT)
         self._leader = address
-        self.learn(controller_addresses(found))
+        self.learn_of(voter_addresses(found))
         return found
 
     async def _connection(self, address: Address) -> BrokerConnection:
-        return await self._pool.get(self._addresses.index(address))
+        places = [known.place for known in self._addresses]
+        return await self._pool.get(places.index(address.place))
 
     async def _open(self, index: int) -> BrokerConnection:
         return await BrokerConnection.open(self._addresses[index], self.settings)
 
 
-def controller_addresses(quorum: Quorum) -> list[Address]:
-    """Every endpoint of every voter."""
-    return [Address(at.host, at.port) for voter in quorum.voters.voters for at in voter.endpoints]
+def voter_addresses(quorum: Quorum) -> list[tuple[int, str, int]]:
+    """Node id, host and port of every endpoint of every voter."""
+    return [(voter.key.id, at.host, at.port) for voter in quorum.voters.voters for at in voter.endpoints]
 
 
 def _in_short(error: AllFailed) -> BackendError:

@@ -94,6 +94,14 @@ BrokerAddress = Annotated[
         help="Use this address for the broker, not its advertised one. May be repeated.",
     ),
 ]
+ControllerAddress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--controller",
+        metavar="ID=HOST:PORT",
+        help="Use this address for the controller, not the one that the quorum lists. May be repeated.",
+    ),
+]
 StateDir = Annotated[
     Path | None,
     typer.Option(
@@ -289,6 +297,7 @@ _CONNECTION: tuple[Option, ...] = (
     ("state", State, None),
     ("command_config", CommandConfig, None),
     ("broker", BrokerAddress, None),
+    ("controller", ControllerAddress, None),
     ("state_dir", StateDir, None),
 )
 _CONTROLLERS: tuple[Option, ...] = (("bootstrap_controller", BootstrapController, None),)
@@ -314,6 +323,7 @@ def connected(
     def run_on(ctx: typer.Context, values: dict[str, Any]) -> int:
         connection = {name: values.pop(name) for name, _, _ in options}
         connection["broker"] = connection["broker"] or ()
+        connection["controller"] = connection["controller"] or ()
         named = needed or any(value for name, value in connection.items() if name != "state_dir")
         json = (values["output"] if own_output else values.pop("output")) == Output.JSON
         alone = values["metadata_dir"] if from_disks else None

@@ -118,8 +118,8 @@ def given_endpoints(texts: tuple[str, ...]) -> tuple[VoterEndpoint, ...]:
                 f"--endpoint {text!r}: give LISTENER://HOST:PORT, such as CONTROLLER://kafka-103:9093"
             )
         try:
-            host, port = parse_address(address)
+            at = parse_address(address)
         except ValueError as error:
             raise InputError(f"--endpoint {text!r}: {error}") from None
-        found.append(VoterEndpoint(listener, host, port))
+        found.append(VoterEndpoint(listener, at.host, at.port))
     return tuple(found)

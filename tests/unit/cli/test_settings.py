@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from backends.live.client.addresses import Address
+from backends.live.client.settings import ControllerAccess
+from console.backends import controller_access, settings
 from console.errors import InputError
 from console.settings import load, profile
-from console.target import resolve
+from console.target import Target, resolve
 from tests.unit.cli.command_process import Caller
 
 GOOD = """\
@@ -33,6 +36,55 @@ def written(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "clusters.yaml"
     path.write_text(text)
     return path
+
+
+CONTROLLERS = """\
+clusters:
+  far:
+    bootstrap: kafka-1:9092
+    command-config: /etc/kafka/brokers.properties
+    controllers:
+      bootstrap: controller-1:9093,controller-2:9093
+      command-config: /etc/kafka/controllers.properties
+      addresses:
+        100: 127.0.0.1:19100
+        101: controller-2.example@127.0.0.1:19101
+"""
+
+
+def test_controllers_have_a_listener_and_addresses_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ktriage").mkdir()
+    written(tmp_path / "ktriage", CONTROLLERS)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    target = resolve(None, "far", None, None, controller=("100=10.0.0.1:9093",))
+    assert target.controllers == "controller-1:9093,controller-2:9093"
+    assert target.controllers_config == Path("/etc/kafka/controllers.properties")
+    assert target.controller_addresses == {
+        100: Address("10.0.0.1", 9093),
+        101: Address("127.0.0.1", 19101, "controller-2.example"),
+    }
+    assert target.arguments == ("--cluster", "far", "--controller", "100=10.0.0.1:9093")
+
+
+def test_the_access_to_controllers_is_that_of_the_profile_or_of_the_file(tmp_path: Path) -> None:
+    of_brokers = tmp_path / "brokers.properties"
+    of_brokers.write_text("client.id=brokers\nbootstrap.controllers=controller-1:9093\n")
+    plain = Target("live", bootstrap="kafka-1:9092")
+    assert access(plain) is None, "the same settings, at the addresses that the quorum tells"
+    by_file = access(replace(plain, command_config=of_brokers))
+    assert by_file is not None and by_file.settings.client_id == "brokers"
+    assert by_file.settings.bootstrap == (Address("controller-1", 9093),)
+    own = tmp_path / "controllers.properties"
+    own.write_text("client.id=controllers\n")
+    found = access(replace(plain, controllers="controller-9:9093", controllers_config=own))
+    assert found is not None and found.settings.client_id == "controllers"
+    assert found.settings.bootstrap == (Address("controller-9", 9093),)
+
+
+def access(target: Target) -> ControllerAccess | None:
+    return controller_access(target, settings(target, print), print)
 
 
 def test_a_profile_has_all_that_is_needed_to_connect(tmp_path: Path) -> None:

@@ -63,6 +63,31 @@ async def test_while_nobody_leads_the_brokers_settings_name_the_controllers(
     assert controllers.known == (Address("controller-1", 9093),)
 
 
+LISTED = (100, "controller-1.cluster.example", 9093)
+TUNNEL = Address("127.0.0.1", 19093)
+
+
+def test_a_controller_behind_a_tunnel_is_asked_there_by_the_name_that_its_certificate_has() -> None:
+    controllers = ControllerConnections(ClientSettings(()), overrides={100: TUNNEL})
+    assert [at.place for at in controllers.known] == [TUNNEL.place], (
+        "an address that was given serves while nobody leads"
+    )
+    controllers.learn_of([LISTED, (101, "controller-2.cluster.example", 9093)])
+    assert controllers.known == (
+        TUNNEL._replace(certified="controller-1.cluster.example"),
+        Address("controller-2.cluster.example", 9093),
+    )
+    controllers.learn([Address(*LISTED[1:])])
+    assert len(controllers.known) == 2, "its own address is never asked, wherever it is told"
+
+
+def test_a_name_that_was_given_with_the_address_goes_before_the_one_that_the_quorum_tells() -> None:
+    given = TUNNEL._replace(certified="controllers.example")
+    controllers = ControllerConnections(ClientSettings(()), overrides={100: given})
+    controllers.learn_of([LISTED])
+    assert controllers.known == (given,)
+
+
 async def test_where_nobody_names_a_controller_it_is_said_what_was_asked_and_how_to_give_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
