@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextvars import ContextVar
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,7 +14,11 @@ STATE_DIR_VARIABLE = "KTRIAGE_STATE_DIR"
 MAX_NAME = 249
 """Characters: the longest topic name (org.apache.kafka.common.internals.Topic), which every file system takes."""
 
+SYSTEM_PROFILES = Path("/etc/ktriage/clusters.yaml")
+"""Profiles for everybody on this host, and who may change clusters from it."""
+
 _named: list[Path] = []
+_of_task: ContextVar[Path | None] = ContextVar("state directory of a task", default=None)
 
 
 def state_dir() -> Path:
@@ -28,6 +33,9 @@ def records_dir() -> Path:
 
 def named_state_dir() -> Path | None:
     """The state directory that was named: by --state-dir, by the cluster's profile, or in the environment."""
+    of_task = _of_task.get()
+    if of_task is not None:
+        return of_task
     if _named:
         return _named[0]
     value = os.environ.get(STATE_DIR_VARIABLE, "")
@@ -37,6 +45,12 @@ def named_state_dir() -> Path | None:
 def use_state_dir(path: Path | None) -> None:
     """Decides for the rest of the process, which works on one cluster; None: the environment decides."""
     _named[:] = [] if path is None else [path.absolute()]
+
+
+def use_state_dir_in_task(path: Path | None) -> None:
+    """The same for this task alone, of several that work on a cluster each; None: nothing changes."""
+    if path is not None:
+        _of_task.set(path.absolute())
 
 
 def config_dir() -> Path:

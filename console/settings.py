@@ -1,4 +1,4 @@
-"""Profiles of clusters, ``~/.config/ktriage/clusters.yaml``::
+"""Profiles of clusters, ``~/.config/ktriage/clusters.yaml`` and, for a whole host, /etc/ktriage/clusters.yaml::
 
 clusters:
   production:
@@ -16,18 +16,23 @@ clusters:
       bootstrap: controller-1.example:9093
       command-config: ~/controllers.properties
       addresses: {100: "127.0.0.1:19100"}
+
+The file of the host may have ``change-groups: [kafka-operators]``: all others only read, whatever names a cluster.
 """
 
 from __future__ import annotations
 
+import grp
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from console.errors import InputError
+from console.paths import SYSTEM_PROFILES, config_dir
 from recovery.yaml_text import YamlMistake, read_yaml
 
 Colour = Literal["red", "orange", "yellow", "green", "blue", "magenta", "grey"]
@@ -79,20 +84,90 @@ class Profile(BaseModel):
 
 
 class Settings(BaseModel):
-    """The whole file."""
+    """The whole file. ``change_groups``: only members of these groups of the operating system may change a cluster
+    (in the file of the host only); None: everybody may.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    clusters: dict[str, Profile]
+    clusters: dict[str, Profile] = Field(default_factory=dict)
+    change_groups: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
+        default=None, alias="change-groups"
+    )
 
 
-def profile(name: str, path: Path) -> Profile:
+class NamedProfile(NamedTuple):
+    """A profile, the file that has it, and the file that makes it read-only (None: none does)."""
+
+    name: str
+    profile: Profile
+    path: Path
+    read_only_by: Path | None
+
+
+def named_profiles() -> tuple[NamedProfile, ...]:
+    """The profiles of the user, then those of the host that have another name. Raises InputError for a mistake, and
+    where neither file is there.
+
+    A user's profile that has the name of one of the host is used in its place, and stays read-only where that is.
+    """
+    path = config_dir() / "clusters.yaml"
+    of_host = _of_host()
+    if of_host is not None and not path.exists():
+        own = Settings()
+    else:
+        own = load(path)
+        if own.change_groups is not None:
+            raise InputError(f"{path}: change-groups is a setting of {SYSTEM_PROFILES} only")
+    shared = {} if of_host is None else of_host.clusters
+    found = []
+    for name, one in own.clusters.items():
+        by_host = SYSTEM_PROFILES if name in shared and shared[name].read_only else None
+        found.append(NamedProfile(name, one, path, path if one.read_only else by_host))
+    for name, one in shared.items():
+        if name not in own.clusters:
+            by_host = SYSTEM_PROFILES if one.read_only else None
+            found.append(NamedProfile(name, one, SYSTEM_PROFILES, by_host))
+    return tuple(found)
+
+
+def named_profile(name: str) -> NamedProfile:
     """The profile of that name. Raises InputError: no such file or profile, or a mistake with its line."""
-    settings = load(path)
-    found = settings.clusters.get(name)
+    several = named_profiles()
+    found = next((one for one in several if one.name == name), None)
     if found is None:
-        known = ", ".join(sorted(settings.clusters)) or "none"
+        known = ", ".join(sorted(one.name for one in several)) or "none"
+        path = config_dir() / "clusters.yaml"
         raise InputError(f"{path}: no cluster named {name!r}; it has: {known}")
+    return found
+
+
+def why_only_read() -> str | None:
+    """Why this user may change no cluster from this host, whatever names it; None: nothing forbids it.
+
+    A file of the host that cannot be read forbids it too: InputError. It keeps from mistakes; what is really
+    allowed, the cluster's ACLs say.
+    """
+    of_host = _of_host()
+    if of_host is None or of_host.change_groups is None:
+        return None
+    if set(of_host.change_groups) & _own_groups():
+        return None
+    groups = " or ".join(of_host.change_groups) or "nobody"
+    return f"{SYSTEM_PROFILES} says change-groups: you are not in {groups}"
+
+
+def _of_host() -> Settings | None:
+    return load(SYSTEM_PROFILES) if SYSTEM_PROFILES.exists() else None
+
+
+def _own_groups() -> set[str]:
+    found = set()
+    for number in {os.getegid(), *os.getgroups()}:
+        try:
+            found.add(grp.getgrgid(number).gr_name)
+        except KeyError:  # a number without a name is no group that the file could mean
+            continue
     return found
 
 
@@ -109,7 +184,7 @@ def load(path: Path) -> Settings:
     except YamlMistake as error:
         raise InputError(f"{path}:{error.line}: {error}") from None
     try:
-        return Settings.model_validate(data if data is not None else {})
+        found = Settings.model_validate(data if data is not None else {})
     except ValidationError as error:
         # A setting that is misspelt is also one that is missing: the first says more.
         mistakes = error.errors(include_url=False, include_input=False)
@@ -122,6 +197,9 @@ def load(path: Path) -> Settings:
             else first["msg"].removeprefix("Value error, ")
         )
         raise InputError(f"{path}:{_line(root, where)}: {name}: {what}") from None
+    if not found.clusters and found.change_groups is None:
+        raise InputError(f"{path}:1: clusters: no cluster is in it")
+    return found
 
 
 def _line(node: yaml.Node | None, where: Sequence[int | str]) -> int:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.errors import InputError
-from console.paths import config_dir
+from console.paths import SYSTEM_PROFILES
 from recovery.plan.importance import NO_TIERS, Importance, TopicTier
 
 if TYPE_CHECKING:
     from backends.live.client.addresses import Address
-    from console.settings import Profile
+    from console.settings import NamedProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def resolve(
     if cluster is not None:
         found = _from_profile(cluster, command_config, broker, extra)
         found = replace(found, controller_addresses={**found.controller_addresses, **instead})
-        return _with_state_dir(found, state_dir)
+        return _as_allowed(_with_state_dir(found, state_dir))
     if bootstrap_controller is not None:
         controllers_only = Target(
             "controllers",
@@ -135,7 +135,7 @@ def resolve(
             controller_addresses=instead,
             arguments=("--bootstrap-controller", bootstrap_controller, *extra),
         )
-        return _with_state_dir(controllers_only, state_dir)
+        return _as_allowed(_with_state_dir(controllers_only, state_dir))
     assert bootstrap_server is not None
     live = Target(
         "live",
@@ -145,7 +145,16 @@ def resolve(
         controller_addresses=instead,
         arguments=("--bootstrap-server", bootstrap_server, *extra),
     )
-    return _with_state_dir(live, state_dir)
+    return _as_allowed(_with_state_dir(live, state_dir))
+
+
+def _as_allowed(target: Target) -> Target:
+    """A real cluster, read-only where this host lets this user change none. Raises InputError for its file."""
+    if target.read_only is not None or not SYSTEM_PROFILES.exists():
+        return target
+    from console.settings import why_only_read  # noqa: PLC0415  # as for a profile
+
+    return replace(target, read_only=why_only_read())
 
 
 def _with_state_dir(target: Target, named: Path | None) -> Target:
@@ -176,33 +185,32 @@ def _from_profile(
     name: str, command_config: Path | None, broker: Sequence[str], extra: tuple[str, ...]
 ) -> Target:
     # Reading YAML and checking it costs a tenth of a second: only those who use a profile pay for it.
-    from console.settings import profile  # noqa: PLC0415
+    from console.settings import named_profile  # noqa: PLC0415
 
-    path = config_dir() / "clusters.yaml"
-    return _of_profile(
-        name, profile(name, path), path, command_config=command_config, broker=broker, extra=extra
-    )
+    return _of_profile(named_profile(name), command_config=command_config, broker=broker, extra=extra)
 
 
 def every_profile(path: Path) -> tuple[Target, ...]:
     """The clusters of a file of profiles. Raises InputError: it cannot be read, has a mistake, or has none."""
-    from console.settings import load  # noqa: PLC0415  # as above
+    from console.settings import NamedProfile, load  # noqa: PLC0415  # as above
 
     found = load(path).clusters
     if not found:
         raise InputError(f"{path}: no cluster is in it")
-    return tuple(_of_profile(name, one, path) for name, one in found.items())
+    return tuple(
+        _of_profile(NamedProfile(name, one, path, path if one.read_only else None))
+        for name, one in found.items()
+    )
 
 
 def _of_profile(
-    name: str,
-    found: Profile,
-    path: Path,
+    named: NamedProfile,
     *,
     command_config: Path | None = None,
     broker: Sequence[str] = (),
     extra: tuple[str, ...] = (),
 ) -> Target:
+    name, found, path, read_only_by = named
     overrides = addresses(f"{broker_id}={address}" for broker_id, address in found.brokers.items())
     of_controllers = found.controllers
     instead = addresses(
@@ -218,7 +226,7 @@ def _of_profile(
         else checked_bootstrap(of_controllers.bootstrap, f"{path}: clusters.{name}.controllers.bootstrap"),
         controllers_config=of_controllers.command_config,
         controller_addresses=instead,
-        read_only=f"the profile {name!r} in {path} says read-only: true" if found.read_only else None,
+        read_only=f"the profile {name!r} in {read_only_by} says read-only: true" if read_only_by else None,
         colour=found.colour,
         importance=Importance(tuple(TopicTier(*tier) for tier in found.tiers.items())),
         state_dir=found.state_dir,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.errors import InputError
-from console.paths import config_dir
+from console.paths import SYSTEM_PROFILES, config_dir
 from console.target import Target, resolve
 from widgets.dialogs.cluster_picker import ClusterChoice, ClusterKind
 
@@ -34,21 +34,21 @@ def target_of(place: ClusterChoice) -> Target:
 
 
 def _profiles() -> tuple[ClusterChoice, ...]:
-    from console.settings import load  # noqa: PLC0415  # pydantic and yaml are for the picker only
+    from console.settings import named_profiles  # noqa: PLC0415  # pydantic and yaml are for the picker only
 
     path = config_dir() / "clusters.yaml"
-    if not path.exists():
+    if not path.exists() and not SYSTEM_PROFILES.exists():
         return ()
     try:
-        settings = load(path)
+        profiles = named_profiles()
     except InputError as error:
         # The line and the mistake first: the full path is below the list.
         problem = str(error).removeprefix(f"{path}:").strip()
         problem = f"line {problem}" if problem[:1].isdigit() else problem
         return (ClusterChoice(ClusterKind.PROFILE, path.name, f"in {path}", problem=problem),)
     return tuple(
-        ClusterChoice(ClusterKind.PROFILE, name, "", profile.bootstrap, profile.read_only)
-        for name, profile in settings.clusters.items()
+        ClusterChoice(ClusterKind.PROFILE, one.name, "", one.profile.bootstrap, one.read_only_by is not None)
+        for one in profiles
     )
 
 

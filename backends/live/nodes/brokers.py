@@ -214,7 +214,8 @@ class Unreached:
             known = self._lately(broker)
             if attempt.cancelled() and known is not None and known.trouble in SILENT and not _cancelling():
                 raise known.again() from None
-            attempt.cancel()
+            if not attempt.cancel() and not attempt.cancelled() and attempt.exception() is None:
+                attempt.result().close()  # it was opened in the same moment
             raise
         finally:
             others.discard(attempt)

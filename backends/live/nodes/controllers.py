@@ -62,12 +62,12 @@ class ControllerConnections:
 
     def of(self, node_id: int, host: str, port: int) -> Address:
         """Where that controller is asked; its certificate has the name that the quorum tells."""
-        told = Address(host, port)
+        by_quorum = Address(host, port)
         given = self._overrides.get(node_id)
         if given is None:
-            return self._instead.get(told.place, told)
+            return self._instead.get(by_quorum.place, by_quorum)
         address = given if given.certified else given._replace(certified=host)
-        self._instead[told.place] = address
+        self._instead[by_quorum.place] = address
         # Until now its name was not known: connections to it are made with the name from here on.
         self._addresses = [address if known == given else known for known in self._addresses]
         return address

@@ -21,11 +21,10 @@ from recovery.strategy import Strategy
 
 def _profiles(incomplete: str) -> list[str]:
     """Completes --cluster from the profiles' file, without contacting a cluster."""
-    from console.paths import config_dir  # noqa: PLC0415
-    from console.settings import load  # noqa: PLC0415
+    from console.settings import named_profiles  # noqa: PLC0415
 
     try:
-        names = load(config_dir() / "clusters.yaml").clusters
+        names = [one.name for one in named_profiles()]
     except InputError:
         return []
     return [name for name in names if name.startswith(incomplete)]
@@ -52,7 +51,8 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="PROFILE",
-        help="A profile of ~/.config/ktriage/clusters.yaml, instead of --bootstrap-server.",
+        help="A profile of ~/.config/ktriage/clusters.yaml or /etc/ktriage/clusters.yaml, instead of"
+        " --bootstrap-server.",
         autocompletion=_profiles,
     ),
 ]
@@ -309,11 +309,13 @@ def connected(
     needed: bool = True,
     controllers: bool = False,
     from_disks: bool = False,
+    all_profiles: bool = False,
 ) -> Callable[..., int]:
     """A typer command that takes the connection's options and --output, then the function's own options.
 
     ``controllers``: the command works through the controllers alone, and takes --bootstrap-controller.
-    ``from_disks``: it only reads, and its own --metadata-dir alone is a cluster of which nothing runs. The
+    ``from_disks``: it only reads, and its own --metadata-dir alone is a cluster of which nothing runs.
+    ``all_profiles``: its own --all takes the place of a cluster. The
     function gets a :class:`console.cli.base.run.Run`. If no cluster is ``needed``, its target is None unless
     the user names one.
     """
@@ -324,7 +326,11 @@ def connected(
         connection = {name: values.pop(name) for name, _, _ in options}
         connection["broker"] = connection["broker"] or ()
         connection["controller"] = connection["controller"] or ()
-        named = needed or any(value for name, value in connection.items() if name != "state_dir")
+        given = [name for name, value in connection.items() if value and name != "state_dir"]
+        every = all_profiles and values["every_profile"]
+        if every and (given or any(values.get(name) for name in ("metadata_dir", "evidence"))):
+            raise InputError("--all is for the clusters of all profiles: name none, and give no disk")
+        named = (needed and not every) or bool(given)
         json = (values["output"] if own_output else values.pop("output")) == Output.JSON
         alone = values["metadata_dir"] if from_disks else None
         target = resolve(**connection, controllers=controllers, metadata_dir=alone) if named else None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from console.journal.state_access import why_unusable
 from console.output.json_document import document
-from console.paths import config_dir, records_dir, state_dir
+from console.paths import SYSTEM_PROFILES, config_dir, records_dir, state_dir
 from console.provenance import commit, version
 from recovery.wording.quantity_text import printable
 from widgets.fields import Field, json_of, text_rows
@@ -66,6 +66,9 @@ def places() -> tuple[InstalledPath, ...]:
         InstalledPath("crash reports", state_dir() / "crashes"),
         InstalledPath("simulations", state_dir() / "simulations"),
         InstalledPath("profiles", profiles, "" if profiles.is_file() else "not there"),
+        InstalledPath(
+            "profiles of this host", SYSTEM_PROFILES, "" if SYSTEM_PROFILES.is_file() else "not there"
+        ),
         InstalledPath("pages", Path(__file__).parents[3] / "docs"),
     )
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
+
+import typer
 
 from backends.base.protocol import Backend
 from console.cli.base.options import DURATION_MS, DurationMs, EvidenceFiles, MetadataDir, Rows, connected
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind, resumes_first
-from console.errors import Status
+from console.errors import InputError, Status
 from console.paths import unused
+from console.target import Target
+
+EveryProfile = Annotated[
+    bool, typer.Option("--all", help="The clusters of all profiles at once, instead of one that is named.")
+]
 
 
 def status(
@@ -19,6 +27,7 @@ def status(
     rows: Rows = 10,
     evidence: EvidenceFiles = None,
     metadata_dir: MetadataDir = None,
+    every_profile: EveryProfile = False,
 ) -> int:
     """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
     that are offline, under min ISR or in need of the ELR, the worst first, of these the most important (a profile's
@@ -30,6 +39,9 @@ def status(
     the end of that metadata log, and what to start first follows from it and from the disks that were scanned
     (--evidence).
 
+    With --all and no cluster named, the clusters of all profiles are read at once: one row each, the worst first.
+    The exit status is 0 only if all of them are well, and 3 if none could be read.
+
     The output names what this user has no permission to see, and each broker that should be up but did not
     answer. The exit status is then 1.
 
@@ -38,8 +50,11 @@ def status(
       ktriage status --bootstrap-server kafka-1:9092
       ktriage status --cluster production --rows 0
       ktriage status --cluster production --output json | jq .counts
+      ktriage status --all
       ktriage status --metadata-dir /var/lib/kafka/metadata --evidence broker-1.json --evidence broker-2.json
     """
+    if every_profile:
+        return _every_cluster(run, recovery_duration_ms / 1000)
     from console.cli.base.partition_options import read_evidence  # noqa: PLC0415
     from console.command_words import evidence_words  # noqa: PLC0415
     from console.jobs.status.overview_report import overview_document, overview_lines  # noqa: PLC0415
@@ -93,10 +108,39 @@ def status(
     return Status.DONE if health.well and not missing else Status.PARTLY
 
 
+def _every_cluster(run: Run, duration: float) -> int:
+    from console.backends import backend  # noqa: PLC0415  # not for one cluster
+    from console.jobs.status import every_cluster  # noqa: PLC0415
+    from console.settings import named_profiles  # noqa: PLC0415
+    from console.target import resolve  # noqa: PLC0415
+
+    def cluster(name: str) -> tuple[str, Target | None, Backend | InputError]:
+        try:
+            target = resolve(None, name, None, None)
+            return name, target, backend(target, lambda line: run.screen.say(f"{name}: {line}"))
+        except InputError as error:
+            return name, None, error
+
+    names = [one.name for one in named_profiles()]
+
+    async def job(_stop: object) -> tuple[every_cluster.ProfileStatus, ...]:
+        return await every_cluster.read_all([cluster(name) for name in names], duration)
+
+    rows = run.program.supervisor.run(job)
+    lines = (
+        every_cluster.every_cluster_document(rows) if run.json else every_cluster.every_cluster_lines(rows)
+    )
+    run.screen.out(lines)
+    first = next((row for row in rows if row.reading is not None and not row.well), None)
+    if first is not None:
+        run.screen.say(f"next: {resolve(None, first.name, None, None).command('status')}")
+    return every_cluster.status_of_all(rows)
+
+
 def _if_gone(run: Run, broker: int) -> None:
     """Nothing is offline: waiting for the broker is right, until it is known that it does not come back."""
     words = run.target.command("heal", "show", "--broker-id", str(broker), "--gone-for-good")
     run.screen.say(f"if broker {broker} and its disks do not come back: {words}")
 
 
-command = connected(status, from_disks=True)
+command = connected(status, from_disks=True, all_profiles=True)

@@ -11,7 +11,7 @@ from backends.live.client.addresses import Address
 from backends.live.client.settings import ControllerAccess
 from console.backends import controller_access, settings
 from console.errors import InputError
-from console.settings import load, profile
+from console.settings import load, named_profile, named_profiles, why_only_read
 from console.target import Target, resolve
 from tests.unit.cli.command_process import Caller
 
@@ -88,7 +88,7 @@ def access(target: Target) -> ControllerAccess | None:
 
 
 def test_a_profile_has_all_that_is_needed_to_connect(tmp_path: Path) -> None:
-    found = profile("production", written(tmp_path, GOOD))
+    found = load(written(tmp_path, GOOD)).clusters["production"]
     assert found.bootstrap == "kafka-1:9092,kafka-2:9092"
     assert found.command_config == Path("/etc/kafka/client.properties")
     assert found.colour == "red"
@@ -124,11 +124,80 @@ def test_a_mistake_is_one_line_with_file_and_line(tmp_path: Path, text: str, lin
     assert "\n" not in message
 
 
-def test_a_missing_file_and_an_unknown_profile_say_what_to_do(tmp_path: Path) -> None:
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Where the profiles of the user and of the host are; neither is there yet."""
+    own, of_host = tmp_path / "own" / "ktriage", tmp_path / "etc"
+    own.mkdir(parents=True)
+    of_host.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    for module in ("console.settings", "console.target"):
+        monkeypatch.setattr(f"{module}.SYSTEM_PROFILES", of_host / "clusters.yaml")
+    return own, of_host
+
+
+def test_a_missing_file_and_an_unknown_profile_say_what_to_do(files: tuple[Path, Path]) -> None:
     with pytest.raises(InputError, match="profiles of clusters are read from there"):
-        profile("a", tmp_path / "none.yaml")
+        named_profile("a")
+    written(files[0], GOOD)
     with pytest.raises(InputError, match="no cluster named 'prod'; it has: lab, production"):
-        profile("prod", written(tmp_path, GOOD))
+        named_profile("prod")
+
+
+OF_HOST = """\
+change-groups: [no-group-of-this-name]
+clusters:
+  production: {bootstrap: "shared:9092", read-only: true}
+  archive: {bootstrap: "archive:9092"}
+"""
+
+
+def test_a_host_has_profiles_for_everybody_and_a_users_own_keep_what_it_forbids(
+    files: tuple[Path, Path],
+) -> None:
+    own, of_host = files
+    written(of_host, OF_HOST)
+    assert [one.name for one in named_profiles()] == ["production", "archive"]
+    written(own, 'clusters:\n  production: {bootstrap: "mine:9092"}\n  lab: {bootstrap: "lab:9092"}\n')
+    found = {one.name: one for one in named_profiles()}
+    assert list(found) == ["production", "lab", "archive"]
+    assert found["production"].profile.bootstrap == "mine:9092"
+    assert found["production"].read_only_by == of_host / "clusters.yaml"
+    assert found["lab"].read_only_by is None
+
+
+def test_who_is_in_none_of_the_hosts_groups_changes_no_cluster_however_it_is_named(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, call: Caller
+) -> None:
+    _, of_host = files
+    written(of_host, OF_HOST)
+    for target in (resolve("mine:9092", None, None, None), resolve(None, "archive", None, None)):
+        assert target.read_only is not None and "no-group-of-this-name" in target.read_only
+    through_controllers = resolve(
+        None, None, None, None, bootstrap_controller="controller-1:9093", controllers=True
+    )
+    assert through_controllers.read_only is not None
+    assert resolve(None, None, "stale-long-tail", None).read_only is None, "a simulation harms nobody"
+    refused = call(
+        *("ktriage", "elect", "--bootstrap-server", "mine:9092", "--election-type", "preferred"),
+        *("--all-topic-partitions", "--yes", "--reason", "r"),
+    )
+    assert refused.status == 2 and "change-groups" in refused.err, refused
+    monkeypatch.setattr("console.settings._own_groups", lambda: {"no-group-of-this-name"})
+    assert why_only_read() is None and resolve("mine:9092", None, None, None).read_only is None
+
+
+def test_a_hosts_file_that_cannot_be_read_lets_nobody_change_and_a_users_own_cannot_let_anybody(
+    files: tuple[Path, Path],
+) -> None:
+    own, of_host = files
+    written(of_host, "change-groups: 3\n")
+    with pytest.raises(InputError, match="change-groups"):
+        resolve("mine:9092", None, None, None)
+    written(of_host, OF_HOST)
+    written(own, "change-groups: []\nclusters: {}\n")
+    with pytest.raises(InputError, match=r"change-groups is a setting of .* only"):
+        named_profiles()
 
 
 def test_the_command_line_goes_before_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
