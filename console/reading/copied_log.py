@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
-from backends.metadata_log.copied_log import CopiedMetadataLog, other_cluster, read_copy
+from backends.metadata_log.copied_log import CopiedMetadataLog, read_copy
 from backends.metadata_log.directory import MetadataDirError
 from console.errors import InputError
 
@@ -32,10 +31,3 @@ def _read(path: Path) -> CopiedMetadataLog:
         return read_copy(path, int(time.time() * 1000))
     except MetadataDirError as error:
         raise InputError(f"--metadata-dir {error}") from None
-
-
-def refuse_other_cluster(copy: CopiedMetadataLog, cluster_id: str, topics: Iterable[tuple[str, str]]) -> None:
-    """Raises InputError if the copy is known to be of another cluster; ``topics`` are (name, id)."""
-    problem = other_cluster(copy, cluster_id, topics)
-    if problem is not None:
-        raise InputError(f"--metadata-dir {problem}")

@@ -17,13 +17,13 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
-from backends.base.disks_to_read import disks_to_read
 from backends.base.failed_disks import LogDirs
 from backends.base.judged_partitions import JudgedPartitions, judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend, Progress
 from backends.base.time_limit import time_limit
-from backends.metadata_log.copied_log import CopiedMetadataLog
+from backends.metadata_log.copied_log import CopiedMetadataLog, other_cluster
+from console.errors import InputError
 from console.reading.cluster_reading import (
     NO_CONFIG,
     ClusterReading,
@@ -33,13 +33,12 @@ from console.reading.cluster_reading import (
     worst_contacts,
 )
 from console.reading.compacted_log_batches import with_batches_read
-from console.reading.copied_log import refuse_other_cluster
 from console.reading.disk_evidence import with_evidence
 from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.partition_selection import Selected, Selection, Which, select
 from console.reading.remembered_voters import quorum_or_lost
-from console.reading.unread_disks import OpenDisks, open_disks, states_of
+from console.reading.unread_disks import OpenDisks, disks_to_read, open_disks, states_of
 from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, advise, first_steps, read_first, start_together, stop_and_read
@@ -101,7 +100,7 @@ async def read_cluster(
         offline_times=times.result(),
         began=now,
     )
-    _refuse_copy_of_another(reading, copy)
+    refuse_copy_of_another(reading, copy)
     log, journal = source.or_copy(copy), open_disks(cluster.cluster_id)
     reading = await with_unread_disks(reading, log, journal, _min_isr_of(result.surveys))
     return await _with_steps(backend, await with_evidence(backend, reading, disks), source, copy)
@@ -200,10 +199,14 @@ def _advised(
     return together or advise(survey, Ranking.LAST_RECORD, judged)
 
 
-def _refuse_copy_of_another(reading: ClusterReading, copy: CopiedMetadataLog | None) -> None:
-    if copy is not None:
-        ids = {survey.state.topic: survey.state.topic_id for survey in reading.surveys}
-        refuse_other_cluster(copy, reading.cluster.cluster_id, ids.items())
+def refuse_copy_of_another(reading: ClusterReading, copy: CopiedMetadataLog | None) -> None:
+    """Raises InputError if the copy is known to be of another cluster."""
+    if copy is None:
+        return
+    ids = {state.topic: state.topic_id for state in reading.partitions.states}
+    problem = other_cluster(copy, reading.cluster.cluster_id, ids.items())
+    if problem is not None:
+        raise InputError(f"--metadata-dir {problem}")
 
 
 async def read_selected(
@@ -353,7 +356,7 @@ async def with_verdicts(
     InputError for a copy of another cluster, and BackendError.
     """
     cluster = reading.cluster
-    _refuse_copy_of_another(reading, copy)
+    refuse_copy_of_another(reading, copy)
     source = source or MetadataLogSource()
     reported = await judged(
         backend,

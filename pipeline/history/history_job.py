@@ -13,7 +13,6 @@ from typing import Any
 from pipeline.history.earlier_run import TABLES
 from pipeline.history.history_frames import history_frames
 from pipeline.history.history_sources import HistorySources
-from pipeline.history.history_summary import summary
 from pipeline.history.incidents import Action
 from pipeline.results import JobOutput, RunTarget, append_rows, quarantined_counts, rows_by_run
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
@@ -21,6 +20,11 @@ from pipeline.tables.schemas import QUARANTINED_ROWS
 from pipeline.tables.spark_writes import write_rows
 from pipeline.undecodable_files import leaving_out_undecodable
 
+LISTED = 100
+"""Rows of each list."""
+
+_KEY = ("cluster_id", "topic", "partition")
+_TIME = "yyyy-MM-dd HH:mm:ss"
 _BY_SPARK = (INCIDENTS, HISTORY_STATES, EVENTS, HISTORY_MARKS)
 """The tables that may have many rows."""
 
@@ -53,3 +57,36 @@ def run(spark: Any, sources: HistorySources, actions: Sequence[Action], target: 
     counts = {one.name: rows_by_run(target.root, one).get(target.run_id, 0) for one in TABLES}
     lists = summary(written[INCIDENTS.name], written[EVENTS.name])
     return lists | {"quarantined": flaws, "rows": counts}
+
+
+def summary(incidents: Any, events: Any) -> dict[str, Any]:
+    """The counts, the partitions hit most often, the longest incidents and the newest events: of the rows of a
+    result, DataFrames.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
+
+    sums = (f.count("*").alias("incidents"), f.sum("at_least_s").alias("at_least_s"))
+    group = ("cluster_id", "kind", "outcome")
+    counts = incidents.groupBy(*group).agg(*sums).orderBy(*group)
+    offenders = incidents.groupBy(*_KEY, "kind").agg(*sums)
+    offenders = offenders.orderBy(f.desc("incidents"), f.desc("at_least_s"), *_KEY, "kind")
+    longest = incidents.orderBy(f.desc("at_least_s"), *_KEY, "kind", "began_at").limit(LISTED)
+    longest = longest.select(
+        *(*_KEY, "kind"),
+        f.date_format("began_at", _TIME).alias("began"),
+        *("at_least_s", "at_most_s", "outcome", "how", "who"),
+    )
+    newest = events.orderBy(f.desc("at"), "cluster_id", "subject").limit(LISTED)
+    newest = newest.select(
+        "cluster_id", f.date_format("at", _TIME).alias("when"), "subject", "was", "now", "in_a_gap"
+    )
+    return {
+        "counts": _rows(counts),
+        "offenders": _rows(offenders.limit(LISTED)),
+        "longest": _rows(longest),
+        "events": _rows(newest),
+    }
+
+
+def _rows(frame: Any) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]

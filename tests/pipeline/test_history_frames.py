@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pipeline.history import history_frames
+from pipeline.history.history_job import summary
 from pipeline.history.history_sources import HistorySources, find_history
-from pipeline.history.history_summary import summary
 from pipeline.snapshot.observation import SnapshotKind
 from pipeline.storage import storage_path
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, INCIDENTS

@@ -5,26 +5,25 @@ other, so that no broker has two of ours in flight.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, TypeVar
 
 from backends.base.answers import PICTURE_WAIT, Contact, Depth, LogDir, SurveyRequest
-from backends.base.errors import BackendError, NotAllowed, NotOffered
+from backends.base.errors import BackendError
 from backends.base.failed_disks import FailedDisks
 from backends.base.judged_partitions import judged_partition
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
+from backends.live.errors import as_unknown
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
 from console.reading.cluster_reading import ClusterReading, Configs, old_if_equal, topics_of, worst_contacts
-from console.reading.copied_log import refuse_other_cluster
 from console.reading.disk_evidence import registration_facts
 from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
-from console.reading.read_cluster import may_be_under_min_isr, with_unread_disks
+from console.reading.read_cluster import may_be_under_min_isr, refuse_copy_of_another, with_unread_disks
 from console.reading.remembered_voters import ask_every_controller, quorum_or_lost
 from console.reading.unread_disks import open_disks
 from recovery.acknowledged.verdict import PartitionVerdicts
@@ -143,8 +142,9 @@ class ClusterRefresh:
         )
 
     async def _offline_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
-        if self.copy is not None and view.at is None:
-            refuse_other_cluster(self.copy, view.cluster_id, _some_topics(view))
+        assert view.reading is not None
+        if view.at is None:
+            refuse_copy_of_another(view.reading, self.copy)
         now = self.clock()
         short = () if view.partitions is None else short_of_replicas(view.partitions.states)
         times = await self.offline_times.read(backend, short, now)
@@ -326,12 +326,8 @@ async def _value(asking: Awaitable[T]) -> T | Unknown:
     """The answer, or why there is none: a part that cannot be read does not remove the others."""
     try:
         return await asking
-    except NotAllowed as error:
-        return Unknown(Why.NOT_ALLOWED, str(error))
-    except NotOffered as error:
-        return Unknown(Why.NOT_OFFERED, str(error))
     except BackendError as error:
-        return Unknown(Why.NOT_ANSWERED, str(error))
+        return as_unknown(error)
 
 
 def _answered(contacts: Iterable[Contact], now: float) -> dict[int, float]:
@@ -343,12 +339,6 @@ def _with(view: View, **parts: Any) -> View:
     assert view.reading is not None, "the partitions are read first"
     reading = view.reading.with_parts(**parts)
     return view if reading is view.reading else replace(view, reading=reading)
-
-
-def _some_topics(view: View) -> Iterator[tuple[str, str]]:
-    """Names and ids of enough topics to tell another cluster by."""
-    states = () if view.partitions is None else view.partitions.states
-    return islice({state.topic: state.topic_id for state in states}.items(), 100)
 
 
 def _recent(at: float | None, now: float) -> bool:

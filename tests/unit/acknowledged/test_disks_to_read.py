@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from backends.base.disks_to_read import disks_to_read
+from console.reading.unread_disks import disks_to_read
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.acknowledged.verdict import AutomaticElection, AutomaticElectionKind
 from recovery.advice import Advice, AdviceKind, first_steps, read_first
