@@ -32,6 +32,12 @@ AHEAD_RISK = (
 )
 
 
+TWO_STARTS = (
+    "A broker whose metadata log was cut off may not learn a voter with a new node id: it logs that it is unable to"
+    " register, and ends after a minute. Start it again: then it reads who votes (seen on 4.3.1)"
+)
+
+
 class NextStep(NamedTuple):
     """``commands``: on this side; whole lines."""
 
@@ -115,7 +121,7 @@ def after_rebuild(
         NextStep(
             AfterRebuildStep.BROKERS,
             "Wait until every broker is registered and unfenced",
-            "",
+            TWO_STARTS if loses else "",
             (connected("watch", *waited),),
         ),
         NextStep(

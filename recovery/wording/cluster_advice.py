@@ -17,7 +17,7 @@ from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
-from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state
+from recovery.wording.lost_quorum_text import RUNBOOK, WARNING, action, asked_text, leader_state
 from recovery.wording.quantity_text import both, counted, either
 
 
@@ -131,8 +131,11 @@ def old_voters_advice(quorum: QuorumHealth, earlier: RememberedQuorum) -> Advice
     return AdviceText(
         f"Stop controller{'' if len(keys) == 1 else 's'} {both([key.id for key in keys])}: a rebuild replaced"
         f" {'it' if len(keys) == 1 else 'them'}.",
-        warnings=("What is changed here is lost.",),
-        reasons=tuple(f"{one.text[0].upper()}{one.text[1:]}." for one in earlier.older(quorum.quorum)),
+        warnings=("What is changed here is not in the rebuilt quorum.",),
+        reasons=(
+            *(f"{one.text[0].upper()}{one.text[1:]}." for one in earlier.older(quorum.quorum)),
+            f"Of brokers that followed them: {RUNBOOK}.",
+        ),
     )
 
 

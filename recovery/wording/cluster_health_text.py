@@ -31,7 +31,7 @@ _CHECK_QUORUM = (
     " Look first ({where}).",
 )
 _STOP_OLD_VOTERS = (
-    "leaders and ISRs are theirs, not the cluster's, and what is changed there is lost.",
+    "leaders and ISRs are theirs, not the cluster's, and what is changed there is not in the rebuilt quorum.",
     " Stop these voters first ({where}).",
 )
 _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."

@@ -150,6 +150,12 @@ class ClusterMetadata:
 
         self._wait(all_live, f"brokers {_ids(expected)} to be unfenced", timeout, self._describe_live)
 
+    @property
+    def live(self) -> frozenset[int]:
+        """The brokers that every broker which answers sees unfenced, and that answer; none where nobody does."""
+        views = self._views()
+        return frozenset(views).intersection(*views.values())
+
     def wait_fenced(self, *brokers: int, timeout: float = 30.0) -> None:
         """Until no other broker that answers sees any of the brokers unfenced."""
         expected = frozenset(brokers)

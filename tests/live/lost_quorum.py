@@ -26,6 +26,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from backends.metadata_log.directory import DIRECTORY
+from recovery.wording.quantity_text import both
 from testbed.kafka import ClusterSpec, KafkaCluster, ToolFailed, wait_until
 from testbed.kafka.jars import cache_directory
 from tests.command_server import Ended
@@ -436,6 +437,23 @@ class RebuiltQuorum:
                 broker.change_properties({"controller.quorum.bootstrap.servers": servers})
                 broker.kill()
             broker.start()
+        self.wait_registered(self.incident.new_voter and plan["ahead"])
+
+    def wait_registered(self, cut_off: Collection[int]) -> None:
+        """Of brokers whose metadata log was ``cut_off`` behind the copy, one may not learn a voter that was not in
+        it: it cannot register, ends itself, and finds the voter when it is started again.
+        """
+        brokers = self.cluster.brokers
+
+        def settled() -> bool:
+            live = self.cluster.metadata.live
+            return all(node in live or not brokers[node].is_running for node in cut_off)
+
+        if cut_off:
+            wait_until(settled, f"brokers {both(sorted(cut_off))} to register, or to end", 180)
+            for node in cut_off:
+                if not brokers[node].is_running:
+                    brokers[node].start()
         self.cluster.metadata.wait_live(self.incident.spec.broker_ids, 180)
 
     def check(self) -> Rebuilt:
@@ -611,6 +629,17 @@ def _of_release(version: str) -> tuple[LostQuorum, ...]:
             accepts=ACCEPTED,
             stops=True,
             ahead=(1, 2),
+        ),
+        LostQuorum(
+            f"an old broker's copy, and a new voter at a new address, {version}",
+            spec(version, controllers=1, brokers=3, spares=1),
+            "broker",
+            3,
+            before=(("known", 0), ("kill", 3), ("changes", 40), ("topic", "later")),
+            refused=_LACKS,
+            accepts=ACCEPTED,
+            stops=True,
+            new_voter=101,
         ),
         LostQuorum(
             f"a topic that no copy knows, on brokers that delete soon, {version}",
