@@ -153,7 +153,10 @@ class ClusterMetadata:
     @property
     def live(self) -> frozenset[int]:
         """The brokers that every broker which answers sees unfenced, and that answer; none where nobody does."""
-        views = self._views()
+        try:
+            views = self._views()
+        except NoAnswer:
+            return frozenset()
         return frozenset(views).intersection(*views.values())
 
     def wait_fenced(self, *brokers: int, timeout: float = 30.0) -> None:

@@ -182,11 +182,11 @@ class RebuiltQuorum:
         """Topics, records, ACLs, and whatever the incident begins with."""
         acl = ("--allow-principal", "User:ana", "--operation", "Read", "--topic", ORDERS)
         self.cluster.tools("kafka-acls", "--add", *acl)
-        self._make_topic(ORDERS)
+        self.make_topic(ORDERS)
         verbs: dict[str, Callable[[int | str], None]] = {
             "kill": self._kill,
             "changes": self.change,
-            "topic": self._make_topic,
+            "topic": self.make_topic,
             "acl": self._make_acl,
             "known": self._know,
             "trimmed": self._trim,
@@ -238,7 +238,8 @@ class RebuiltQuorum:
             # An administrator's client may still ask one that is not fenced yet.
             self.cluster.metadata.wait_fenced(int(node))
 
-    def _make_topic(self, name: int | str) -> None:
+    def make_topic(self, name: int | str) -> None:
+        """With two partitions, and records in both."""
         replicas = sorted(node for node, broker in self.cluster.brokers.items() if broker.is_running)
         assignment = [replicas[:2], replicas[:2][::-1]]
         settings = {"min.insync.replicas": "1", "retention.ms": "86400000"}
@@ -437,7 +438,7 @@ class RebuiltQuorum:
                 broker.change_properties({"controller.quorum.bootstrap.servers": servers})
                 broker.kill()
             broker.start()
-        self.wait_registered(self.incident.new_voter and plan["ahead"])
+        self.wait_registered(plan["ahead"] if self.incident.new_voter else ())
 
     def wait_registered(self, cut_off: Collection[int]) -> None:
         """Of brokers whose metadata log was ``cut_off`` behind the copy, one may not learn a voter that was not in
@@ -495,7 +496,7 @@ class RebuiltQuorum:
     def check_goes_on(self) -> None:
         """A topic can be made, and everything that was acknowledged is read."""
         self._went_on += 1
-        self._make_topic(f"afterwards-{self._went_on}")
+        self.make_topic(f"afterwards-{self._went_on}")
         self.produce(ORDERS, f"afterwards-{self._went_on}", 20)
         self.check_records()
 

@@ -17,6 +17,7 @@ from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.command_server import Ended
 from tests.live.lost_quorum import (
     ACCEPTED,
+    ORDERS,
     YES,
     LostQuorum,
     RebuiltQuorum,
@@ -234,6 +235,58 @@ class ReturningVoters:
         assert named in told.err, told
         planned = self.quorum.rebuild(*words, *(w for n in (100, 102, ADDED) for w in ("--dead", str(n))))
         assert planned.status == 0, planned
+
+    def know_old_voters_alone(self) -> None:
+        """The brokers' settings name no other controller, so that nothing tells them of the new one."""
+        old = ",".join(self.cluster.controller_address(node) for node in (100, 101, 102, ADDED))
+        for broker in self.cluster.brokers.values():
+            broker.stop()
+            broker.change_properties({"controller.quorum.bootstrap.servers": old})
+            broker.start()
+        self.cluster.metadata.wait_live(self.cluster.brokers, 90)
+
+    def followed_by_brokers(self, back: Return, topic: str) -> None:
+        """They lead, and brokers follow: a topic is made, leaders change, and records are written; meanwhile the
+        new voter leads a quorum of its own.
+        """
+        metadata, one, other = self.cluster.metadata, *sorted(self.cluster.brokers)
+        self.come_back(back)
+        metadata.wait_live(self.cluster.brokers, 90)
+        self.quorum.make_topic(topic)
+        for down, leads in ((one, other), (other, one)):
+            metadata.wait_caught_up()
+            self.cluster.node(down).kill()
+            for partition in (0, 1):
+                metadata.wait_leader(ORDERS, partition, leads)
+            self.quorum.produce(ORDERS, f"led-by-{leads}", 20)
+            self.cluster.node(down).start()
+            metadata.wait_live(self.cluster.brokers, 90)
+            for partition in (0, 1):
+                metadata.wait_isr(ORDERS, partition, {one, other})
+        self.cluster.node(self.quorum.voter).start()
+        self.wait_led()
+
+    def rebuild_again(self, back: Return) -> None:
+        """From the new voter's own log, with what brokers' disks hold of the other quorum."""
+        self.wipe(back)
+        for node in (*self.cluster.brokers, self.quorum.voter):
+            self.cluster.node(node).kill()
+        brokers = self.cluster.brokers.values()
+        plan = self._saved / "second.json"
+        words = ["--from", str(self.cluster.node(self.quorum.voter).log_dirs[0])]
+        words += ["--voter", f"{self.quorum.voter}@{self.cluster.controller_address(self.quorum.voter)}"]
+        words += [word for node in (100, 101, 102, ADDED) for word in ("--dead", str(node))]
+        words += [word for broker in brokers for word in ("--data", str(broker.log_dirs[0]))]
+        planned = self.quorum.rebuild(*words, *ACCEPTED, "--plan-out", str(plan))
+        assert planned.status == 0, planned
+        applied = self.quorum.rebuild(str(plan), *YES)
+        assert applied.status == 0 and "Start it again" in applied.out, applied
+        self.cluster.node(self.quorum.voter).start()
+        for broker in brokers:
+            servers = self.cluster.controller_address(self.quorum.voter)
+            broker.change_properties({"controller.quorum.bootstrap.servers": servers})
+            broker.start()
+        self.quorum.wait_registered(tuple(self.cluster.brokers))
 
     def tried_afterwards(self, back: Return) -> Seen:
         """They return to a cluster that goes on; it must not notice."""

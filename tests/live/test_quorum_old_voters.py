@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kafka import KafkaCluster
+from backends.disk_scan.checkpoint_files import read_epochs
+from testbed.kafka import KafkaCluster, wait_until
+from tests.live.lost_quorum import ORDERS
 from tests.live.returning_voters import RETURNS, ReturningVoters, all_returns, returning_cluster
 
 pytestmark = pytest.mark.long
@@ -29,3 +31,40 @@ def test_old_voters_lead_a_second_quorum_only_where_nothing_tells_them_of_the_ne
         ("afterwards", RETURNS[1]): 1,
         ("afterwards", RETURNS[3]): 2,
     }
+
+
+def test_what_brokers_took_from_old_voters_that_led_is_kept_by_a_second_rebuild(
+    cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    """Every record, the topic that the old voters made, and no leader epoch twice in a log."""
+    voters, everybody = ReturningVoters(cluster, tmp_path, in_place=False), RETURNS[4]
+    voters.know_old_voters_alone()
+    voters.prepare()
+    voters.rebuild()
+    voters.followed_by_brokers(everybody, "made-by-old-voters")
+    console, named = voters.quorum.console, "controllers 100, 101, 102 and 103"
+    told = console("status")
+    assert told.out.startswith("voter 100 down"), told
+    seen = voters.status()
+    assert seen.out.startswith("2 QUORUMS") and f"stop {named}" in seen.out, seen
+    # Once seen, it is told by what asks brokers alone.
+    for command in ("status", "handover"):
+        told = console(command)
+        assert "quorum LED BY OLD VOTERS" in told.out and f"Do first: Stop {named}" in told.out, told
+    used = max(max(found) for found in leader_epochs(cluster, ORDERS))
+    voters.rebuild_again(everybody)
+    voters.quorum.check_goes_on()
+    # A broker writes the checkpoint some time after it has appended the records.
+    wait_until(
+        lambda: min(max(found) for found in leader_epochs(cluster, ORDERS)) > used,
+        f"leader epochs above {used} in each checkpoint",
+    )
+    for found in leader_epochs(cluster, ORDERS):
+        assert found == sorted(set(found)), found
+    assert not [stray for broker in cluster.brokers.values() for stray in broker.log_dirs[0].glob("*-stray")]
+
+
+def leader_epochs(cluster: KafkaCluster, topic: str) -> list[list[int]]:
+    """Those in the checkpoint of each replica of its two partitions."""
+    dirs = [broker.log_dirs[0] / f"{topic}-{p}" for broker in cluster.brokers.values() for p in (0, 1)]
+    return [[epoch for epoch, _ in read_epochs(path / "leader-epoch-checkpoint") or ()] for path in dirs]
