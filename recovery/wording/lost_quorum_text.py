@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from recovery.membership.controllers_asked import node_names
+from recovery.membership.controllers_asked import FEW, node_names
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.wording.after_rebuild_text import Connected, after_rebuild, unconnected
 from recovery.wording.quantity_text import both, counted, either
@@ -148,8 +148,14 @@ def guide_lines(lost: QuorumWithoutLeader, connected: Connected = unconnected) -
     yield "AFTER A REBUILD, one after the other"
     rest = _voting(lost)
     server = rest[0].address if len(rest) == 1 else "HOST:PORT"
+    few = lost.known_brokers if len(lost.known_brokers) <= FEW else ()
     steps = after_rebuild(
-        rest[0].key.id if len(rest) == 1 else None, server, lost.cluster_id, connected=connected
+        rest[0].key.id if len(rest) == 1 else None,
+        server,
+        lost.cluster_id,
+        few,
+        away=few,
+        connected=connected,
     )
     yield from (f"  {number}. {step.text}" for number, step in enumerate(steps, 1))
 

@@ -287,6 +287,8 @@ class ReturningVoters:
             broker.change_properties({"controller.quorum.bootstrap.servers": servers})
             broker.start()
         self.quorum.wait_registered(tuple(self.cluster.brokers))
+        for partition in (0, 1):
+            self.cluster.metadata.wait_isr(ORDERS, partition, set(self.cluster.brokers), 90)
 
     def tried_afterwards(self, back: Return) -> Seen:
         """They return to a cluster that goes on; it must not notice."""
