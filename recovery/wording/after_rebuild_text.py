@@ -32,6 +32,10 @@ AHEAD_RISK = (
 )
 
 
+FENCED_FIRST = (
+    "one that was killed, and registers before the controller has fenced it, leaves the ISR of partitions that"
+    " nobody leads, and nobody leads them before an operator elects (seen on 4.3.1, ELR on)"
+)
 TWO_STARTS = (
     "A broker whose metadata log was cut off may not learn a voter with a new node id: it logs that it is unable to"
     " register, and ends after a minute. Start it again: then it reads who votes (seen on 4.3.1)"
@@ -87,7 +91,8 @@ def after_rebuild(
     stop = NextStep(
         AfterRebuildStep.STOP,
         "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
-        " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads",
+        " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller has led for longer than"
+        f" broker.session.timeout.ms (9 s): {FENCED_FIRST}",
     )
     which_ahead = f"node{'' if len(ahead) == 1 else 's'} {both(ahead)}" if ahead else "every other node"
     away_to = "LOG_DIR.snapshots-before-rebuild"
