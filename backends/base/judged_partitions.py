@@ -29,8 +29,8 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 class CopyUse(NamedTuple):
-    """What became of a copied metadata log. ``live``: why the active controller's was not read; None: it was, and
-    the copy was not needed. ``used`` counts the partitions that the copy was used for, and ``refused`` has the
+    """What became of a copied metadata log. ``live``: why the active controller's was not read to its end; None: it
+    was. ``used`` counts the partitions that the copy was used for, and ``refused`` has the
     reason for each of the others.
     """
 
@@ -38,6 +38,11 @@ class CopyUse(NamedTuple):
     live: Unknown | None
     used: int = 0
     refused: tuple[Unknown, ...] = ()
+
+    @property
+    def needed(self) -> bool:
+        """Not where the active controller's log was read further than the copy goes."""
+        return self.live is not None and bool(self.used or self.refused)
 
 
 class JudgedPartitions(NamedTuple):

@@ -30,8 +30,9 @@ def copied_log_lines(use: CopyUse | None) -> Iterator[str]:
     if use is None:
         return
     copy = use.copy
-    if use.live is None:
-        yield printable(f"{copy.path} was not needed: the active controller's metadata log was read")
+    if not use.needed:
+        further = "" if use.live is None else f" further than it goes, though not to its end ({use.live})"
+        yield printable(f"{copy.path} was not needed: the active controller's metadata log was read{further}")
         return
     yield printable(f"the active controller's metadata log was not read: {use.live}")
     whose = (
@@ -58,7 +59,7 @@ def copied_log_json(use: CopyUse | None) -> dict[str, object] | None:
         "clusterId": use.copy.cluster_id or None,
         "endMs": use.copy.end_ms,
         "readAtMs": use.copy.read_ms,
-        "needed": use.live is not None,
+        "needed": use.needed,
         "used": use.used,
         "refused": len(use.refused),
         "problem": use.copy.problem,

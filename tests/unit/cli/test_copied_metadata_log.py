@@ -13,6 +13,7 @@ import pytest
 
 from backends.base.answers import SurveyRequest
 from backends.base.judged_partitions import JudgedPartitions, judged
+from backends.base.metadata_log import MetadataLogSource
 from backends.metadata_log.batch_writer import data_batch
 from backends.metadata_log.copied_log import read_copy
 from backends.simulator.adapter import SimulatorBackend
@@ -20,8 +21,10 @@ from backends.simulator.scenario.files import read
 from console.jobs.simulate.rehearsals import _write_metadata_log
 from console.reading.copied_log_report import copied_log_lines
 from recovery.acknowledged.verdict import ConditionKind, Verdict
+from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from recovery.model import Unknown
 from tests.command_server import Ended
 from tests.unit.cli.command_process import invoke
 
@@ -49,18 +52,32 @@ def copied_at(seconds: float | None, folder: Path) -> Path:
     return folder
 
 
-async def _judged(folder: Path) -> JudgedPartitions:
+class PartlyRead(MetadataLogSource):
+    """Of the active controller's log only the beginning was read, that in ``folder``, before nobody answered."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._read_so_far = read_copy(folder, HOUR).history
+
+    @property
+    def history(self) -> MetadataHistory | Unknown:
+        return self._read_so_far
+
+
+async def _judged(folder: Path | None, source: MetadataLogSource | None = None) -> JudgedPartitions:
     scenario = read(SCENARIO)
     backend = SimulatorBackend(scenario, 1)
     backend.load(0).advance_to(scenario.operator_at)
     states = tuple(state for state in (await backend.partitions()).states if state.offline)
     surveyed = await backend.survey(SurveyRequest(states, 2.0))
-    copy = read_copy(folder, HOUR)
-    return await judged(OutOfReach(backend), False, surveyed.surveys, copy=copy)  # type: ignore[arg-type]
+    copy = None if folder is None else read_copy(folder, HOUR)
+    return await judged(OutOfReach(backend), False, surveyed.surveys, copy=copy, source=source)  # type: ignore[arg-type]
 
 
-def judged_by(folder: Path) -> tuple[JudgedPartitions, Verdict]:
-    found = asyncio.run(_judged(folder))
+def judged_by(
+    folder: Path | None, source: MetadataLogSource | None = None
+) -> tuple[JudgedPartitions, Verdict]:
+    found = asyncio.run(_judged(folder, source))
     (verdicts,) = found.verdicts.values()
     return found, verdicts.candidates[1]
 
@@ -104,6 +121,30 @@ def test_a_copy_from_before_the_incident_does_not_count_and_says_why(tmp_path: P
     assert "counts for 0 offline partitions" in said
     assert "a copy must end after the partition lost its leader" in said
     assert ConditionKind.NO_UNCLEAN_ELECTION in {one.kind for one in verdict.conditions}
+
+
+def test_what_was_read_before_the_controller_was_lost_counts_as_a_copy_does(tmp_path: Path) -> None:
+    """The cluster may have gone on since: an election here is not called proved without that condition."""
+    whole, early = copied_at(None, tmp_path / "whole"), copied_at(1.0, tmp_path / "early")
+    _, by_copy = judged_by(whole)
+    found, verdict = judged_by(None, PartlyRead(whole))
+    assert verdict == by_copy
+    assert found.copied and found.copy_use is None
+    assert verdict.conditions
+    _, too_early = judged_by(early)
+    assert judged_by(None, PartlyRead(early))[1] == too_early != verdict
+
+
+def test_of_a_copy_and_a_log_that_was_partly_read_the_one_counts_that_goes_further(tmp_path: Path) -> None:
+    whole, early = copied_at(None, tmp_path / "whole"), copied_at(1.0, tmp_path / "early")
+    _, by_whole = judged_by(whole)
+    for copy, read_so_far, used in ((whole, early, 1), (early, whole, 0)):
+        found, verdict = judged_by(copy, PartlyRead(read_so_far))
+        assert verdict == by_whole
+        assert found.copy_use is not None and found.copy_use.used == used
+        said = " ".join(copied_log_lines(found.copy_use))
+        assert ("was not needed: " in said and "though not to its end" in said) is not found.copy_use.needed
+        assert found.copy_use.needed is bool(used)
 
 
 def replicas(home: Path, folder: Path, *words: str) -> Ended:
