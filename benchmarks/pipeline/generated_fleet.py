@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline.snapshot.observation import Observation, SnapshotKind, snapshot_name, to_row
-from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
+from pipeline.snapshot.catalog import RecordedKeys
+from pipeline.snapshot.observation import Observation, SnapshotKind, snapshot_name, table_of, to_row
+from pipeline.snapshot.snapshot_writer import SnapshotWriter, append_snapshots, new_name
+from pipeline.snapshot.upkeep import merge_recent
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import append
 from pipeline.tables.schemas import BROKER, OBSERVATIONS, PARTITION_STATES, PARTITIONS
@@ -108,8 +112,8 @@ class GeneratedSeries:
 
 
 def make_small_clusters(root: StoragePath, clusters: int, partitions: int) -> None:
-    """So many clusters, each with a full snapshot of so many partitions, of which the first is offline: a file for
-    each cluster, as their collectors would write it, but all in one commit.
+    """So many clusters, each with a full snapshot of so many partitions, of which the first is offline: in one
+    commit, as one collector writes them.
     """
     random = np.random.default_rng(clusters)
     numbers = np.arange(partitions)
@@ -143,9 +147,62 @@ def make_small_clusters(root: StoragePath, clusters: int, partitions: int) -> No
         )
         for n in range(clusters)
     )
-    observations = pa.concat_tables(map(to_row, taken)).combine_chunks()
+    observations = table_of([to_row(one) for one in taken])
     append(root, OBSERVATIONS, lambda: observations)
 
+
+class CollectorHour(NamedTuple):
+    """What an hour of a collector cost: CPU ``seconds`` in all, files of the tables and their ``bytes`` when it
+    ended (those that are merged stay for a day).
+    """
+
+    seconds: float
+    files: int
+    bytes: int
+
+
+def collect(root: StoragePath, clusters: int, partitions: int, hours: int) -> list[CollectorHour]:
+    """What a collector of so many clusters writes at 60 s, without asking any of them: each hour a full snapshot,
+    then changes; each minute one cluster in fifty has two changed partitions, the others have none.
+    """
+    random = np.random.default_rng(clusters)
+    rows = batch(random, np.arange(partitions), np.full(partitions, ALL_IN_SYNC))
+    brokers = [dict.fromkeys(field.name for field in BROKER) | {"id": number} for number in range(6)]
+    keys: RecordedKeys | None = None
+    last: dict[str, tuple[Observation, Observation]] = {}
+    found: list[CollectorHour] = []
+    for hour in range(hours):
+        began = time.process_time()
+        for minute in range(60):
+            keys, whole = RecordedKeys.listed(root, keys), minute == 0
+            taken = []
+            for number in range(clusters):
+                name = f"cluster-{number:05d}"
+                at = _NOON + (60 * hour + minute) * _MINUTE + timedelta(milliseconds=number)
+                assert keys.newest_moment(name, at) is None and (whole or keys.has(last[name][0]))
+                writer = SnapshotWriter(root, new_name(name, at, "bench"))
+                writer.brokers = brokers
+                if whole or random.random() < CHANGING:
+                    writer.partitions(rows if whole else rows.slice(0, 2))
+                links: dict[str, Any] = (
+                    {} if whole else {"base": last[name][0].snapshot, "previous": last[name][1].snapshot}
+                )
+                kind = SnapshotKind.FULL if whole else SnapshotKind.CHANGES
+                taken.append(
+                    writer.finish(at, _VERSION, kind=kind, series="s", partitions=partitions, **links)
+                )
+                mine = taken[-1].observation
+                last[name] = (mine if whole else last[name][0], mine)
+            if whole and hour:
+                merge_recent(root)
+            append_snapshots(root, taken)
+        spent = time.process_time() - began
+        files = [size for place, size in root.walk_sizes() if place.name.endswith(".parquet")]
+        found.append(CollectorHour(spent, len(files), sum(files)))
+    return found
+
+
+CHANGING = 0.02
 
 ALL_IN_SYNC, OFFLINE, ONE_IN_SYNC, ONE_IN_SYNC_ONE_ELIGIBLE = range(4)
 """The states of a generated partition; min ISR is 2."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from backends.live.adapter import LiveBackend
 from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
+from benchmarks.pipeline.generated_fleet import collect
 from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
 from console.cli.main import collect_seldom
 from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
@@ -116,6 +117,17 @@ def snapshot(bootstrap: str, out: StoragePath) -> dict[str, float]:
     return figures | {"peak_of_both": _peak(os.getpid())}
 
 
+def collector(clusters: int, out: StoragePath, partitions: int) -> dict[str, float]:
+    """Four hours of a collector of so many clusters, by their numbers."""
+    hours = collect(out, clusters, partitions, 4)
+    figures = {
+        f"{number}_{name}": value
+        for number, hour in enumerate(hours, 1)
+        for name, value in hour._asdict().items()
+    }
+    return figures | {"peak": _peak(os.getpid())}
+
+
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
@@ -133,12 +145,13 @@ def watch(records: int, out: Path) -> dict[str, float]:
 
 def main(name: str, number: str, out: str, seeds: str = "20") -> None:
     """Runs the job and prints its figures. ``number``: the workers of a drill, the bootstrap servers of a
-    snapshot, the records of the watch.
+    snapshot, the records of the watch, the clusters of a collector; ``seeds``: its partitions.
     """
     jobs: dict[str, Callable[[], dict[str, float]]] = {
         "watch-stages": lambda: stages(Path(out), int(number)),
         "watch": lambda: watch(int(number), Path(out)),
         "snapshot": lambda: snapshot(number, storage_path(out)),
+        "collector": lambda: collector(int(number), storage_path(out), int(seeds)),
         "drill": lambda: drill(int(number), storage_path(out), int(seeds)),
     }
     print(json.dumps(jobs[name]()))

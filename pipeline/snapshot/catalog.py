@@ -237,10 +237,10 @@ class RecordedKeys:
         there is none.
         """
         moments: list[datetime] = []
+        first = stamp(after)
         for file in self._all():
             _, newest = file.ranges["taken_at"]
-            late = newest is None or newest.astimezone(UTC) + _MILLISECOND >= after
-            late = late or file.last is None or moment_of(file.last) >= after
+            late = newest is None or newest + _MILLISECOND >= after or file.last is None or file.last >= first
             if late and file.may_have(cluster_id):
                 for row in self._of(file, cluster_id).to_pylist():
                     moments += [row["taken_at"].astimezone(UTC), moment_of(row["snapshot"])]

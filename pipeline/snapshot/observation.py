@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -81,11 +81,14 @@ SCHEMA = pa.schema([OBSERVATIONS.schema.field(name) for name in COLUMNS])
 """What is read of an observation: not its brokers and its quorum."""
 
 
-def to_row(observation: Observation, **more: Any) -> pa.Table:
+def to_row(observation: Observation, **more: Any) -> dict[str, Any]:
     """Its row; ``more``: brokers, quorum and ``elr_enabled``."""
-    fields = {name: getattr(observation, name) for name in COLUMNS}
-    row = fields | {"day": observation.day} | more
-    return pa.Table.from_pylist([row], OBSERVATIONS.schema)
+    return {name: getattr(observation, name) for name in COLUMNS} | {"day": observation.day} | more
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as :func:`to_row` makes them, as a table. One call for many: each costs more than its rows."""
+    return pa.Table.from_pylist(list(rows), OBSERVATIONS.schema)
 
 
 def from_row(row: dict[str, Any]) -> Observation:

@@ -8,7 +8,7 @@ commits, it leaves rows that no observation names, which nobody counts.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
@@ -22,6 +22,7 @@ from pipeline.snapshot.observation import (
     check_cluster_id,
     day_of,
     snapshot_name,
+    table_of,
     to_row,
 )
 from pipeline.storage import StoragePath
@@ -52,7 +53,7 @@ class TakenSnapshot(NamedTuple):
     """
 
     observation: Observation
-    row: pa.Table
+    row: Mapping[str, Any]
     spool: IO[bytes] | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -83,7 +84,7 @@ def append_snapshots(root: StoragePath, snapshots: Sequence[TakenSnapshot]) -> N
 
         append(root, PARTITION_STATES, rows, sum(one.spool.tell() for one in with_rows if one.spool))
     if snapshots:
-        observations = pa.concat_tables([one.row for one in snapshots])
+        observations = table_of([one.row for one in snapshots])
         append(root, OBSERVATIONS, lambda: observations)
 
 

@@ -41,15 +41,16 @@ class UpkeepResult(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def merge_own_days(root: StoragePath, day: date) -> None:
-    """After a full snapshot of a series: merges the small files of the observations of its day, and what is left of
+def merge_recent(root: StoragePath) -> None:
+    """Before a full snapshot of a series: merges the small files that were written since the last one, and all of
     the day before. Raises PipelineError.
     """
-    merge_files(root, OBSERVATIONS, {"day": day.isoformat()})
-    before = max((one for one in files_by_day(root, PARTITION_STATES) if one < day), default=None)
-    if before is not None:
-        for definition in SNAPSHOT_TABLES:
-            merge_files(root, definition, {"day": before.isoformat()})
+    for definition in SNAPSHOT_TABLES:
+        days = sorted(files_by_day(root, definition))
+        for day in days[-1:]:
+            merge_files(root, definition, {"day": day.isoformat()}, newest=True)
+        for day in days[-2:-1]:
+            merge_files(root, definition, {"day": day.isoformat()})
 
 
 def merge_all(root: StoragePath) -> UpkeepResult:

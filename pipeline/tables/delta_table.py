@@ -268,11 +268,14 @@ def delete_rows(root: StoragePath, definition: TableDefinition, chosen: Iterable
         commit_change(root, definition, partial(DeltaTable.delete, predicate=condition))
 
 
-def merge_files(root: StoragePath, definition: TableDefinition, partition: Mapping[str, str]) -> int:
+def merge_files(
+    root: StoragePath, definition: TableDefinition, partition: Mapping[str, str], *, newest: bool = False
+) -> int:
     """Writes the rows of a partition again into few files; returns how many small ones there were, 0 if there is
-    nothing to merge. Raises PipelineError.
+    nothing to merge. ``newest``: only those of :func:`newest_tier`, so that whoever merges after each of many
+    appends does not write all rows again each time. Raises PipelineError.
 
-    It replaces the partition on the version that it has read, and starts again if another writer was quicker.
+    It replaces the rows on the version that it has read, and starts again if another writer was quicker.
     ``DeltaTable.optimize`` of deltalake 1.6 does not notice that: two at once double the rows.
     """
     condition = " AND ".join(f"{name} = '{quoted(value)}'" for name, value in partition.items())
@@ -283,24 +286,48 @@ def merge_files(root: StoragePath, definition: TableDefinition, partition: Mappi
             for file in data_files(root, definition, table)
             if all(str(file.partition[name]) == value for name, value in partition.items())
         ]
-        small = sum(file.size < LARGE for file in files)
+        chosen = newest_tier(files) if newest else files
+        small = sum(file.size < LARGE for file in chosen)
         if small < 2:
             return 0
-        check_room(root, definition, sum(file.size for file in files))
+        replaced = condition
+        if len(chosen) < len(files):
+            name, names = definition.indexed[0], [(file.first, file.last) for file in chosen]
+            first, last = min(first for first, _ in names), max(last for _, last in names)
+            replaced += f" AND {name} >= '{quoted(first)}' AND {name} <= '{quoted(last)}'"
+        check_room(root, definition, sum(file.size for file in chosen))
         # The table's own columns: a later version of ktriage may have added some.
         schema = pa.schema(table.schema().to_arrow())
         broken: list[PipelineError] = []
         with _error_of_reader(broken):
             write_deltalake(
                 table,
-                pa.RecordBatchReader.from_batches(schema, _rows_of(files, schema, broken)),
+                pa.RecordBatchReader.from_batches(schema, _rows_of(chosen, schema, broken)),
                 mode="overwrite",
-                predicate=condition,
+                predicate=replaced,
                 writer_properties=_WRITTEN,
             )
         return small
 
     return commit_change(root, definition, merge) or 0
+
+
+def newest_tier(files: Sequence[DataFile]) -> Sequence[DataFile]:
+    """The newest files, as far back as a file has not more rows than all that are newer together, so that a row is
+    written again about as often as the number of its files can be halved. All of them, if the rows of one that is
+    left out may lie between those of the others.
+    """
+    if any(None in (file.first, file.last, file.rows) for file in files):
+        return files
+    ordered = sorted(files, key=lambda file: (file.last, file.first), reverse=True)
+    chosen, rows = list(ordered[:2]), sum(file.rows for file in ordered[:2])
+    for file in ordered[2:]:
+        if file.rows > rows:
+            break
+        chosen.append(file)
+        rows += file.rows
+    first = min((file.first for file in chosen), default="")
+    return files if any(file.last >= first for file in ordered[len(chosen) :]) else chosen
 
 
 def _rows_of(

@@ -90,6 +90,11 @@ class Fleet:
         """The clusters that are read."""
         return list(self._series)
 
+    @property
+    def needs_full(self) -> bool:
+        """Whether the next snapshot of a cluster that was read before has to be a full one."""
+        return any(one.needs_full for one in self._series.values() if one.began_series)
+
     async def round(self, seconds: float | None) -> FleetRound:
         """Reads every cluster that is not being read still, and writes what is there after at most ``seconds``;
         None: when every cluster was read.

@@ -206,6 +206,11 @@ class Series:
         return self._taking.clock()
 
     @property
+    def began_series(self) -> bool:
+        """Whether a full snapshot was written."""
+        return self._base_at is not None
+
+    @property
     def needs_full(self) -> bool:
         """Whether the next snapshot has to be a full one: the last is an hour old, or the clock was set back."""
         return self._base_at is None or not timedelta(0) <= self.now() - self._base_at < FULL_EVERY

@@ -26,7 +26,7 @@ from console.target import every_profile
 from pipeline.errors import PipelineError
 from pipeline.snapshot.catalog import RecordedKeys, read_catalog
 from pipeline.snapshot.observation import Observation, SnapshotKind
-from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
+from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_recent
 from pipeline.storage import StoragePath, storage_path
 from recovery.wording.quantity_text import counted, lasting, some_of
 
@@ -76,7 +76,7 @@ def take(
         try:
             _keep_up(run, root, keep, observation)
         except PipelineError as error:
-            say(f"{observation.snapshot} is written; merging or removing files failed: {error}")
+            say(f"{observation.snapshot} is written; removing old ones failed: {error}")
         return observation
 
     def say(problem: str) -> None:
@@ -91,7 +91,13 @@ def take(
         await series.open()
         if interval is None:
             return [taken(await series.full(run.screen.progress))]
-        return await _take_series(backend, series, stop, interval=interval, count=count, taken=taken, say=say)
+
+        def merge() -> None:
+            _merge_recent(root, say)
+
+        return await _take_series(
+            backend, series, stop, interval=interval, count=count, taken=taken, say=say, merge=merge
+        )
 
     observations = run.read(job)
     silent = sorted({broker for one in observations for broker in one.silent})
@@ -136,6 +142,7 @@ async def _take_series(
     count: int | None,
     taken: Callable[[Observation], Observation],
     say: Callable[[str], None],
+    merge: Callable[[], None],
 ) -> list[Observation]:
     """Takes a snapshot each interval until stopped. A failed snapshot is reported, and is a gap in the
     cluster's history.
@@ -146,6 +153,8 @@ async def _take_series(
     while not stop:
         due = loop.time() + interval
         tries += 1
+        if observations and series.needs_full:
+            merge()
         try:
             observation = await (series.full(series=True) if series.needs_full else series.changes())
         except (BackendError, PipelineError) as error:
@@ -196,6 +205,8 @@ def _take_of_all(
         try:
             while not stop:
                 due = None if interval is None else loop.time() + interval
+                if tried and fleet.needs_full:
+                    await asyncio.to_thread(_merge_recent, root, run.screen.say)
                 rounds = [await fleet.round(None if interval is None else interval * WAITED_FOR)]
                 _report_round(run, rounds[0], len(fleet.names))
                 _keep_up_fleet(run, root, keep, rounds[0])
@@ -239,26 +250,25 @@ def _report_round(run: Run, found: FleetRound, clusters: int) -> None:
 def _keep_up_fleet(run: Run, root: StoragePath, keep: int | None, found: FleetRound) -> None:
     """After full snapshots: what :func:`_keep_up` does, once for all clusters."""
     fulls = [one for one in found.taken if one.kind is SnapshotKind.FULL]
-    if not fulls:
+    if not fulls or keep is None:
         return
     newest = max(fulls, key=lambda one: one.key)
     try:
-        merge_own_days(root, newest.day)
-        if keep is not None:
-            _remove_old_days(run.program, root, keep, newest.taken_at, [one.cluster_id for one in fulls])
+        _remove_old_days(run.program, root, keep, newest.taken_at, [one.cluster_id for one in fulls])
     except PipelineError as error:
-        run.screen.say(f"the snapshots are written; merging or removing files failed: {error}")
+        run.screen.say(f"the snapshots are written; removing old ones failed: {error}")
+
+
+def _merge_recent(root: StoragePath, say: Callable[[str], None]) -> None:
+    try:
+        merge_recent(root)
+    except PipelineError as error:
+        say(f"small files were not merged: {error}")
 
 
 def _keep_up(run: Run, root: StoragePath, keep: int | None, taken: Observation) -> None:
-    """After a full snapshot: merges the small files that a series has made, and applies ``--keep`` to its cluster:
-    other clusters have their own writers.
-    """
-    if taken.kind is not SnapshotKind.FULL:
-        return
-    if taken.series:
-        merge_own_days(root, taken.day)
-    if keep is not None:
+    """After a full snapshot: applies ``--keep`` to its cluster; other clusters have their own writers."""
+    if taken.kind is SnapshotKind.FULL and keep is not None:
         _remove_old_days(run.program, root, keep, taken.taken_at, [taken.cluster_id])
 
 

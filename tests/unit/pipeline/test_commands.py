@@ -119,7 +119,7 @@ def test_a_snapshot_after_which_old_ones_cannot_be_removed_is_there(
     (full,) = (line for line in ended.out.splitlines() if ": full, 1 partition, 1 offline" in line)
     name = full.partition(":")[0]
     assert ended.status == 1 and "no snapshot at" not in ended.err
-    assert f"{name} is written; merging or removing files failed: lake: Permission denied" in ended.err
+    assert f"{name} is written; removing old ones failed: lake: Permission denied" in ended.err
 
 
 def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(call: Caller) -> None:

@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,9 @@ from pipeline.snapshot.observation import Observation, SnapshotKind
 from pipeline.snapshot.snapshot_writer import SnapshotWriter, new_name
 from pipeline.snapshot.state_sources import find
 from pipeline.snapshot.survey_rows import Fingerprints, batch_of, keys, survey_of
-from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_own_days
+from pipeline.snapshot.upkeep import keep_newest, merge_all, merge_recent
 from pipeline.storage import StoragePath, storage_path
-from pipeline.tables.delta_table import delete_rows, merge_files
+from pipeline.tables.delta_table import delete_rows, merge_files, newest_tier
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES
 from recovery.compacted_logs import NOT_READ
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Survey, Unknown, Why
@@ -105,18 +106,45 @@ def test_merging_small_files_changes_the_files_and_not_the_state(tmp_path: Path)
     assert merge_all(diary.root).merged == 4
 
 
-def test_a_series_merges_its_observations_each_hour_and_its_states_at_the_end_of_the_day(
-    tmp_path: Path,
-) -> None:
+def test_a_series_merges_the_files_of_the_last_hour_and_those_of_the_day_before(tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)), series="s")
-    for minute in (600, 601, 602):
-        diary.write(minute, [partition(0)], kind=SnapshotKind.CHANGES if minute > 600 else SnapshotKind.FULL)
-    full = diary.write(660, [partition(0)])
-    merge_own_days(diary.root, full.day)
-    assert (len(files_of(diary.root, OBSERVATIONS)), len(files_of(diary.root))) == (1, 4)
-    full = diary.write(720, [partition(0)])
-    merge_own_days(diary.root, full.day)
-    assert (len(files_of(diary.root, OBSERVATIONS)), len(files_of(diary.root))) == (2, 2)
+
+    def counts() -> list[list[int]]:
+        """For each table the files of either day."""
+        days = [
+            [file.partition["day"].day for file in files_of(diary.root, definition)]
+            for definition in (OBSERVATIONS, PARTITION_STATES)
+        ]
+        return [[mine.count(31), mine.count(1)] for mine in days]
+
+    many = [partition(number) for number in range(9)]
+    for minute in (600, 601, 602, 603):
+        changes = minute > 600
+        kind = SnapshotKind.CHANGES if changes else SnapshotKind.FULL
+        diary.write(minute, [partition(0)] if changes else many, kind=kind)
+    merge_recent(diary.root)
+    # A full snapshot has more rows than the changes after it, and is not written again.
+    assert counts() == [[1, 0], [2, 0]]
+    diary.write(720, many)
+    merge_recent(diary.root)
+    assert counts() == [[1, 1], [1, 1]]
+    assert _leaders(diary.root) == dict.fromkeys(range(9), 1)
+
+
+def test_merging_each_hour_does_not_write_the_whole_day_again(tmp_path: Path) -> None:
+    diary = Diary(storage_path(str(tmp_path)), series="s")
+    written: list[set[str]] = []
+    for hour in range(8):
+        for minute in range(3):
+            kind = SnapshotKind.CHANGES if minute else SnapshotKind.FULL
+            diary.write(60 * hour + minute, [partition(0)], kind=kind)
+        merge_recent(diary.root)
+        written.append({file.place.path for file in files_of(diary.root, OBSERVATIONS)})
+    kept = [len(now & before) for before, now in pairwise(written)]
+    assert sum(count > 0 for count in kept) >= 4, "files of earlier hours stay as they are"
+    assert max(map(len, written)) <= 4
+    assert len(read_catalog(diary.root).clusters["c"]) == 24 and not find_history([diary.root]).refused
+    assert [one.place.path for one in newest_tier(files_of(diary.root, OBSERVATIONS))]
 
 
 def _days(root: StoragePath, count: int, **fields: str) -> Diary:
