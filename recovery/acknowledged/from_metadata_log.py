@@ -95,8 +95,12 @@ class InSyncHistories:
         answers: tuple[MinIsrLevels, ...],
     ) -> InSyncHistory:
         history = self._history
-        first = next(history.of(subject))
-        if first.batch == IN_SNAPSHOT:
+        rebuilt = history.written_by_rebuild(subject)
+        if rebuilt is not None:
+            # What the lost quorum committed behind the copy is in no log: who was in the ISR then, nobody knows.
+            intervals = tuple(one for one in intervals if one.offset >= rebuilt)
+        begins_whole = rebuilt is None and next(history.of(subject)).batch != IN_SNAPSHOT
+        if not begins_whole:
             intervals = (intervals[0]._replace(offset=BEFORE_THE_LOG), *intervals[1:])
         brokers = sorted({broker for one in intervals for broker in one.registration.replicas})
         for broker in brokers:
@@ -111,7 +115,7 @@ class InSyncHistories:
                 history, topic, restarts, min_isr, answers=answers, file_answers=self._file_answers
             ),
             restarts,
-            from_creation=first.batch != IN_SNAPSHOT,
+            from_creation=begins_whole,
             shut_down=frozenset(broker for broker in brokers if self._shut_down[broker]),
         )
 

@@ -246,6 +246,22 @@ class MetadataHistory:
             found.append(PartitionInterval(since_ms, None, offset, now))
         return tuple(found)
 
+    def written_by_rebuild(self, subject: PartitionSubject) -> int | None:
+        """The offset at which a rebuild of the quorum wrote the partition last; None: none did, or a snapshot has
+        replaced it. The log before it may lack changes that the lost quorum had committed. Kafka writes a whole
+        partition once, when it is made, with leader epoch 0.
+        """
+        rows = self._by_subject.get(subject, ())
+        for number in range(len(rows) - 1, -1, -1):
+            at = rows[number]
+            change = self._changes[at]
+            if not isinstance(change, Registration):
+                continue
+            if self._batches[at] == IN_SNAPSHOT:
+                return None
+            return self._offsets[at] if number or change.leader_epoch > 0 else None
+        return None
+
     def _after(self, now: Registration | None, change: Change) -> Registration | None:
         """As :func:`applied`, once for all partitions that are in one state and change alike: both values live as
         long as the history.

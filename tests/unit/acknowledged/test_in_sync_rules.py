@@ -7,11 +7,11 @@ import pytest
 from recovery.acknowledged.broker_restarts import LastStop, broker_restarts
 from recovery.acknowledged.from_metadata_log import in_sync_history
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
-from recovery.controller.registration import LeaderRecoveryState, PartitionChange
+from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.log_changes import MetadataLogRecord
 from recovery.metadata_log.partition_states import EventKind, kind_of_move
 from recovery.metadata_log.record_codec import encode
-from recovery.metadata_log.records import RemoveTopicRecord, UnregisterControllerRecord
+from recovery.metadata_log.records import PartitionRecord, RemoveTopicRecord, UnregisterControllerRecord
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Unknown
 from tests.unit.acknowledged.controller_log import NOBODY_ANSWERED, ControllerLog
 from tests.unit.recovery.surveys import SILENT, log
@@ -265,3 +265,26 @@ def test_a_replica_that_a_cancelled_reassignment_leaves_alone_in_the_isr_did_not
     history = controller.history({2: SILENT, 1: SILENT})
     assert [one.leader for one in history.doubts] == [3, 2]
     assert history.whole(1) is None
+
+
+@pytest.mark.parametrize("known_before", [True, False], ids=["copy knew it", "kept from disks"])
+def test_what_came_before_a_rebuild_of_the_quorum_proves_nothing_of_who_was_in_sync(
+    known_before: bool,
+) -> None:
+    """The copy has 1 in the ISR; the lost quorum had gone on with 2 alone, which no log tells. The rebuild wrote
+    the ISR that the disks justify. (Tried on 4.3.1: 1 was called whole, and lacked 40 acknowledged records.)
+    """
+    controller = ControllerLog(min_isr=1, epoch=0 if known_before else 1_000)
+    logs: dict[int, ReplicaLog | Unknown] = {1: log((0, 0, 100)), 2: SILENT, 3: SILENT}
+    if known_before:
+        controller.isr(1, 2)
+        assert controller.history(logs).last_in_sync(1, controller.history(logs).newest) is not None
+        controller.says(PartitionRecord("id", 0, Registration((1, 2, 3), (2,), -1, 1_001)))
+    else:
+        controller = ControllerLog(min_isr=1, epoch=1_001, replicas_in_sync=(2,))
+    controller.changes(PartitionChange(isr=(), leader=-1, elr=(2,)))
+    history = controller.history(logs)
+    assert history.last_in_sync(1, history.newest) is None and not history.known_from_start
+    assert controller.verdict(1, logs).kind is not VerdictKind.NONE
+    verdict = controller.verdict(1, logs)
+    assert not any(one.kind is KEPT for one in verdict.conditions), verdict
