@@ -233,7 +233,25 @@ class ClusterReading:
             steps,
             earlier=self.earlier,
             unjudged=self.unread.not_judged > 0,
+            empty=_empty_on_leader(short, self.log_dirs),
         )
+
+
+def _empty_on_leader(short: Sequence[PartitionState], log_dirs: LogDirs) -> frozenset[TopicPartition]:
+    """Those of ``short`` whose leaders say that their logs have no byte; Kafka's own topics may well be so."""
+    led: dict[int, set[TopicPartition]] = {}
+    for state in short:
+        if not state.offline and not state.topic.startswith("__"):
+            led.setdefault(state.leader, set()).add(state.tp)
+    listed = ((broker, log_dirs.get(broker)) for broker in led)
+    return frozenset(
+        replica.tp
+        for broker, dirs in listed
+        if dirs is not None and not isinstance(dirs, Unknown)
+        for dir_ in dirs
+        for replica in dir_.replicas
+        if replica.size == 0 and replica.tp in led[broker] and not replica.future
+    )
 
 
 def _health(reading: ClusterReading) -> ClusterHealth:

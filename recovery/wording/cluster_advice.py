@@ -15,10 +15,10 @@ from recovery.cluster_health import ClusterHealth, QuorumState
 from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
-from recovery.model import PartitionState, Unknown
+from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
 from recovery.wording.lost_quorum_text import RUNBOOK, WARNING, action, asked_text, leader_state
-from recovery.wording.quantity_text import both, counted, either
+from recovery.wording.quantity_text import both, counted, either, printable
 
 
 class AdviceTopic(StrEnum):
@@ -48,10 +48,12 @@ def cluster_advice(
     *,
     earlier: RememberedQuorum | None = None,
     unjudged: bool = False,
+    empty: Collection[TopicPartition] = (),
 ) -> ClusterAdvice:
     """``short``: the partitions that lack a replica in their ISR; ``steps``: what is said of partitions.
     ``earlier``: the quorum as it was remembered. ``unjudged``: of some partitions it is not known whether brokers
     that are down hold records which the leader lacks.
+    ``empty``: those of ``short`` whose leaders hold no byte of them.
     """
     leaderless = tuple(_without_leader(health, lost, quorum, earlier))
     if leaderless:
@@ -64,7 +66,8 @@ def cluster_advice(
     named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
     named |= {later.broker for step in steps for later in step.advice.led_after}
     found += [
-        AdvicePart(text, AdviceTopic.BROKERS) for text in _brokers(health, short, named, unjudged=unjudged)
+        AdvicePart(text, AdviceTopic.BROKERS)
+        for text in _brokers(health, short, named, unjudged=unjudged, empty=empty)
     ]
     if health.failed_dirs and not steps:
         found.append(AdvicePart(_failed_disks(health), AdviceTopic.DISKS))
@@ -163,10 +166,16 @@ def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]
 
 
 def _brokers(
-    health: ClusterHealth, short: Sequence[PartitionState], named: Collection[int], *, unjudged: bool
+    health: ClusterHealth,
+    short: Sequence[PartitionState],
+    named: Collection[int],
+    *,
+    unjudged: bool,
+    empty: Collection[TopicPartition],
 ) -> Iterator[AdviceText]:
     down = [broker for broker in health.brokers_down if broker not in named]
-    lacking = sum(any(broker in _missing(state) for broker in down) for state in short)
+    lack = [state.tp for state in short if _missing(state).intersection(down)]
+    lacking, lost = len(lack), [tp for tp in lack if tp in empty]
     # Who has no replica any more brings nothing back.
     if lacking and not set(health.disks_to_read).intersection(down):
         copies = f": {counted(lacking, 'partition lacks', 'partitions lack')} a copy"
@@ -176,8 +185,11 @@ def _brokers(
         reason = f"Its replacement, if it is gone for good: ktriage heal show {gone} --gone-for-good"
         disks, start = ("its disk", "it starts") if len(down) == 1 else ("their disks", "they start")
         unknown = f"It is not known whether records on {disks} are lost when {start}: copy {disks} first."
-        warnings = (unknown,) if unjudged else ()
-        yield AdviceText(f"Start {who}{copies}.", "", warnings, (reason,))
+        warnings = (*((unknown,) if unjudged else ()), *_empty_leaders(lost, who, start))
+        # A leader whose disk was replaced has nothing, and whoever follows it keeps nothing.
+        whose, them = ("the disk", "it") if len(down) == 1 else ("the disks", "them")
+        do = f"Copy {whose} of {who}, then start {them}" if len(lost) == lacking else f"Start {who}"
+        yield AdviceText(f"{do}{copies}.", "", warnings, (reason,))
     fenced = [broker for broker in health.brokers_fenced if broker not in named]
     if fenced:
         yield AdviceText(f"Mend the network of broker {_some(fenced)} to the controllers: it runs, fenced.")
@@ -188,6 +200,17 @@ def _brokers(
         yield AdviceText(text)
 
 
+def _empty_leaders(lost: Sequence[TopicPartition], who: str, start: str) -> Iterator[str]:
+    """What only the brokers that are down may hold."""
+    if lost:
+        one = len(lost) == 1
+        name = printable(str(lost[0]))
+        which = name if one and len(name) <= _SHORT_NAME else counted(len(lost), "partition")
+        leads = "is EMPTY on its leader" if one else "are EMPTY on their leaders"
+        yield f"{which} {leads}: what {who} may hold is cut off when {start}."
+
+
+_SHORT_NAME = 40
 _MOST = 3
 
 

@@ -104,3 +104,13 @@ def test_what_to_do_about_a_lost_quorum_and_why_stand_once_each(tmp_path: Path) 
     page = invoke(tmp_path, "ktriage", "handover", *cluster).out
     assert page.count("of 3 controllers answer and nobody leads") == 1, page
     assert "The metadata log was not read: no controller leads." in page
+
+
+def test_nobody_is_to_be_started_before_a_copy_where_the_leader_lost_every_record(tmp_path: Path) -> None:
+    """Broker 2 came back with an empty disk and was elected; broker 1, which is down, has what was acknowledged."""
+    out = invoke(tmp_path, "ktriage", "status", "--simulate", "late-alter-partition-unchecked").out
+    assert "Do first: Copy the disk of broker 1, then start it: 1 partition lacks a copy." in out
+    assert "! payments-0 is EMPTY on its leader: what broker 1 may hold is cut off when it starts." in out
+    whole = invoke(tmp_path, "ktriage", "status", "--simulate", "broker-gone-for-good").out
+    assert "Do first: Start broker 3: 6 partitions lack a copy." in whole
+    assert "EMPTY" not in whole
