@@ -38,7 +38,9 @@ class Bar(NamedTuple):
 
 
 def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
-    """The logs, where they diverge, and what electing each of them would cut off, in ``width`` columns."""
+    """The logs, where they diverge, and what electing each of them would cut off, in ``width`` columns. With a leader
+    there is nothing to choose.
+    """
     bars = [Bar(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
     if not bars:
         return [line(Piece("no replica answered: there is nothing to draw", Tone.WARN))]
@@ -49,6 +51,8 @@ def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
     for replica in survey.replicas:
         lines.append(_bar_line(replica, axis, width))
     lines += _parting(bars, [choice.broker for choice in choices], axis, width)
+    if not survey.state.offline:
+        return lines + _legend(bars, width, unknown=False)
     lines.append(
         line(
             Piece("WHAT EACH CHOICE CUTS OFF", Tone.HEAD), Piece(f"  best log first, {CUT} = lost", Tone.DIM)
@@ -276,8 +280,12 @@ def _legend(bars: Sequence[Bar], width: int, *, unknown: bool) -> list[Line]:
 def losses(
     survey: Survey, ranking: Ranking, verdicts: Mapping[int, Verdict | None], width: int
 ) -> list[Line]:
-    """What electing each replica that answered would lose, in words, best first; and why nobody is suggested."""
+    """What electing each replica that answered would lose, in words, best first; and why nobody is suggested. Nothing
+    for a partition with a leader.
+    """
     lines: list[Line] = []
+    if not survey.state.offline:
+        return lines
     for broker in _ranked(survey, ranking):
         lost, epoch = loss(survey, broker), last_epoch(survey.log(broker))
         which = lost_ranges(lost)

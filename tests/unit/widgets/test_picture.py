@@ -8,7 +8,7 @@ from recovery.model import ReplicaLog, Survey
 from recovery.offset_axis import make_axis
 from recovery.ranking import Ranking
 from tests.unit.widgets import examples
-from widgets.log_diagram import LABEL, epoch_style, picture
+from widgets.log_diagram import LABEL, epoch_style, losses, picture
 from widgets.text import plain, width_of
 
 
@@ -43,6 +43,15 @@ def test_each_choice_shows_how_much_it_cuts_off_and_of_which_kind() -> None:
     longer, shorter = seen["elect 2"].count("x"), seen["elect 1"].count("x")
     assert longer > shorter > 3
     assert list(seen).index("elect 2") < list(seen).index("elect 1"), "the best stands first"
+
+
+def test_after_the_election_there_is_nothing_to_choose() -> None:
+    survey = examples.stale_long_tail()
+    led = survey._replace(state=survey.state._replace(leader=2, isr=(2,)))
+    seen = drawn(led)
+    assert "broker 1" in seen and "high watermark" in seen["text"]
+    assert "CUTS OFF" not in seen["text"] and "elect 2" not in seen
+    assert losses(led, Ranking.LAST_RECORD, {}, 78) == []
 
 
 def test_who_did_not_answer_is_a_question_and_not_an_empty_log() -> None:
