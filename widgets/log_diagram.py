@@ -38,8 +38,8 @@ class Bar(NamedTuple):
 
 
 def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
-    """The logs, where they diverge, and what electing each of them would cut off, in ``width`` columns. With a leader
-    there is nothing to choose.
+    """The logs, where they diverge, and what electing each of them would cut off, in ``width`` columns. Of a
+    partition with a leader nothing is elected.
     """
     bars = [Bar(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
     if not bars:
@@ -280,7 +280,7 @@ def _legend(bars: Sequence[Bar], width: int, *, unknown: bool) -> list[Line]:
 def losses(
     survey: Survey, ranking: Ranking, verdicts: Mapping[int, Verdict | None], width: int
 ) -> list[Line]:
-    """What electing each replica that answered would lose, in words, best first; and why nobody is suggested. Nothing
+    """What electing each replica that answered would lose, in words, best first; why nobody is suggested. Nothing
     for a partition with a leader.
     """
     lines: list[Line] = []
