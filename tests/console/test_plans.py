@@ -45,6 +45,18 @@ async def test_two_thousand_partitions_are_recovered_in_bulk(home: Path) -> None
     assert {line["kind"] for line in lines} == {"run", "before", "after", "end"}
 
 
+async def test_how_many_rows_are_marked_is_said_of_a_list_of_any_length() -> None:
+    """It said "marked: 0 rows" where so many are marked that they are marked in slices."""
+    async with console("offline-2000", size=(120, 40)) as robot:
+        await robot.sees("2,000 offline")
+        await robot.press("O")
+        await robot.sees("3,000 in all")
+        await robot.until(lambda: robot.desk.table.counts.shown == 3_000, "every partition")
+        await robot.press("a")
+        await robot.hears("marked: 3,000 rows")
+        await robot.until(lambda: robot.desk.table.counts.marked == 3_000, "every mark")
+
+
 async def test_waiting_takes_the_partition_out_of_the_plan_and_says_so() -> None:
     async with console("stale-long-tail") as robot:
         await robot.chooses(2)

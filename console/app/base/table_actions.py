@@ -130,8 +130,10 @@ class TableActions:
         self._table.mark_range()
 
     def _mark_all(self) -> None:
+        # Of many rows the marks are counted later: the filter's rows are known now.
+        shown = self._table.counts.shown
         self._table.mark_all_shown()
-        self._say(f"marked: {counted(self._table.counts.marked, 'row')}; u removes the marks", Tone.INFO)
+        self._say(f"marked: {counted(shown, 'row')} shown here; u removes all marks", Tone.INFO)
 
 
 def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState], shown: int) -> str:
