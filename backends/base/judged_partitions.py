@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,23 +84,15 @@ async def judged(
     by_copy = copy is not None and history is copy.history
     refused: list[Unknown] = []
     found: dict[TopicPartition, PartitionVerdicts] = {}
-    alike: dict[Hashable, PartitionVerdicts] = {}
     disks = FailedDisks(log_dirs, failed_before, history)
-    in_sync_of = _in_sync_reader(history, backend.file_answers(), copied=copied)
+    judge = PartitionJudge(elr_enabled, history, backend.file_answers(), copied=copied)
     for number, survey in enumerate(offline):
         if number % 200 == 0:
             await asyncio.sleep(0)  # thousands of partitions take seconds; here it can be cancelled
-        failed = disks.under(survey)
-        key = (_likeness(survey, history), failed)
-        reported = None if by_copy else alike.get(key)
-        if reported is None:
-            config = configs.get(survey.state.topic, NOT_ASKED)
-            in_sync = in_sync_of(survey)
-            if by_copy and isinstance(in_sync, Unknown):
-                refused.append(in_sync)
-            reported = _verdicts(survey, elr_enabled, config, in_sync, failed)
-            alike[key] = reported
-        found[survey.tp] = reported
+        if by_copy and isinstance(in_sync := judge.in_sync(survey), Unknown):
+            refused.append(in_sync)
+        config = configs.get(survey.state.topic, NOT_ASKED)
+        found[survey.tp] = judge.verdicts(survey, config, disks.under(survey))
     used = len(found) - len(refused) if by_copy else 0
     use = None if copy is None else CopyUse(copy, unread, used, tuple(refused))
     return JudgedPartitions(found, history, copied, use)
@@ -122,32 +114,54 @@ def _likeness(survey: Survey, history: MetadataHistory | Unknown) -> Hashable:
     return state.topic, state[_AFTER_NUMBER:], survey[1:], changes
 
 
-def judged_partition(
-    survey: Survey,
-    elr_enabled: bool | Unknown,
-    config: Mapping[str, str] | Unknown,
-    history: MetadataHistory | Unknown,
-    failed_disks: frozenset[int] = frozenset(),
-    *,
-    file_answers: FileAnswers = MappingProxyType({}),
-    copied: bool = False,
-) -> PartitionVerdicts:
-    """The verdicts of one partition, from its topic's configuration, the metadata log, the brokers whose disks
-    failed under it, and what brokers answered about their own files.
+class PartitionJudge:
+    """Gives verdicts by one metadata log and by what brokers answered about their own files. What the log tells of
+    brokers is read once, and partitions for which all of it is equal are judged once: a log may tell of tens of
+    thousands.
 
     ``copied``: the log may have gone on since.
     """
-    in_sync = _in_sync_reader(history, file_answers, copied=copied)(survey)
-    return _verdicts(survey, elr_enabled, config, in_sync, failed_disks)
 
+    def __init__(
+        self,
+        elr_enabled: bool | Unknown,
+        history: MetadataHistory | Unknown,
+        file_answers: FileAnswers = MappingProxyType({}),
+        *,
+        copied: bool = False,
+    ) -> None:
+        self._elr_enabled = elr_enabled
+        self._history = history
+        self._read = (
+            None
+            if isinstance(history, Unknown)
+            else InSyncHistories(history, copied=copied, file_answers=file_answers)
+        )
+        self._alike: dict[Hashable, PartitionVerdicts] = {}
 
-def _in_sync_reader(
-    history: MetadataHistory | Unknown, file_answers: FileAnswers, *, copied: bool
-) -> Callable[[Survey], InSyncHistory | Unknown]:
-    """Takes a partition's part out of the metadata log."""
-    if isinstance(history, Unknown):
-        return lambda _: history
-    return InSyncHistories(history, copied=copied, file_answers=file_answers).of
+    def in_sync(self, survey: Survey) -> InSyncHistory | Unknown:
+        """The partition's part of the metadata log, or why it cannot be used."""
+        if self._read is None:
+            assert isinstance(self._history, Unknown)
+            return self._history
+        return self._read.of(survey)
+
+    def verdicts(
+        self,
+        survey: Survey,
+        config: Mapping[str, str] | Unknown,
+        failed_disks: frozenset[int] = frozenset(),
+    ) -> PartitionVerdicts:
+        """The verdicts of one partition; ``config`` is its topic's, ``failed_disks`` are the brokers whose disks
+        failed under it.
+        """
+        settings = config if isinstance(config, Unknown) else tuple(sorted(config.items()))
+        key = (_likeness(survey, self._history), settings, failed_disks)
+        known = self._alike.get(key)
+        if known is None:
+            known = _verdicts(survey, self._elr_enabled, config, self.in_sync(survey), failed_disks)
+            self._alike[key] = known
+        return known
 
 
 def _verdicts(

@@ -15,6 +15,9 @@ from console.app.session.cluster_refresh import SELDOM_SECONDS, ClusterRefresh
 from console.app.session.view import View, ViewRequest
 from console.reading.offline_times import AGAIN_SECONDS
 from console.simulator_backend import scenario
+from recovery.acknowledged import from_metadata_log
+from recovery.acknowledged.broker_restarts import BrokerRestart, broker_restarts
+from recovery.metadata_log.history import MetadataHistory
 from recovery.model import TopicPartition, Unknown, Why
 
 SCENARIO = "offline-2000"
@@ -164,4 +167,23 @@ async def test_a_broker_that_did_not_answer_is_said_until_all_that_it_was_asked_
     whole = await refresh.read_all(backend, moved, ViewRequest(), 4)
     assert whole.reading is not None
     assert {b for b, problem in whole.reading.problems.items() if problem is not None} == {2}
+    await backend.close()
+
+
+async def test_what_the_metadata_log_tells_of_brokers_is_read_once_for_all_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Read for each of them, it takes the square of their number: with 20,000 nothing was advised for minutes."""
+    read: list[int] = []
+
+    def counted(history: MetadataHistory, broker: int) -> tuple[BrokerRestart, ...]:
+        read.append(broker)
+        return broker_restarts(history, broker)
+
+    monkeypatch.setattr(from_metadata_log, "broker_restarts", counted)
+    backend = Asked("zone-power-loss")
+    refresh = ClusterRefresh(Clock(), lambda _view: None)
+    view = await refresh.read_all(backend, View(), ViewRequest(), 1)
+    assert len(view.judged) == 8
+    assert read and len(read) <= 2 * len(set(read)), "for the verdicts, and for the disks to read first"
     await backend.close()

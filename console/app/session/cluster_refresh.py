@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from backends.base.answers import PICTURE_WAIT, Contact, Depth, LogDir, SurveyRequest
 from backends.base.errors import BackendError
 from backends.base.failed_disks import FailedDisks
-from backends.base.judged_partitions import judged_partition
+from backends.base.judged_partitions import PartitionJudge
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.protocol import Backend
@@ -202,7 +202,7 @@ class ClusterRefresh:
         """What each choice loses of the acknowledged records; a survey that was judged is not judged again."""
         elr = Unknown(Why.NOT_ANSWERED, "not told") if view.cluster is None else view.cluster.elr_enabled
         history, copied = self.offline_times.source.or_copy(self.copy)
-        files = backend.file_answers()
+        judge = PartitionJudge(elr, history, backend.file_answers(), copied=copied)
         log = LogRead.of(history, copied)
         assert view.reading is not None
         configs, known = view.reading.configs, view.verdicts
@@ -220,9 +220,7 @@ class ClusterRefresh:
                 judged[state.tp], verdicts[state.tp] = old, known[state.tp]
                 continue
             config = configs.get(state.topic, Unknown(Why.NOT_ANSWERED, "not told"))
-            reported = judged_partition(
-                survey, elr, config, history, failed, file_answers=files, copied=copied
-            )
+            reported = judge.verdicts(survey, config, failed)
             # The same object keeps the same row.
             verdicts[state.tp] = old_if_equal(known.get(state.tp), reported)
             judged[state.tp] = JudgedSurvey(survey, log, failed)
