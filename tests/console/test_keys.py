@@ -17,6 +17,7 @@ from console.app.session.view import Link
 from console.change.registry import AFTER, ALL, BY_NAME, DIRS, KEYS, OFFLINE, PANES, PLAN, QUORUM
 from recovery.cluster_health import QuorumState
 from recovery.model import Unknown, Why
+from tests.unit.recovery.short_sentences import too_much
 from widgets.dialogs.help_screen import help_lines
 from widgets.text import plain
 
@@ -91,6 +92,28 @@ def test_among_voters_that_a_rebuild_replaced_nothing_is_replaced() -> None:
     old = standing(pane=QUORUM, quorum=QuorumState.OLD_VOTERS)
     assert "must not run" in why_not(BY_NAME["replace"], old)
     assert why_not(BY_NAME["replace"], standing(pane=QUORUM, quorum=QuorumState.LED)) == ""
+
+
+def test_why_a_key_does_nothing_is_one_short_sentence() -> None:
+    standings = [
+        standing(pane=pane, **change)
+        for pane in ALL
+        for change in (
+            {},
+            {"safety": Safety("it has no log-in")},
+            {"safety": Safety(forbidden=SERVED)},
+            {"link": Link.LOST},
+            {"cluster": None, "planned": 0, "rows": 0, "led": None, "safety": Safety()},
+            {"led": False, "busy": "applying the plan"},
+            {"cluster": CLUSTER_OF_OTHERS},
+            {"elections": Unknown(Why.NOT_OFFERED, "no ElectLeaders")},
+        )
+    ]
+    said = {why_not(action, now) for action in KEYS for now in standings} - {""}
+    places = {why for why in said if why.startswith("only in pane")}
+    assert len(said - places) > 8
+    assert [trouble for why in said - places if (trouble := too_much(why, 120))] == []
+    assert all(len(place) <= 120 for place in places), "they name panes in parentheses"
 
 
 def test_records_can_be_written_back_without_a_permission_that_they_do_not_need() -> None:

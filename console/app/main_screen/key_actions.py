@@ -14,7 +14,7 @@ from console.app.session.safety import NO_FILES, SERVED, Safety
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.change.access import NO_ALTER
-from console.change.registry import BY_NAME, KEYS, PANES, PLAN, QUORUM, Action, Need
+from console.change.registry import BY_NAME, KEYS, PLAN, QUORUM, WORDS, Action, Need
 from recovery.cluster_health import QuorumState
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -102,7 +102,7 @@ def why_not(action: Action, now: ActionContext) -> str:
 def disabled(action: Action, now: ActionContext) -> Disabled | None:
     """Why the key is disabled; None if it works."""
     if now.pane not in action.panes:
-        names = ", ".join(f"{pane} ({PANES[pane]})" for pane in action.panes)
+        names = ", ".join(f"{pane} ({WORDS[pane]})" for pane in action.panes)
         return Disabled(Obstacle.OTHER_PANE, f"only in pane {names}")
     if action.name == "arm":
         return _arming(now)
@@ -118,7 +118,7 @@ def _missing(need: Need, action: Action, now: ActionContext) -> Disabled | None:
         Need.IDLE: (bool(now.busy), Disabled(Obstacle.BUSY, f"wait: {now.busy}")),
         Need.PLAN: (
             not now.planned,
-            Disabled(Obstacle.NO_PLAN, "the plan is empty: choose a candidate in pane 1 or 2 first"),
+            Disabled(Obstacle.NO_PLAN, "the plan is empty: choose a leader in pane 1 or 2 first"),
         ),
         Need.CLUSTER: (
             not now.connected,
