@@ -250,10 +250,14 @@ def _warnings(prepared: PreparedGroupFix) -> tuple[str, ...]:
     alone = sorted({fix.group.name for fix in prepared.fixes if not fix.group.protocol_type})
     if not alone:
         return ()
+    names = ", ".join(alone[:_NAMED]) if len(alone) <= _NAMED else f"these {len(alone)} groups"
     return (
-        "a consumer that assigns partitions itself is no member, and Kafka does not show whether it runs: make sure"
-        f" that none uses {', '.join(alone[:5])}",
+        f"Make sure that no consumer runs in {names}.",
+        "Kafka does not show consumers that assign partitions themselves.",
     )
+
+
+_NAMED = 3
 
 
 async def _read_back(

@@ -378,7 +378,7 @@ def _warnings(prepared: PreparedHeal) -> tuple[str, ...]:
         brokers = either(sorted(prepared.gone))
         words.append(f"Do this only if broker {brokers} cannot come back: starting it again copies less.")
     if prepared.reading is not None and prepared.reading.cruise_control:
-        words.append("Cruise Control seems to run here: make sure that it does not move the same replicas")
+        words.append("Cruise Control seems to run here: make sure that it does not move the same replicas.")
     return tuple(words)
 
 
@@ -386,11 +386,11 @@ def empty_notes(prepared: PreparedHeal) -> tuple[str, ...]:
     """What is lost, before anything is sent."""
     if not prepared.moves:
         return ()
-    names = some_of([move.tp for move in prepared.moves])
+    names, gone = some_of([move.tp for move in prepared.moves]), either(sorted(prepared.gone))
     return (
-        f"EVERY record of {names} is lost. Only what a disk of broker {either(sorted(prepared.gone))} holds can be"
-        " read (ktriage rescue read --from-disk) and written back afterwards (ktriage restore)",
-        "offsets begin at 0 again: committed offsets of consumer groups point behind the end. There is no undo",
+        f"EVERY record of {names} is lost.",
+        f"What a disk of broker {gone} still holds can be read, and written back later (ktriage rescue read).",
+        "Offsets begin at 0 again: committed offsets of groups point behind the end. There is no undo.",
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from backends.base.errors import Unreachable
 from backends.simulator.adapter import SimulatorBackend
 from tests.unit.cli.command_process import Caller
+from tests.unit.recovery.short_sentences import too_much
 
 SCENARIO = """
 title: Every replica of a topic is on brokers that do not come back
@@ -26,6 +28,7 @@ expect: {offline: 2}
 """
 BOTH = ("--broker-id", "3", "--broker-id", "4", "--gone-for-good")
 AGREED = ("--yes", "--reason", "burned")
+LOST = re.compile("EVERY record of|What a disk of|Offsets begin at 0")
 
 
 @pytest.fixture
@@ -40,7 +43,10 @@ def test_what_is_lost_is_said_and_nothing_else_is_moved(call: Caller, cluster: t
     one = call("ktriage", "heal", "begin-empty", "--broker-id", "3", "--gone-for-good", "--dry-run", *cluster)
     assert "0 partitions without any replica left" in one.out, "4 was not said to be gone"
     begun = call("ktriage", "heal", "begin-empty", *BOTH, *AGREED, *cluster)
-    assert "EVERY record of archive-0, archive-1 is lost" in begun.out and "2 moved" in begun.out, begun
+    assert "EVERY record of archive-0, archive-1 is lost." in begun.out and "2 moved" in begun.out, begun
+    lost = [line.strip(" -!") for line in begun.out.splitlines() if LOST.search(line)]
+    assert len(lost) == len(LOST.pattern.split("|")), begun
+    assert not list(filter(None, (too_much(line, 120) for line in lost)))
     told = json.loads(call("ktriage", "replicas", "--topic", "archive", *cluster, "--output", "json").out)
     assert all(p["leader"] in p["isr"] and sorted(p["isr"]) == [1, 2] for p in told["partitions"]), told
     assert {log["logEndOffset"] for p in told["partitions"] for log in p["logs"]} == {0}, told
