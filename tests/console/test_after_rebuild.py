@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from backends.live.metadata_log import LiveMetadataLog
+from recovery.membership.after_rebuild import AfterRebuild
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from tests.console.robot import console
@@ -39,3 +40,13 @@ async def test_m_shows_the_steps_after_a_rebuild_and_still_leads_to_a_replacemen
         await robot.press("M")
         await robot.takes("replacement")
         await robot.sees("Why is controller 102 replaced?")
+
+
+@pytest.mark.usefixtures("rebuilt")
+async def test_old_voters_that_run_are_an_alarm_on_every_pane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second quorum is beside this one, and nothing else is wrong: the first pane must not look well."""
+    monkeypatch.setattr(AfterRebuild, "alarms", ("2 QUORUMS with the same cluster id", "an old voter runs"))
+    async with console("quorum-growing-1-to-3", size=(120, 40)) as robot:
+        await robot.sees("4 Quorum 2 findings", "; 2 findings")
+        await robot.opens("4")
+        await robot.sees("2 QUORUMS with the same cluster id (1 more finding: M)")

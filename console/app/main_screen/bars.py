@@ -16,7 +16,7 @@ from console.app.session.view import NOT_ANSWERED_YET, NOT_REACHED_YET, Link, Vi
 from console.change.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, WORDS, Action
 from console.target import Target
 from recovery.wording.cluster_health_text import brokers_badge, quorum_badge, stale_reason
-from recovery.wording.quantity_text import age
+from recovery.wording.quantity_text import age, counted
 from widgets.bars.message_bars import CommandBar
 from widgets.bars.pane_tabs import Crumbs, PaneTabs, Tab
 from widgets.bars.title_bar import RefreshState, Title, TitleBar
@@ -156,7 +156,9 @@ def _badges(view: View) -> dict[str, str]:
     found = view.health
     if found is None:
         return {}
-    badges = {QUORUM: quorum_badge(found.quorum)}
+    after = view.after_rebuild
+    beside = "" if after is None or not after.alarms else counted(len(after.alarms), "finding")
+    badges = {QUORUM: quorum_badge(found.quorum) or beside}
     badges[OFFLINE] = f"{found.offline:,}" if found.offline else ""
     badges[DIRS] = f"{found.failed_dirs:,} failed" if found.failed_dirs else ""
     badges[BROKERS] = brokers_badge(found)

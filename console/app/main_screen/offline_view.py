@@ -11,6 +11,7 @@ from console.app.session.view import View
 from console.change.registry import BROKERS, DIRS, QUORUM
 from console.reading.partition_report import PartitionsView
 from console.reading.partitions_pane import PartitionsPane
+from recovery.cluster_health import QuorumState
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.model import Survey, Unknown
 from recovery.wording.cluster_health_text import brokers_badge, not_listed_text, quorum_badge, stale_advice
@@ -65,9 +66,11 @@ def _overview(view: View) -> Iterator[Line]:
     found = brokers_badge(health) or "all up"
     yield _part(BROKERS, f"{counted(len(brokers), 'broker')}: {found}", bad=found != "all up")
     quorum = reading.members_health
-    if isinstance(quorum, QuorumHealth):
+    if isinstance(quorum, QuorumHealth) and health.quorum.state is not QuorumState.OLD_VOTERS:
         leader = f"led by {quorum.quorum.leader.id}, {quorum.strength}"
-        yield _part(QUORUM, f"quorum: {leader}", bad=bool(quorum.dead_voters))
+        alarms = () if view.after_rebuild is None else view.after_rebuild.alarms
+        wrong = f"; {counted(len(alarms), 'finding')}" if alarms else ""
+        yield _part(QUORUM, f"quorum: {leader}{wrong}", bad=bool(quorum.dead_voters or alarms))
     elif badge := quorum_badge(health.quorum):
         yield _part(QUORUM, f"quorum: {badge}", bad=True)
     dirs = sum(len(one) for one in reading.log_dirs.values() if not isinstance(one, Unknown))
