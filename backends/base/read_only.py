@@ -12,6 +12,7 @@ from backends.base.membership import ChangeAnswer, Membership
 from backends.base.protocol import Backend
 
 if TYPE_CHECKING:
+    from backends.base.consumer_witness import ConsumerWitness
     from backends.base.protocol import Recorder, VirtualTime
     from recovery.membership.quorum import MembershipRules
 
@@ -137,6 +138,11 @@ class ReadOnlyBackend:
         if membership is None:
             raise AttributeError("membership")
         return ReadOnlyMembership(membership)
+
+    def consumer_witness(self) -> ConsumerWitness | None:
+        """None where the cluster has no listener that a consumer could read from."""
+        witness: Callable[[], ConsumerWitness] | None = getattr(self._backend, "consumer_witness", None)
+        return None if witness is None else witness()
 
     @property
     def virtual_time(self) -> VirtualTime | None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from backends.live.client.addresses import Address
     from backends.live.client.settings import ClientSettings, ControllerAccess
     from backends.live.consumer_groups import LiveConsumerGroups, LiveOffsetWriter
+    from backends.live.consumer_witness import LiveConsumerWitness
     from backends.live.membership import LiveMembership
     from backends.live.record_writer import LiveRecordWriter
     from backends.live.replica_mover import LiveReplicaMover, LiveThrottleReader
@@ -339,6 +340,14 @@ class LiveBackend:
         from backends.live.consumer_groups import LiveOffsetWriter  # for groups only
 
         return LiveOffsetWriter(self._fleet)
+
+    def consumer_witness(self) -> LiveConsumerWitness:
+        """A consumer as applications have one."""
+        from backends.live.consumer_witness import (
+            LiveConsumerWitness,  # librdkafka is for a verification only
+        )
+
+        return LiveConsumerWitness(self._settings, elsewhere=bool(self._fleet.overrides))
 
     def transactions(self) -> LiveTransactions:
         """Asked of leaders and coordinators."""

@@ -352,6 +352,12 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
     status, told = console.json("verify", "p.json")
     assert told["counts"] == {"partitions": 2, "good": 2, "usable": 0, "replicated": 0, "complete": 0}
 
+    assert told["consumer"] is None, "no consumer was asked for"
+    consumed = console("verify", "p.json", "--as-consumer")
+    assert consumed.out.startswith("as a consumer (librdkafka "), "nothing contradicts"
+    assert "0 of 2 partitions read to the end" in consumed.out
+    assert consumed.out.count("the new leader's high watermark is not caught up") == 2, "under min ISR"
+
     journal = console("journal")
     assert f"reason: a canary; reviewed by ada, digest {digest}" in journal.out
     assert "incident 4711" in journal.out

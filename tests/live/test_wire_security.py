@@ -21,10 +21,12 @@ from backends.live.check import NO_GROUPS, check
 from backends.live.client.addresses import Address, parse_addresses
 from backends.live.client.client_config import load_settings
 from backends.live.client.settings import ClientSettings
+from backends.live.consumer_witness import LiveConsumerWitness
 from backends.live.errors import BrokerError, NobodyReached
 from backends.live.nodes.brokers import BrokerFleet
 from backends.live.nodes.log_dir_listing import LogDirListing
 from backends.live.nodes.quorum_cache import up_to_date_brokers
+from recovery.consumer_sight import ConsumerSight, ReadThrough
 from recovery.model import TopicPartition, Unknown, Why
 from testbed.kafka import KafkaCluster
 from testbed.kafka.client_config import Store
@@ -97,6 +99,24 @@ async def test_sasl(cluster: KafkaCluster, listener: str, mechanism: Mechanism) 
     )
     async with fleet_of(settings_of(cluster, listener, file)) as fleet:
         assert len((await describe_partitions(await fleet.connection(2), [OPEN])).states) == 2
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_an_ordinary_consumer_is_connected_by_the_same_file(
+    cluster: KafkaCluster, mechanism: Mechanism
+) -> None:
+    file = cluster.client_configs.client_properties("admin", listener="SECURE", mechanism=mechanism)
+    witness = LiveConsumerWitness(settings_of(cluster, "SECURE", file), elsewhere=False)
+    tp = TopicPartition(OPEN, 0)
+    empty = ReadThrough(0, 0)
+    assert await witness.read([tp], 60.0) == {tp: ConsumerSight(0, 0, 0, empty, empty)}
+
+
+async def test_an_ordinary_consumer_has_the_certificate_of_the_file(cluster: KafkaCluster) -> None:
+    file = cluster.client_configs.client_properties("admin", listener="MUTUAL")
+    witness = LiveConsumerWitness(settings_of(cluster, "MUTUAL", file), elsewhere=False)
+    found = (await witness.read([TopicPartition(OPEN, 0)], 60.0))[TopicPartition(OPEN, 0)]
+    assert isinstance(found, ConsumerSight), found
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])

@@ -17,6 +17,7 @@ from console.errors import InputError, Status
 from console.jobs.consumers.consumer_views import selection_words
 from console.jobs.elect.apply_plan import Applied, ApplyPlan
 from console.jobs.elect.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
+from console.jobs.elect.consumer_reading import consumer_lines
 from console.jobs.elect.review_report import (
     markdown,
     review_document,
@@ -123,9 +124,12 @@ def rehearsed(cluster_id: str) -> tuple[str, ...] | None:
     return ("--simulate", scenario, "--seed", str(made.seed))
 
 
-def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path | None) -> int:
+def verify_file(
+    run: Run, path: Path, seconds: float, rows: int, directory: Path | None, *, as_consumer: bool
+) -> int:
     """Reads the partitions of the plan file and prints what is missing; returns the exit status. ``directory`` is a
-    rescue that holds markers of transactions; None: that of the journal, if there is one.
+    rescue that holds markers of transactions; None: that of the journal, if there is one. ``as_consumer``: a
+    consumer reads them too.
     """
     plan = read(path)
     if directory is None and isinstance(plan, Plan):
@@ -138,7 +142,14 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
         refuse_other_rescue(rescue, cluster.cluster_id)
         progress = run.screen.progress
         return await read_verified(
-            backend, plan, cluster, seconds=seconds, progress=progress, rescue=rescue, file=path
+            backend,
+            plan,
+            cluster,
+            seconds=seconds,
+            progress=progress,
+            rescue=rescue,
+            file=path,
+            as_consumer=as_consumer,
         )
 
     verified = run.read(job)
@@ -148,9 +159,13 @@ def verify_file(run: Run, path: Path, seconds: float, rows: int, directory: Path
             "which disks are still to be read before their brokers start is not known:"
             f" {verified.disks_problem}"
         )
+    if as_consumer and verified.consumer is None:
+        run.screen.say("not read as a consumer: a simulation has no listener for one")
     if run.json:
         run.screen.out(verified_document(verified))
     else:
+        if verified.consumer is not None:
+            run.screen.out(consumer_lines(verified.consumer, rows))
         run.screen.out(verified_lines(verified, rows))
         run.screen.out(unread_disk_lines(disk_states, disk_states))
         loses = isinstance(plan, BarePlan) or any(not row.lossless for row in plan.rows)

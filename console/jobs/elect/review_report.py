@@ -15,6 +15,7 @@ from console.jobs.elect.apply_report import (
     others_lines,
 )
 from console.jobs.elect.candidate_report import CANDIDATE, CandidateRow, candidate_json, candidate_rows
+from console.jobs.elect.consumer_reading import consumer_json
 from console.jobs.elect.plan_json import plan_head, summary_json
 from console.jobs.elect.plan_table import (
     PLANNED,
@@ -273,6 +274,7 @@ def verified_document(verified: Verified) -> Iterator[str]:
             },
             "partitions": list(map(state_json, states)),
             "stale": verified.stale or None,
+            "consumer": consumer_json(verified.consumer),
             **aftermath_json(verified.aftermath),
             "unreadDisks": unread_disks_json(verified.disks, verified.disks),
         },

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from console.cli.base.options import DURATION_MS, DurationMs, PlanFile, RescuedMarkers, Rows, connected
 from console.cli.base.run import Run
+
+AsConsumer = Annotated[
+    bool,
+    typer.Option(
+        "--as-consumer",
+        help="Also read the last records of each partition as applications do, by librdkafka. Nothing is committed."
+        " Needs READ on the topics, and every leader at its advertised address.",
+    ),
+]
 
 
 def verify(
@@ -13,22 +26,26 @@ def verify(
     rescue: RescuedMarkers = None,
     recovery_duration_ms: DurationMs = DURATION_MS,
     rows: Rows = 20,
+    as_consumer: AsConsumer = False,
 ) -> int:
     """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
     leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what is
     still missing. Then it names the consumer groups that have read what was cut off, and the transactions that
-    lost their marker. Nothing is changed. The exit status is 0 only if the three things are true for every
-    partition; groups and transactions do not change it.
+    lost their marker. With --as-consumer an ordinary consumer (librdkafka) reads the end of each partition too,
+    with both isolation levels; where it contradicts what was read here, that is said first. Nothing is changed. The
+    exit status is 0 only if the three things are true for every partition, and no consumer contradicts; groups and
+    transactions do not change it.
 
     \b
     Examples:
       ktriage verify --bootstrap-server kafka-1:9092 recovery.json
       ktriage verify --bootstrap-server kafka-1:9092 recovery.json --rescue ./rescue
+      ktriage verify --bootstrap-server kafka-1:9092 recovery.json --as-consumer
       until ktriage verify --cluster production recovery.json; do sleep 5; done
     """
     from console.jobs.elect.plan_views import verify_file  # noqa: PLC0415  # not for --help
 
-    return verify_file(run, plan, recovery_duration_ms / 1000, rows, rescue)
+    return verify_file(run, plan, recovery_duration_ms / 1000, rows, rescue, as_consumer=as_consumer)
 
 
 command = connected(verify)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from backends.base.answers import ClusterInfo, Depth
 from backends.base.protocol import Backend, Progress
 from console.jobs.consumers.election_aftermath import ElectionAftermath, read_aftermath
+from console.jobs.elect.consumer_reading import ConsumerReading, read_as_consumer
 from console.journal.recorded_keeps import recorded_keeps
 from console.plan_file_checks import partitions_of
 from console.reading.partition_selection import survey_rows
@@ -25,7 +26,8 @@ class Verified(NamedTuple):
     """The partitions, their clients, and the disks that are to be read before their brokers start.
     ``disks_problem`` says why there may be other disks, "" where the journal could be read. ``awaited`` are brokers
     that are down and get replicas again whose logs were kept, and need no reading any more. ``stale``: why the
-    states may be old, "" where nothing speaks for it.
+    states may be old, "" where nothing speaks for it. ``consumer``: what consumers are given; None: not asked, or
+    there is none.
     """
 
     states: tuple[RowState, ...]
@@ -34,11 +36,13 @@ class Verified(NamedTuple):
     disks_problem: str = ""
     awaited: tuple[int, ...] = ()
     stale: str = ""
+    consumer: ConsumerReading | None = None
 
     @property
     def complete(self) -> bool:
         """Whether nothing is missing for any partition, as far as is known now; clients do not count."""
-        return not self.stale and all(state.complete for state in self.states)
+        contradicted = self.consumer is not None and bool(self.consumer.contradictions)
+        return not self.stale and not contradicted and all(state.complete for state in self.states)
 
     @property
     def in_short(self) -> str:
@@ -66,9 +70,10 @@ async def read_verified(
     progress: Progress | None = None,
     rescue: RescueContents | None = None,
     file: Path | None = None,
+    as_consumer: bool = False,
 ) -> Verified:
     """Partitions, groups and transactions take at most ``seconds`` each. ``rescue`` holds markers of transactions;
-    ``file`` is the plan's, for messages.
+    ``file`` is the plan's, for messages. ``as_consumer``: the partitions are read by a consumer too.
 
     Raises BackendError where the partitions could not be read, and InputError for a plan that names leaders that
     have no replica, or a damaged rescue.
@@ -93,4 +98,5 @@ async def read_verified(
     to_assign = (keeps[state.tp] for state in states if state.order is Order.TO_ASSIGN)
     awaited = {broker for keep in to_assign for broker in taken_out(keep)} - up
     stale = stale_by_quorum(await backend.quorum())
-    return Verified(states, aftermath, disk_states, disks.problem, tuple(sorted(awaited)), stale)
+    consumer = await read_as_consumer(backend, surveys, seconds) if as_consumer else None
+    return Verified(states, aftermath, disk_states, disks.problem, tuple(sorted(awaited)), stale, consumer)

@@ -55,7 +55,7 @@ _EXTRAS = {
     "serve": ("the console in a browser", ("textual_serve",)),
     "spark": ("the pipeline", ("pyspark", "pandas", "pyarrow", "deltalake")),
 }
-_LIBRARIES = ("aiokafka", "kio", "textual", "rich", "typer", "pydantic")
+_LIBRARIES = ("aiokafka", "confluent-kafka", "kio", "textual", "rich", "typer", "pydantic")
 
 
 def places() -> tuple[InstalledPath, ...]:
