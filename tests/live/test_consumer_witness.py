@@ -15,6 +15,8 @@ from testbed.kafka import ClusterSpec, KafkaCluster
 from tests.live.live_backend import open_backend, survey
 from tests.live.started_cluster import emptied
 
+pytestmark = pytest.mark.long
+
 CLUSTER = ClusterSpec(
     controllers=1,
     brokers=3,
