@@ -52,7 +52,7 @@ def plan(
       ktriage pipeline plan --in lake --out results
       ktriage pipeline plan --in s3://ops/lake --out s3://ops/results --at 2026-11-21T14:00:00Z
     """
-    from console.jobs.pipeline.run_plan import run_plan  # noqa: PLC0415  # not for --help
+    from console.jobs.pipeline.spark_job import run_plan  # noqa: PLC0415  # not for --help
 
     return run_plan(
         job, source, cluster_id or (), at, ranking=ranking, strategy=strategy, everything=everything
@@ -92,7 +92,7 @@ def history(
     Example:
       ktriage pipeline history --in lake --out results --since 2026-11-01 --journal
     """
-    from console.jobs.pipeline.run_history import run_history  # noqa: PLC0415  # not for --help
+    from console.jobs.pipeline.spark_job import run_history  # noqa: PLC0415  # not for --help
 
     return run_history(job, source, cluster_id or (), since=since, full=full, journal=journal)
 

@@ -89,7 +89,7 @@ def exposure(
       ktriage pipeline exposure --in lake --out results --min-isr 1 --elr off
       ktriage pipeline exposure --in lake --out results --drain 7
     """
-    from console.jobs.pipeline.run_exposure import run_exposure  # noqa: PLC0415  # not for --help
+    from console.jobs.pipeline.spark_job import run_exposure  # noqa: PLC0415  # not for --help
     from pipeline.exposure.what_if import WhatIf, parsed_losses  # noqa: PLC0415
 
     drained = tuple(sorted(set(drain or ())))
