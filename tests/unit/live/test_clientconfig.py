@@ -148,6 +148,13 @@ def test_keys_that_do_not_matter_are_silent_and_unknown_ones_are_told(load: Load
             "oauthbearer.JwtBearerJwtRetriever' is not supported",
         ),
         (
+            f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.jaas.config={OAUTH};\n"
+            "sasl.login.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler\n"
+            "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
+            4,
+            "iam.IAMOAuthBearerLoginCallbackHandler' is not supported, since it is a class that only Java can run",
+        ),
+        (
             "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n"
             "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler",
             2,
