@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from backends.base.answers import PICTURE_WAIT, Contact, Depth, LogDir, SurveyRequest
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, NoLeader
 from backends.base.failed_disks import FailedDisks
 from backends.base.judged_partitions import PartitionJudge
 from backends.base.membership import Membership
@@ -19,12 +19,14 @@ from backends.base.protocol import Backend
 from backends.live.errors import as_unknown
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
+from console.last_healthy import recall
 from console.reading.cluster_reading import ClusterReading, Configs, old_if_equal, topics_of, worst_contacts
 from console.reading.disk_evidence import registration_facts
 from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
+from console.reading.quorum_state import lost
 from console.reading.read_cluster import may_be_under_min_isr, refuse_copy_of_another, with_unread_disks
-from console.reading.remembered_voters import ask_every_controller, quorum_or_lost
+from console.reading.remembered_voters import MEMORY, ask_every_controller, remembered_quorum
 from console.reading.unread_disks import open_disks
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
@@ -35,6 +37,7 @@ from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.unread_disks import (
     before_start,
@@ -300,8 +303,15 @@ class ClusterRefresh:
         return replace(view, capabilities=await _value(backend.capabilities()))
 
     async def _quorum(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
-        asked = await quorum_or_lost(backend, view.cluster_id)
-        return _with(view, quorum=asked.quorum, lost=asked.lost, earlier=asked.earlier)
+        """With kraft.version, which the quorum that a command reads beside the partitions does not have."""
+        membership: Membership | None = getattr(backend, "membership", None)
+        if membership is None:
+            return _with(view, quorum=Unknown(Why.NOT_OFFERED, "the metadata quorum"), lost=None)
+        found = await _value(_quorum_or_lost(membership, view.cluster_id))
+        if isinstance(found, QuorumWithoutLeader):
+            return _with(view, quorum=None, lost=found, earlier=None)
+        earlier = None if isinstance(found, Unknown) else remembered_quorum(view.cluster_id)
+        return _with(view, quorum=found, lost=None, earlier=earlier)
 
     async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         if not request.log_dirs and _recent(view.dirs_at, self.clock()):
@@ -318,6 +328,13 @@ class ClusterRefresh:
             dirs_at=now,
             answered={**view.answered, **reported},
         )
+
+
+async def _quorum_or_lost(membership: Membership, cluster_id: str) -> Quorum | QuorumWithoutLeader:
+    try:
+        return await membership.describe()
+    except NoLeader:
+        return await lost(membership, cluster_id, recall(cluster_id, MEMORY))
 
 
 async def _value(asking: Awaitable[T]) -> T | Unknown:
