@@ -238,10 +238,14 @@ class ClusterReading:
 
 
 def _empty_on_leader(short: Sequence[PartitionState], log_dirs: LogDirs) -> frozenset[TopicPartition]:
-    """Those of ``short`` whose leaders say that their logs have no byte; Kafka's own topics may well be so."""
+    """Those of ``short`` whose leaders are alone in the ISR and say that their logs have no byte.
+
+    Many topics have no records, Kafka's own above all. Where others are in sync too, nothing tells such a topic
+    from one whose leader lost its records, and a warning about each would be read by nobody.
+    """
     led: dict[int, set[TopicPartition]] = {}
     for state in short:
-        if not state.offline and not state.topic.startswith("__"):
+        if state.isr == (state.leader,) and not state.topic.startswith("__"):
             led.setdefault(state.leader, set()).add(state.tp)
     listed = ((broker, log_dirs.get(broker)) for broker in led)
     return frozenset(

@@ -114,3 +114,22 @@ def test_nobody_is_to_be_started_before_a_copy_where_the_leader_lost_every_recor
     whole = invoke(tmp_path, "ktriage", "status", "--simulate", "broker-gone-for-good").out
     assert "Do first: Start broker 3: 6 partitions lack a copy." in whole
     assert "EMPTY" not in whole
+
+
+def test_a_topic_without_records_is_no_warning_while_several_replicas_are_in_sync(tmp_path: Path) -> None:
+    scenario = tmp_path / "idle.yaml"
+    scenario.write_text(
+        "title: Idle\n"
+        "about: A broker is down, and a topic was never written to.\n"
+        "cluster:\n"
+        "  brokers: {count: 3}\n"
+        "  min_isr: 1\n"
+        "topics:\n"
+        "  - {name: idle, replicas: [[1, 2, 3]]}\n"
+        "faults:\n"
+        '  - {at: 5, do: kill, nodes: [broker-3], note: "3 is killed"}\n'
+        "operator: {at: 40}\n"
+        "expect: {offline: 0}\n"
+    )
+    out = invoke(tmp_path, "ktriage", "status", "--simulate", str(scenario)).out
+    assert "Start broker 3: 1 partition lacks a copy." in out and "EMPTY" not in out, out
