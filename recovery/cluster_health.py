@@ -26,6 +26,7 @@ class QuorumState(StrEnum):
     UNREACHABLE: no answer of a leader was had. Nobody leads, or this side of the network is cut off from who does.
     NOT_ASKED: the cluster is read from disks, or the quorum was not asked yet.
     LED_BY_NON_VOTER: it commits, and brokers are fenced (``Quorum.led_by_non_voter``).
+    NOT_REACHED_BY_BROKERS: a controller says that it leads, and the brokers that were asked do not reach it.
     OLD_VOTERS: who leads was a voter before a rebuild, and must not run: the cluster's quorum is another one.
     """
 
@@ -35,6 +36,7 @@ class QuorumState(StrEnum):
     CANNOT_COMMIT = "cannot commit"
     NO_LEADER = "no leader"
     UNREACHABLE = "unreachable"
+    NOT_REACHED_BY_BROKERS = "not reached by brokers"
     NOT_ASKED = "not asked"
     UNKNOWN = "unknown"
 
@@ -68,7 +70,13 @@ def quorum_finding(
         return QuorumFinding(QuorumState.UNKNOWN if refused else QuorumState.UNREACHABLE)
     if isinstance(quorum, QuorumWithoutLeader):
         down = [host for host in quorum.down if not host.may_be_up]
-        state = QuorumState.NO_LEADER if quorum.proved else QuorumState.UNREACHABLE
+        state = (
+            QuorumState.NOT_REACHED_BY_BROKERS
+            if quorum.leading is not None
+            else QuorumState.NO_LEADER
+            if quorum.proved
+            else QuorumState.UNREACHABLE
+        )
         return QuorumFinding(
             state,
             tuple(sorted(host.key.id for host in down if host.key.id >= 0)),

@@ -115,6 +115,21 @@ class QuorumWithoutLeader:
         return self.certain and sum(not host.stopped for host in self.hosts) < self.majority
 
     @property
+    def leading(self) -> VoterHost | None:
+        """Who says that it leads, where a majority is not known not to follow it; None: nobody does."""
+        return None if self.commits is False else next((host for host in self.hosts if host.leads), None)
+
+    @property
+    def blind_brokers(self) -> tuple[str, ...]:
+        """The brokers whose settings name only addresses where no controller answers, as "broker 1"."""
+        return tuple(name for name, servers in self.brokers.items() if self.answering.isdisjoint(servers))
+
+    @property
+    def servers_wanted(self) -> str:
+        """What controller.quorum.bootstrap.servers has to be there: the controllers that answer."""
+        return ",".join(host.address for host in self.hosts if host.answers)
+
+    @property
     def _settings_only(self) -> bool:
         """Whether the controllers are known from brokers' settings alone, and none of them runs: a controller that
         was added later is in none of these settings, and may lead.
@@ -158,7 +173,7 @@ class QuorumWithoutLeader:
                 f" for it ({leading.address})"
             )
             return
-        blind = [name for name, servers in self.brokers.items() if self.answering.isdisjoint(servers)]
+        blind = self.blind_brokers
         if not blind:
             yield f"controller {leading.name} says that it leads"
             yield "The brokers that answer are cut off from it: what they tell was true once"
@@ -169,10 +184,9 @@ class QuorumWithoutLeader:
             f" controller.quorum.bootstrap.servers there names only addresses where no controller answers"
             f" ({', '.join(servers)})"
         )
-        up = ",".join(host.address for host in self.hosts if host.answers)
         yield (
-            f"Set it to {up} there and restart these brokers one by one (without a controller a broker may not end"
-            " on SIGTERM), or start a controller with its disk at one of those addresses"
+            f"Set it to {self.servers_wanted} there and restart these brokers one by one (without a controller a"
+            " broker may not end on SIGTERM), or start a controller with its disk at one of those addresses"
         )
 
     def _majority_lost(self) -> Iterator[str]:

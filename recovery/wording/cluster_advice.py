@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, QuorumState
-from recovery.membership.controllers_asked import RememberedQuorum
+from recovery.membership.controllers_asked import RememberedQuorum, node_names
 from recovery.membership.quorum_health import QuorumHealth
-from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
 from recovery.wording.lost_quorum_text import RUNBOOK, WARNING, action, asked_text, leader_state
@@ -122,8 +122,29 @@ def _without_leader(
         yield AdviceText(
             f"Start {which} with {disks}: until then nobody can be elected.", warnings=(WARNING,)
         )
+    elif lost is not None and lost.leading is not None:
+        yield _brokers_find_it(lost, lost.leading)
     elif health.quorum.state in (QuorumState.NO_LEADER, QuorumState.UNREACHABLE, QuorumState.CANNOT_COMMIT):
         yield _CHECK
+
+
+def _brokers_find_it(lost: QuorumWithoutLeader, leading: VoterHost) -> AdviceText:
+    """A controller leads, and the brokers that answer do not reach it."""
+    blind = lost.blind_brokers
+    if not blind:
+        return AdviceText(
+            f"Find out why the brokers that answer do not reach controller {leading.name}, which leads.",
+            warnings=(WARNING,),
+            reasons=("Each controller is asked by ktriage quorum status.",),
+        )
+    return AdviceText(
+        f"Let {node_names(blind)} find controller {leading.name}, which leads.",
+        warnings=(WARNING,),
+        reasons=(
+            f"controller.quorum.bootstrap.servers has to be {lost.servers_wanted} there, and then a restart, one"
+            " broker after the other.",
+        ),
+    )
 
 
 def old_voters_advice(quorum: QuorumHealth, earlier: RememberedQuorum) -> AdviceText | None:

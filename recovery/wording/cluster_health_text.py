@@ -19,6 +19,7 @@ _STALE = {
     QuorumState.NO_LEADER: "no controller leads",
     QuorumState.CANNOT_COMMIT: "a majority of the voters is down",
     QuorumState.UNREACHABLE: "no controller that leads can be reached",
+    QuorumState.NOT_REACHED_BY_BROKERS: "a controller leads that the brokers which answer do not reach",
     QuorumState.OLD_VOTERS: "the quorum is led by voters that a rebuild replaced",
 }
 _MEND_QUORUM = (
@@ -30,13 +31,21 @@ _CHECK_QUORUM = (
     " brokers last knew them, and may have changed.",
     " Look first ({where}).",
 )
+_LET_BROKERS_FIND = (
+    "leaders and ISRs are shown as these brokers last knew them, and may have changed.",
+    " Let the brokers reach it first ({where}).",
+)
 _STOP_OLD_VOTERS = (
     "leaders and ISRs are theirs, not the cluster's, and what is changed there is not in the rebuilt quorum.",
     " Stop these voters first ({where}).",
 )
 _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (--bootstrap-server)."
 
-_MEANS = {QuorumState.UNREACHABLE: _CHECK_QUORUM, QuorumState.OLD_VOTERS: _STOP_OLD_VOTERS}
+_MEANS = {
+    QuorumState.UNREACHABLE: _CHECK_QUORUM,
+    QuorumState.NOT_REACHED_BY_BROKERS: _LET_BROKERS_FIND,
+    QuorumState.OLD_VOTERS: _STOP_OLD_VOTERS,
+}
 
 STATES_LAST_KNOWN = "leaders and ISRs are shown as the brokers last knew them"
 """Of states that were read while no controller leads."""
@@ -50,6 +59,7 @@ FROM_DISKS = (
 _QUORUM = {
     QuorumState.NO_LEADER: "NO LEADER",
     QuorumState.UNREACHABLE: "UNREACHABLE",
+    QuorumState.NOT_REACHED_BY_BROKERS: "NOT REACHED BY BROKERS",
     QuorumState.CANNOT_COMMIT: "CANNOT COMMIT",
     QuorumState.LED_BY_NON_VOTER: "LED BY A NON-VOTER",
     QuorumState.OLD_VOTERS: "LED BY OLD VOTERS",

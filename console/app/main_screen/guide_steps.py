@@ -88,6 +88,9 @@ def _no_quorum(now: GuideState) -> str:
     if health is not None and health.quorum.state is QuorumState.OLD_VOTERS:
         where = "The line above says" if here else "Press 4: it says"
         return f"Guide: a rebuild replaced the voters that lead here. {where} whom to stop."
+    if health is not None and health.quorum.state is QuorumState.NOT_REACHED_BY_BROKERS:
+        where = "The lines above say" if here else "Press 4: it says"
+        return f"Guide: a controller leads that the brokers do not reach. {where} what to change."
     unreached = health is not None and health.quorum.state is QuorumState.UNREACHABLE
     lost = (
         "Guide: no controller that leads can be reached."

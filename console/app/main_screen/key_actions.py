@@ -84,7 +84,7 @@ def as_it_stands(action: Action, now: ActionContext) -> Action:
     return action
 
 
-_LEADERLESS = (QuorumState.NO_LEADER, QuorumState.UNREACHABLE)
+_LEADERLESS = (QuorumState.NO_LEADER, QuorumState.UNREACHABLE, QuorumState.NOT_REACHED_BY_BROKERS)
 
 
 def of_pane(name: str, pane: str) -> str:

@@ -85,6 +85,7 @@ def status(
     quorum_first = (
         QuorumState.NO_LEADER,
         QuorumState.CANNOT_COMMIT,
+        QuorumState.NOT_REACHED_BY_BROKERS,
         QuorumState.LED_BY_NON_VOTER,
         QuorumState.OLD_VOTERS,
     )

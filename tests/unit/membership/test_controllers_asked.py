@@ -13,6 +13,7 @@ from console.jobs.quorum.quorum_report import verdict_lines
 from console.last_healthy import recall
 from console.reading.quorum_state import QuorumReading
 from console.reading.remembered_voters import MEMORY, reading_of_everybody, remember_voters, remembered_quorum
+from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.membership.controllers_asked import (
     AskedController,
     ControllersAsked,
@@ -24,6 +25,8 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why
+from recovery.wording.cluster_advice import cluster_advice
+from recovery.wording.cluster_health_text import health_lines
 from tests.unit.membership.quorums import CLUSTER, key, quorum
 
 REFUSED = Unknown(Why.NOT_ANSWERED, "connection refused")
@@ -192,6 +195,24 @@ def test_a_leader_that_brokers_cannot_find_is_told_with_the_setting_to_change() 
     assert first.startswith("controller 2 leads; broker 9 cannot find it, because")
     assert "(gone:9093, host1:9093)" in first
     assert then.startswith("Set it to host2:9093,host3:9093 there")
+
+
+def head_and_advice(found: QuorumWithoutLeader) -> tuple[str, str]:
+    health = ClusterHealth(quorum_finding(found))
+    advice = cluster_advice(health, Unknown(Why.NOT_ANSWERED, "no leader"), found, (), ())
+    assert advice.stops
+    return "\n".join(health_lines(health, advised=True)), " ".join(advice.first[0].text.sentences)
+
+
+def test_a_leader_that_was_seen_is_not_called_out_of_reach_above_the_line_that_names_it() -> None:
+    head, advice = head_and_advice(lost())
+    assert head.startswith("quorum NOT REACHED BY BROKERS · controller 1 down\nA controller leads that"), head
+    assert "nobody leads" not in head and "no controller" not in f"{head} {advice}".lower()
+    assert advice.startswith("Let broker 9 find controller 2, which leads."), advice
+    assert "controller.quorum.bootstrap.servers has to be host2:9093,host3:9093 there" in advice
+    cut_off = head_and_advice(lost(brokers={"broker 9": (address(3),)}))[1]
+    assert cut_off.startswith("Find out why the brokers that answer do not reach controller 2, which leads.")
+    assert head_and_advice(lost(commits=False))[0].startswith("quorum UNREACHABLE"), "no majority follows it"
 
 
 def test_where_a_broker_names_a_controller_that_answers_the_cause_is_another() -> None:
