@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from recovery.membership.voters import ReplicaKey, Voter
 
 KRAFT_VERSION = "kraft.version"
+NOTHING_READ = "it has started and has not read the metadata log yet"
+"""Part of what is said of a controller that answers and knows no metadata: it has found no leader."""
 CHANGE_TIMEOUT = 30.0
 """Seconds that the leader may take for a change of the voter set."""
 

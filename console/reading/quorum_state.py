@@ -8,7 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.base.errors import BackendError
-from backends.base.membership import ClusterNode, Controller, Membership, NodeProbe, ProcessRole
+from backends.base.membership import (
+    NOTHING_READ,
+    ClusterNode,
+    Controller,
+    Membership,
+    NodeProbe,
+    ProcessRole,
+)
 from recovery.membership.after_rebuild import quorum_findings
 from recovery.membership.controllers_asked import (
     AskedController,
@@ -265,7 +272,7 @@ def _answers(node: ClusterNode) -> bool:
 
 def _runs(answer: NodeProbe | Unknown) -> bool:
     """Whether a controller runs there; one that has loaded no features refuses to report its cluster id."""
-    return isinstance(answer, NodeProbe) or UNLOADED in str(answer)
+    return isinstance(answer, NodeProbe) or any(why in str(answer) for why in (UNLOADED, NOTHING_READ))
 
 
 def _host(key: ReplicaKey, address: str, nodes: Iterable[ClusterNode], log_end_offset: int) -> VoterHost:

@@ -208,8 +208,9 @@ def old_disks(
                 yield ControllerFinding(
                     QuorumProblem.OLD_DISK,
                     f"a controller answers at {one.address}, where voter {node} was before the quorum was rebuilt,"
-                    f" and does not follow this quorum: with its old disk ({voter.key.directory_id}) it must not"
-                    " run. Compare directory.id in meta.properties of its metadata log dir",
+                    f" and {'follows nobody' if one.blank else 'does not follow this quorum'}: with its old disk"
+                    f" ({voter.key.directory_id}) it must not run. Compare directory.id in meta.properties of its"
+                    f" metadata log dir. If it is that disk: {_new_disk(node)}",
                 )
 
 

@@ -133,7 +133,7 @@ def _brokers_find_it(lost: QuorumWithoutLeader, leading: VoterHost) -> AdviceTex
     blind = lost.blind_brokers
     if not blind:
         return AdviceText(
-            f"Find out why the brokers that answer do not reach controller {leading.name}, which leads.",
+            f"Find out why the brokers that answer do not reach controller {leading.name}: it says that it leads.",
             warnings=(WARNING,),
             reasons=("Each controller is asked by ktriage quorum status.",),
         )

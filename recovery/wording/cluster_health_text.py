@@ -19,7 +19,7 @@ _STALE = {
     QuorumState.NO_LEADER: "no controller leads",
     QuorumState.CANNOT_COMMIT: "a majority of the voters is down",
     QuorumState.UNREACHABLE: "no controller that leads can be reached",
-    QuorumState.NOT_REACHED_BY_BROKERS: "a controller leads that the brokers which answer do not reach",
+    QuorumState.NOT_REACHED_BY_BROKERS: "a controller leads, it says, and the brokers that answer do not reach it",
     QuorumState.OLD_VOTERS: "the quorum is led by voters that a rebuild replaced",
 }
 _MEND_QUORUM = (

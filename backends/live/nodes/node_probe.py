@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from backends.base.errors import BackendError
-from backends.base.membership import KRAFT_VERSION, Controller, NodeProbe, NodeSettings
+from backends.base.membership import KRAFT_VERSION, NOTHING_READ, Controller, NodeProbe, NodeSettings
 from backends.live.calls.describe_cluster import describe_cluster
 from backends.live.calls.features import describe_features
 from backends.live.client.addresses import Address
@@ -55,7 +55,7 @@ async def list_controllers(conn: BrokerConnection, *, timeout: float | None = No
     )
     response = await conn.send(request, DescribeClusterResponse, timeout=timeout)
     if response.error_code == _UNSUPPORTED_VERSION and conn.features is None:
-        detail = "it has started and has not read the metadata log yet, which needs a quorum with a leader"
+        detail = f"{NOTHING_READ}, which needs a quorum with a leader"
         raise BrokerError(ConnectionProblem.STARTING, conn.where, detail)
     check(response.error_code, "DescribeCluster", on_cluster("ALTER"), response.error_message)
     found = tuple(Controller(int(b.broker_id), b.host, b.port) for b in response.brokers)

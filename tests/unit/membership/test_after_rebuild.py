@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from backends.base.membership import NOTHING_READ, ClusterNode, EveryAddress, Membership, ProcessRole
 from backends.live.metadata_log import LiveMetadataLog
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.batches import BatchReader
 from console.jobs.quorum.quorum_pane import QuorumPane, voter_changes
+from console.reading.quorum_state import ask_controllers
 from recovery.controller.registration import Registration
 from recovery.membership.after_rebuild import (
     AfterRebuild,
@@ -22,8 +25,9 @@ from recovery.membership.after_rebuild import (
     adding_refusal,
     old_disks,
     partitions_written,
+    quorum_findings,
 )
-from recovery.membership.controllers_asked import AskedController, ControllersAsked
+from recovery.membership.controllers_asked import AskedController, ControllersAsked, QuorumProblem
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum_health import health
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
@@ -172,9 +176,33 @@ def test_a_controller_at_an_old_voters_address_that_does_not_follow_is_told() ->
     answers = AskedController("c101:9093", 101, CLUSTER, 101), AskedController("c102:9093", problem=silent)
     (told,) = old_disks_of(after(asked=ControllersAsked(answers)))
     assert told.startswith("a controller answers at c101:9093, where voter 101 was before")
+    assert "and does not follow this quorum: with its old disk" in told
     # One that was formatted anew at that address fetches.
     formatted = health(quorum(100, observers=(key(101),)), LivenessLimits(), {100, 101})
     assert old_disks_of(after(health=formatted, asked=ControllersAsked(answers))) == []
+
+
+class OldVoterAlone:
+    """A controller that has found no leader refuses to tell who it is: it has read no metadata (Kafka 4.4)."""
+
+    asks_brokers = False
+
+    async def every_address(self, further: Iterable[tuple[str, int]] = ()) -> EveryAddress:
+        refuses = Unknown(Why.NOT_ANSWERED, f"c101:9093: {NOTHING_READ}, which needs a quorum with a leader")
+        silent = Unknown(Why.NOT_ANSWERED, "connection refused")
+        told = {("c101", 9093): refuses, ("c102", 9093): silent}
+        nodes = (ClusterNode(-1, ProcessRole.CONTROLLER, f"{at[0]}:{at[1]}", told[at]) for at in further)
+        return EveryAddress((), tuple(nodes), {})
+
+
+async def test_an_old_voter_that_runs_and_finds_no_leader_is_told_with_what_to_do() -> None:
+    rebuilt = after().log
+    asked = await ask_controllers(cast("Membership", OldVoterAlone()), None, rebuilt)
+    (told,) = quorum_findings(after().health, asked, rebuilt)
+    assert told.problem is QuorumProblem.OLD_DISK
+    assert told.text.startswith("a controller answers at c101:9093, where voter 101 was before"), told
+    assert "and follows nobody" in told.text and "Stop it, wipe or rename its metadata log dir" in told.text
+    assert "1 not reached (c102:9093: connection refused)" in asked.counts and "c101" not in asked.counts
 
 
 @pytest.mark.parametrize(("nodes", "more"), [((100,), "two more voters"), ((100, 103), "a third voter")])

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from backends.base.membership import ClusterNode, EveryAddress, Membership, NodeProbe, ProcessRole
+import pytest
+
+from backends.base.membership import (
+    NOTHING_READ,
+    ClusterNode,
+    EveryAddress,
+    Membership,
+    NodeProbe,
+    ProcessRole,
+)
 from console.jobs.quorum.quorum_report import lost_lines
 from console.reading.quorum_state import UNLOADED, lost, saved_voters
 from recovery.cluster_health import QuorumState, quorum_finding
@@ -70,19 +79,28 @@ async def test_a_new_disk_that_was_seen_beside_its_voter_is_remembered() -> None
 class Unloaded:
     """Stands for a real quorum without a leader: a simulated controller answers whatever it has loaded."""
 
+    def __init__(self, told: Unknown) -> None:
+        self.told = told
+
     async def every_address(self, _further: object) -> EveryAddress:
-        told = Unknown(Why.NOT_OFFERED, f"UNSUPPORTED_VERSION: {UNLOADED}")
         loaded = NodeProbe("h1:9093", "c", 1, -1, (0, 1), 42, Unknown(Why.NOT_ALLOWED, ""))
         nodes = (
             ClusterNode(1, ProcessRole.CONTROLLER, "h1:9093", loaded),
-            ClusterNode(2, ProcessRole.CONTROLLER, "h2:9093", told),
+            ClusterNode(2, ProcessRole.CONTROLLER, "h2:9093", self.told),
             ClusterNode(3, ProcessRole.CONTROLLER, "h3:9093", Unknown(Why.NOT_ANSWERED, "")),
         )
         return EveryAddress((), nodes, {})
 
 
-async def test_a_controller_that_answers_without_any_metadata_is_not_called_down() -> None:
-    membership: Any = Unloaded()
+@pytest.mark.parametrize(
+    "told",
+    [
+        Unknown(Why.NOT_OFFERED, f"UNSUPPORTED_VERSION: {UNLOADED}"),
+        Unknown(Why.NOT_ANSWERED, f"h2:9093: {NOTHING_READ}, which needs a quorum with a leader"),
+    ],
+)
+async def test_a_controller_that_answers_without_any_metadata_is_not_called_down(told: Unknown) -> None:
+    membership: Any = Unloaded(told)
     found = await lost(membership, "c", None)
     assert [host.key.id for host in found.down] == [3]
     assert [host.key.id for host in found.without_metadata] == [2]
@@ -120,7 +138,7 @@ async def test_a_controller_that_says_that_it_leads_is_no_proof_that_nobody_does
     found = await lost(backend.membership, backend.cluster_id, None)
     assert all(host.answers for host in found.hosts)
     assert not found.proved
-    assert quorum_finding(found).state is QuorumState.UNREACHABLE
+    assert quorum_finding(found).state is QuorumState.NOT_REACHED_BY_BROKERS
     assert found.sentence.startswith(
         "controller 100 says that it leads. The brokers that answer are cut off from it"
     )
