@@ -28,9 +28,10 @@ from recovery.membership.rewritten_partitions import (
     read_partition,
     record_values,
 )
+from recovery.membership.stray_replicas import StrayReplica, read_stray, stray_members
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
-FORMAT = "ktriage.quorum-rebuild/5"
+FORMAT = "ktriage.quorum-rebuild/6"
 WARNING = "the digest is over all that decides; a plan that was edited is refused"
 MAX_EPOCH = (1 << 31) - 1
 NO_VOTERS = VoterSet(())
@@ -106,7 +107,8 @@ class RebuildPlan:
     the voter set of a copy that goes on beyond the chosen one, or shares nothing with it; empty: there is none.
     ``replaced`` are the voters that rebuilds in the past of a copy replaced. ``ahead`` are the nodes whose metadata
     log goes on beyond the chosen copy, or may; their snapshots above ``ahead_from`` may be of changes it lacks.
-    ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``rehearsal`` None: there was none
+    ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``strays`` are the scanned folders
+    that the quorum has no place for. ``rehearsal`` None: there was none
     yet.
     """
 
@@ -138,6 +140,7 @@ class RebuildPlan:
     replaced: VoterSet = NO_VOTERS
     ahead: tuple[int, ...] = ()
     ahead_from: int = 0
+    strays: tuple[StrayReplica, ...] = ()
 
     @property
     def other_voters(self) -> tuple[Voter, ...]:
@@ -536,6 +539,7 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "aheadFrom": plan.ahead_from,
         "losses": list(plan.losses),
         "unchecked": list(plan.unchecked),
+        "strays": [stray_members(one) for one in plan.strays],
         "partitions": [partition_members(written) for written in plan.partitions],
         "knownTopics": list(plan.known_topics),
         "restoredTopics": [restored_topic_members(one) for one in plan.restored_topics],
@@ -612,6 +616,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         _set(members["replacedVoters"]),
         tuple(_int(node) for node in members["ahead"]),
         _int(members["aheadFrom"]),
+        tuple(read_stray(one) for one in members["strays"]),
     )
 
 

@@ -19,8 +19,6 @@ from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import PartitionRecord, TopicRecord
 from recovery.model import NO_LEADER
 
-_NAMED = 5
-
 
 class ScannedReplica(NamedTuple):
     """A partition's folder on the disk of a broker; ``name`` as the folder has it. ``epoch``: the newest
@@ -67,7 +65,8 @@ class KnownPartitions(NamedTuple):
 
 class RewrittenPartition(NamedTuple):
     """``registration`` is what is written. ``known_epoch``: the leader epoch of the copy, -1: it does not know the
-    partition. ``disk_epoch``: the newest on the disks; -1: no replica was scanned.
+    partition. ``disk_epoch``: the newest on the disks; -1: no replica was scanned. ``added``: the brokers that are
+    no replicas by the copy, and become replicas for the log on their disks.
     """
 
     topic: str
@@ -76,16 +75,12 @@ class RewrittenPartition(NamedTuple):
     known_epoch: int
     disk_epoch: int
     registration: Registration
+    added: tuple[int, ...] = ()
 
     @property
     def is_new(self) -> bool:
         """Whether the copy does not know it."""
         return self.known_epoch < 0
-
-
-def lost_partitions(known: KnownPartitions, disks: Iterable[ScannedReplica]) -> tuple[ScannedReplica, ...]:
-    """Folders of partitions that the copy does not know, and has not deleted. Brokers would make strays of them."""
-    return tuple(d for d in disks if d.subject not in known.present and not known.is_deleted(d.topic_id))
 
 
 def rewritten_partitions(
@@ -94,11 +89,11 @@ def rewritten_partitions(
     unscanned: Collection[int],
     *,
     is_stale: bool,
-    restores_lost: bool,
+    restored: Collection[PartitionSubject] = (),
 ) -> tuple[RewrittenPartition, ...]:
     """``is_stale``: changes after the copy's end are lost, so that an ISR of the copy may have lost a member since.
     That is taken for granted where none of the scanned brokers runs: there may be changes that no copy has.
-    ``restores_lost``: partitions that the copy does not know are written too, with the replicas that were
+    ``restored``: partitions that the copy does not know and that are written too, with the replicas that were
     scanned. A partition of which a replica on an ``unscanned`` broker is not looked at gets an epoch that
     EPOCH_MARGIN covers.
     """
@@ -115,14 +110,13 @@ def rewritten_partitions(
         after = _rewritten(now, replicas, unscanned, trusts_isr=trusts_isr)
         if after is not None:
             newest = max((d.epoch for d in replicas), default=-1)
-            name = known.topics.get(subject.topic_id, "")
-            written.append(RewrittenPartition(name, *subject, now.leader_epoch, newest, after))
-    if restores_lost:
-        for subject in dict.fromkeys(d.subject for d in lost_partitions(known, disks)):
-            replicas = by_subject[subject]
-            newest = max(d.epoch for d in replicas)
-            after = _restored(replicas, has_directories=known.has_directories)
-            written.append(RewrittenPartition(replicas[0].name, *subject, -1, newest, after))
+            name, added = known.topics.get(subject.topic_id, ""), after.replicas[len(now.replicas) :]
+            written.append(RewrittenPartition(name, *subject, now.leader_epoch, newest, after, added))
+    for subject in restored:
+        replicas = by_subject[subject]
+        newest = max(d.epoch for d in replicas)
+        after = _restored(replicas, has_directories=known.has_directories)
+        written.append(RewrittenPartition(replicas[0].name, *subject, -1, newest, after))
     return tuple(sorted(written, key=lambda one: one[:3]))
 
 
@@ -131,20 +125,14 @@ def _rewritten(
 ) -> Registration | None:
     newest = max((d.epoch for d in disks), default=-1)
     epoch = max(newest, now.leader_epoch) + EPOCH_MARGIN
-    best = max((d.position for d in disks), default=(-1, -1))
-    holders = tuple(d for d in disks if d.position == best)
-    behind = {d.broker for d in disks if d.broker in now.isr} - {d.broker for d in holders}
-    if newest > now.leader_epoch or (behind and not trusts_isr):
-        # Where a reassignment was lost with the changes, the best log may be on a broker that is no replica.
-        added = (
-            tuple(d for d in holders if d.broker not in now.replicas)
-            if not _any(holders, now.replicas)
-            else ()
-        )
-        return now._replace(
-            replicas=(*now.replicas, *(d.broker for d in added)),
-            directories=(*now.directories, *(d.directory_id for d in added)) if now.directories else (),
-            isr=_isr(holders),
+    best = max((d.position for d in disks), default=_NO_RECORD)
+    holders = {d.broker: d for d in disks if d.position == best}
+    # Where a reassignment was lost with the changes, the best log may be on a broker that is no replica by the
+    # copy. An ISR may hold replicas only (Kafka takes no leader from outside the assignment, 4.3.1).
+    outside = tuple(d for broker, d in holders.items() if broker not in now.replicas)
+    if newest > now.leader_epoch or (not trusts_isr and _behind(now, disks, unscanned, best)):
+        return _with_replicas(now, outside)._replace(
+            isr=tuple(sorted(holders)),
             leader=NO_LEADER,
             leader_epoch=epoch,
             partition_epoch=now.partition_epoch + EPOCH_MARGIN,
@@ -153,16 +141,33 @@ def _rewritten(
             leader_recovery_state=LeaderRecoveryState.RECOVERED,
         )
     if set(now.replicas) & set(unscanned):
-        return now._replace(leader_epoch=epoch, partition_epoch=now.partition_epoch + EPOCH_MARGIN)
+        # The ISR is on disks that were not read. A log that only a broker outside of it has may be the last.
+        is_last = not trusts_isr and len(outside) == len(holders) and best > _NO_RECORD
+        assigned = _with_replicas(now, outside if is_last else ())
+        return assigned._replace(leader_epoch=epoch, partition_epoch=now.partition_epoch + EPOCH_MARGIN)
     return None
 
 
-def _any(holders: Iterable[ScannedReplica], replicas: Collection[int]) -> bool:
-    return any(d.broker in replicas for d in holders)
+_NO_RECORD = (-1, 0)
+"""Position of a log without a record."""
 
 
-def _isr(holders: Iterable[ScannedReplica]) -> tuple[int, ...]:
-    return tuple(sorted({d.broker for d in holders}))
+def _behind(
+    now: Registration, disks: Iterable[ScannedReplica], unscanned: Collection[int], best: tuple[int, int]
+) -> bool:
+    """Whether a member of the ISR was looked at and lacks what the best log has. A broker whose log dirs were all
+    read and that has no folder of the partition has an empty log.
+    """
+    logs = dict.fromkeys(set(now.isr) - set(unscanned), _NO_RECORD)
+    logs |= {d.broker: d.position for d in disks if d.broker in now.isr}
+    return any(position < best for position in logs.values())
+
+
+def _with_replicas(now: Registration, added: Sequence[ScannedReplica]) -> Registration:
+    return now._replace(
+        replicas=(*now.replicas, *(d.broker for d in added)),
+        directories=(*now.directories, *(d.directory_id for d in added)) if now.directories else (),
+    )
 
 
 def _restored(disks: Sequence[ScannedReplica], *, has_directories: bool) -> Registration:
@@ -172,7 +177,7 @@ def _restored(disks: Sequence[ScannedReplica], *, has_directories: bool) -> Regi
     holders = [d for d in ranked if d.position == ranked[0].position]
     return Registration(
         replicas=tuple(d.broker for d in ranked),
-        isr=_isr(holders),
+        isr=tuple(sorted({d.broker for d in holders})),
         leader=NO_LEADER,
         leader_epoch=max(d.epoch for d in disks) + EPOCH_MARGIN,
         directories=tuple(d.directory_id for d in ranked) if has_directories else (),
@@ -194,15 +199,8 @@ def record_values(written: Iterable[RewrittenPartition], known_topics: Collectio
     return values
 
 
-def partition_refusals(
-    known: KnownPartitions,
-    disks: Sequence[ScannedReplica],
-    written: Sequence[RewrittenPartition],
-    *,
-    accepts_strays: bool,
-    restores_lost: bool,
-) -> Iterator[str]:
-    """Why the partitions cannot be written, each in one line."""
+def running_refusal(disks: Iterable[ScannedReplica], written: Iterable[RewrittenPartition]) -> Iterator[str]:
+    """Brokers that run and have replicas of partitions whose ISR the logs decide."""
     raised = {(one.topic_id, one.partition) for one in written if not one.registration.has_leader}
     running = sorted({d.broker for d in disks if d.runs and d.subject in raised})
     if running:
@@ -211,52 +209,37 @@ def partition_refusals(
             " they have applied: they end themselves when they find the quorum, and until then their logs grow, so"
             " that the ISR which the logs justify is not known. Stop them first"
         )
-    lost = lost_partitions(known, disks)
-    if lost and restores_lost:
-        yield from _not_restorable(known, lost)
-    elif lost and not accepts_strays:
-        topics = sorted({(d.name, d.topic_id) for d in lost})
-        more = f" and {len(topics) - _NAMED:,} more" if len(topics) > _NAMED else ""
-        listed = ", ".join(f"{name} ({topic_id})" for name, topic_id in topics[:_NAMED])
+
+
+class LogDirsRead(NamedTuple):
+    """How many of a broker's log dirs were given, and the directory ids of those that were not, by the copy; none:
+    it registers no ids.
+    """
+
+    given: int
+    missing: tuple[str, ...]
+
+
+def unscanned_refusal(unscanned: Mapping[int, LogDirsRead]) -> Iterator[str]:
+    """Brokers of which not every log dir was looked at, and that are not named."""
+    blind = "whether they know of leader epochs that the copy lacks is not known"
+    none = [broker for broker, read in unscanned.items() if not read.given]
+    if none:
+        named = f"broker{'' if len(none) == 1 else 's'} {', '.join(map(str, none))}"
         yield (
-            f"brokers' disks hold topics whose ids the copy does not know: {listed}{more}."
-            " A broker sets such folders aside as strays when it starts. To keep them, with these ids, the replicas"
-            " that were scanned and the configurations that another copy has: --keep-strays. To go on without them:"
-            " copy the folders first and give --accept-strays"
+            f"the disks of {named} were not scanned, so {blind}: give their log dirs with --data, or name each with"
+            " --unscanned to go on without"
         )
-
-
-def _not_restorable(known: KnownPartitions, lost: Iterable[ScannedReplica]) -> Iterator[str]:
-    taken = {known.topics[topic_id] for topic_id in known.present_topics if topic_id in known.topics}
-    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for disk in lost:
-        numbers[disk.name, disk.topic_id].add(disk.partition)
-    for (name, topic_id), partitions in sorted(numbers.items()):
-        if topic_id not in known.present_topics and name in taken:
+    for broker, read in unscanned.items():
+        if read.given:
+            one, every = len(read.missing) == 1, read.given + len(read.missing)
             yield (
-                f"topic {name} ({topic_id}) cannot be kept: the copy has a topic of that name with another id. Copy"
-                " its folders first and give --accept-strays"
+                f"broker {broker} has {every} log dirs by the copy, and {read.given} of them"
+                f" {'was' if read.given == 1 else 'were'} given. Not given:"
+                f" {'the one' if one else 'those'} with directory.id {', '.join(read.missing)} in"
+                f" meta.properties. Give {'it' if one else 'each'} with --data too, or name broker {broker} with"
+                " --unscanned to go on without"
             )
-        present = {s.partition for s in known.present if s.topic_id == topic_id}
-        every = partitions | present
-        missing = sorted(set(range(max(every))) - every)
-        if missing:
-            yield (
-                f"topic {name} ({topic_id}) cannot be kept: no scanned disk has its partitions"
-                f" {', '.join(map(str, missing[:_NAMED]))}. Give the log dirs that have them"
-                " with --data, or copy its"
-                " folders first and give --accept-strays"
-            )
-
-
-def unscanned_refusal(unscanned: Sequence[int]) -> Iterator[str]:
-    """Brokers whose disks were not looked at, and are not named."""
-    if unscanned:
-        named = f"broker{'' if len(unscanned) == 1 else 's'} {', '.join(map(str, unscanned))}"
-        yield (
-            f"the disks of {named} were not scanned, so whether they know of leader epochs that the copy lacks is"
-            " not known: give their log dirs with --data, or name each with --unscanned to go on without"
-        )
 
 
 # In the plan's file
@@ -282,6 +265,7 @@ def partition_members(written: RewrittenPartition) -> dict[str, object]:
         "removing": list(now.removing),
         "adding": list(now.adding),
         "directories": list(now.directories),
+        "added": list(written.added),
     }
 
 
@@ -307,4 +291,5 @@ def read_partition(members: Mapping[str, Any]) -> RewrittenPartition:
         int(members["knownEpoch"]),
         int(members["diskEpoch"]),
         registration,
+        tuple(map(int, members["added"])),
     )

@@ -68,12 +68,18 @@ from recovery.membership.replacement import ReplacementHeader
 from recovery.membership.restored_topics import RestoredTopic, restored_topics
 from recovery.membership.rewritten_partitions import (
     KnownPartitions,
+    LogDirsRead,
     RewrittenPartition,
     ScannedReplica,
-    lost_partitions,
-    partition_refusals,
     rewritten_partitions,
+    running_refusal,
     unscanned_refusal,
+)
+from recovery.membership.stray_replicas import (
+    lost_partitions,
+    lost_topics,
+    stray_refusals,
+    stray_replicas,
 )
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.metadata_log.field_reader import MalformedRecordError
@@ -140,15 +146,17 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         raise InputError(str(error)) from None
     brokers = registered_brokers(history)
     disks, known = read_disks(request, copy, history, brokers), known_partitions(history)
+    lost = lost_partitions(known, disks.replicas)
+    topics = lost_topics(known, lost)
     written = rewritten_partitions(
         known,
         disks.replicas,
         disks.left_out,
-        is_stale=bool(request.accept_loss_of or lost_partitions(known, disks.replicas)),
-        restores_lost=request.keep_strays,
+        is_stale=bool(request.accept_loss_of or lost),
+        restored=[subject for one in topics for subject in one.keepable] if request.keep_strays else (),
     )
     newer, replaced = newer_voters(copy, evidence.copies), replaced_voters(evidence.copies)
-    loses = bool(request.accept_loss_of) or any(one.disk_epoch >= 0 for one in written)
+    loses = bool(request.accept_loss_of or lost) or any(one.disk_epoch >= 0 for one in written)
     whole = whole_refusals(copy, target, newer=newer, loses=loses)
     if whole:
         raise RebuildRefused(whole)
@@ -159,13 +167,10 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
         *(f"{copy.path}: {refused}: no controller starts with it" for refused in history.refused.values()),
         *disks.refusals,
-        *unscanned_refusal([broker for broker in disks.left_out if broker not in request.unscanned]),
-        *partition_refusals(
-            known,
-            disks.replicas,
-            written,
-            accepts_strays=request.accept_strays,
-            restores_lost=request.keep_strays,
+        *unscanned_refusal({b: read for b, read in disks.left_out.items() if b not in request.unscanned}),
+        *running_refusal(disks.replicas, written),
+        *stray_refusals(
+            known, topics, accepts_strays=request.accept_strays, keeps_strays=request.keep_strays
         ),
     ]
     key = ReplicaKey(target.node, target.directory_id)
@@ -209,6 +214,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         ahead=_ahead(evidence, disks.left_out, request.dead),
         ahead_from=ahead_from(copy, evidence.copies),
         restored_topics=_restored_topics(evidence, written),
+        strays=stray_replicas(known, disks.replicas, topics if request.keep_strays else (), written),
     )
     return PlannedRebuild(plan, evidence)
 
@@ -293,12 +299,12 @@ def backup_directory(given: Path | None, target: Path, plan_id: str) -> Path:
 
 class ReadDisks(NamedTuple):
     """What brokers' disks hold of partitions, and why they are no ground for a plan. ``left_out``: registered
-    brokers of which a log dir was not read.
+    brokers of which a log dir was not read, with those that were.
     """
 
     replicas: tuple[ScannedReplica, ...]
     refusals: tuple[str, ...]
-    left_out: tuple[int, ...]
+    left_out: dict[int, LogDirsRead]
 
 
 def read_disks(
@@ -321,17 +327,19 @@ def read_disks(
         *((one.node_id, one.directory_id) for one in given),
         *((reading.broker, directory) for reading in readings for directory in ("", *reading.directories)),
     ]
-    left_out = [b for b in brokers if not _scanned(read, b, online_directories(history, b))]
+    dirs = {b: _dirs_read(read, b, online_directories(history, b)) for b in brokers}
+    left_out = {broker: one for broker, one in dirs.items() if one.missing or not one.given}
     replicas = (*scanned_replicas(scan), *(replica for one in readings for replica in evidence_replicas(one)))
-    return ReadDisks(replicas, tuple(found), tuple(left_out))
+    return ReadDisks(replicas, tuple(found), left_out)
 
 
-def _scanned(read: Sequence[tuple[int, str]], broker: int, directories: Sequence[str]) -> bool:
-    """Whether all log dirs of the broker were read; ``read``: brokers, and the ids of their log dirs. Before
+def _dirs_read(read: Sequence[tuple[int, str]], broker: int, directories: Sequence[str]) -> LogDirsRead:
+    """Which log dirs of the broker were read; ``read``: brokers, and the ids of their log dirs. Before
     metadata.version 3.7 no ids are registered: then one dir of it must do.
     """
-    ids = {directory for node, directory in read if node == broker}
-    return bool(ids) and ids.issuperset(directories)
+    found = {directory for node, directory in read if node == broker}
+    missing = tuple(directory for directory in directories if directory not in found)
+    return LogDirsRead(len(directories) - len(missing) if directories else len(found), missing)
 
 
 def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]:
@@ -446,8 +454,6 @@ def unchecked(request: RebuildRequest, written: Sequence[RewrittenPartition]) ->
     if files:
         named = ", ".join(str(path) for path in files)
         yield f"whether brokers have run since these scans: {named}"
-    if request.accept_strays:
-        yield "topics on brokers' disks whose ids the copy does not know: brokers set their folders aside as strays"
 
 
 def printable_unread(path: str, why: str) -> str:

@@ -1,4 +1,4 @@
-"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/5``
+"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/6``
 (docs/output.md).
 """
 
@@ -21,6 +21,7 @@ from recovery.membership.quorum_rebuild import (
 )
 from recovery.membership.restored_topics import restored_topic_lines, restored_topic_members
 from recovery.membership.rewritten_partitions import partition_members
+from recovery.membership.stray_replicas import stray_lines, stray_members
 from recovery.membership.voters import VoterSet
 from recovery.wording.after_rebuild_text import AHEAD_RISK, METADATA_LOG, after_rebuild
 from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
@@ -58,6 +59,7 @@ def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     if plan.unchecked:
         yield "NOT CHECKED, and accepted:"
         yield from (printable(f"  {line}") for line in plan.unchecked)
+    yield from map(printable, stray_lines(plan.strays))
     yield from ahead_lines(plan)
     yield from rehearsal_lines(plan, file)
     yield from dead_lines(plan)
@@ -78,9 +80,10 @@ def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
         knew = "the copy does not know it" if one.is_new else f"the copy knows epoch {one.known_epoch}"
         disks = "no disk was read" if one.disk_epoch < 0 else f"the disks {one.disk_epoch}"
         leader = f"leader {now.leader}" if now.has_leader else "no leader until one is elected"
+        added = f" ({ids(one.added)} added: by the copy no replica)" if one.added else ""
         yield printable(
             f"    {one.topic}-{one.partition} ({one.topic_id}): {knew}, {disks}; epoch {now.leader_epoch}, ISR"
-            f" {ids(now.isr)}, replicas {ids(now.replicas)}, {leader}"
+            f" {ids(now.isr)}, replicas {ids(now.replicas)}{added}, {leader}"
         )
     if len(written) > _LISTED:
         yield f"    and {len(written) - _LISTED:,} more (all are in the plan's file)"
@@ -187,7 +190,7 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
 
 def host_lines(plan: RebuildPlan) -> Iterator[str]:
     """What is done on the hosts, once the plan is applied."""
-    loses = bool(plan.losses or plan.unchecked or plan.partitions or plan.ahead)
+    loses = bool(plan.losses or plan.unchecked or plan.partitions or plan.ahead or plan.strays)
     steps = after_rebuild(
         plan.voter.key.id,
         _server(plan),
@@ -274,6 +277,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "aheadFrom": plan.ahead_from,
             "losses": list(plan.losses),
             "unchecked": list(plan.unchecked),
+            "strays": [stray_members(one) for one in plan.strays],
             "partitions": [partition_members(written) for written in plan.partitions],
             "restoredTopics": [restored_topic_members(one) for one in plan.restored_topics],
             "rehearsal": rehearsal_members(plan.rehearsal),

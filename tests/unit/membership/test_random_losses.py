@@ -142,9 +142,9 @@ def test_what_a_surviving_disk_holds_is_kept_or_named(seed: int, tmp_path: Path)
     try:
         plan = made(request)
     except RebuildRefused as refused:
-        # What cannot be kept was named; the operator goes on without it.
+        # What cannot be kept was named; the operator goes on without it, and keeps the rest.
         assert all("cannot be kept" in reason for reason in refused.reasons), refused.reasons
-        plan = made(replace(request, keep_strays=False, accept_strays=True))
+        plan = made(replace(request, accept_strays=True))
     apply_rebuild(plan, "a test", silent)
     check(plan, disks, data, before)
     lost_again(plan, request, disks, tmp_path, random)
@@ -228,11 +228,18 @@ def check(plan: RebuildPlan, disks: Survivors, data: tuple[Path, ...], before: K
         for change in changes_from(read_quorum_copy(path), plan.log_end):
             assert any(f"offset {change.offset}: {change.text}" in line for line in plan.losses)
 
+    strays = {(one.topic_id, one.partition, one.broker) for one in plan.strays}
+    for subject, now in present.items():
+        assert set(now.isr) <= set(now.replicas), (subject, now)
     for subject, found in replicas.items():
         if subject not in present:
-            assert before.is_deleted(subject.topic_id) or any("strays" in line for line in plan.unchecked)
+            assert before.is_deleted(subject.topic_id) or all((*subject, d.broker) in strays for d in found)
             continue
         now = present[subject]
+        # Each folder has a place in the quorum, or is named as a stray.
+        assert {d.broker for d in found} - set(now.replicas) == {
+            d.broker for d in found if (*subject, d.broker) in strays
+        }
         newest = max(one.epoch for one in found)
         best = max(one.position for one in found)
         written = any((one.topic_id, one.partition) == subject for one in plan.partitions)

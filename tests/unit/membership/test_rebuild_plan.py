@@ -20,6 +20,7 @@ from console.jobs.quorum.quorum_rebuild import (
     RebuildRefused,
     apply_rebuild,
     make_rebuild,
+    online_directories,
     read_rebuild,
     save_rebuild,
     undo_rebuild,
@@ -33,6 +34,7 @@ from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
+    RegisterBrokerRecord,
     ResourceType,
     TopicRecord,
 )
@@ -208,6 +210,25 @@ def test_brokers_disks_are_scanned_or_named(disks: Path) -> None:
     assert any("broker 2" in line for line in plan.unchecked)
 
 
+def test_a_log_dir_that_was_not_given_is_named(disks: Path) -> None:
+    """Broker 2 got a second log dir; that which was given is no ground to say that none was."""
+    history = history_of(read_quorum_copy(disks / "node-100"))
+    (first,) = online_directories(history, 2)
+    second = "BBBBBBBBBBBBBBBBBBBBBg"
+    registered = next(
+        row.change
+        for row in history.rows()
+        if isinstance(row.change, RegisterBrokerRecord) and row.change.broker == 2
+    )
+    change = BrokerRegistrationChangeRecord(2, registered.broker_epoch, None, directories=(first, second))
+    with (disks / "node-100" / METADATA / SEGMENT).open("ab") as log:
+        log.write(data_batch(51, 1, 5, [encode(change, 2)]))
+    text = reasons(disks)
+    assert "broker 2 has 2 log dirs by the copy, and 1 of them was given" in text
+    assert f"Not given: the one with directory.id {second} in meta.properties" in text
+    assert "were not scanned" not in text
+
+
 def test_the_copy_in_a_brokers_log_dir_is_compared_unasked(disks: Path) -> None:
     with (disks / "node-1" / METADATA / SEGMENT).open("ab") as log:
         log.write(data_batch(52, 1, 5, [encode(TopicRecord("kept", "AAAAAAAAAAAAAAAAAAAA7w"))]))
@@ -271,7 +292,11 @@ def test_topics_that_only_disks_know_are_kept_with_their_ids_or_named(disks: Pat
     partition_folder(disks, UNKNOWN, 7)
     (disks / "node-1" / f"{ORDERS}-0").rename(payments)
     assert f"topics whose ids the copy does not know: payments ({UNKNOWN})" in reasons(disks)
-    assert made(disks, accept_strays=True).unchecked
+    accepted = made(disks, accept_strays=True)
+    assert [(one.topic, one.topic_id, one.broker) for one in accepted.strays] == [("payments", UNKNOWN, 1)]
+    assert from_json(to_json(accepted)) == accepted
+    told = f"  payments-0 ({UNKNOWN}) on broker 1, log end 0 (no record): the copy does not know it"
+    assert told in list(rebuild_lines(accepted, disks / "plan.json"))
     plan = made(disks, keep_strays=True)
     apply_rebuild(plan, "a test", silent)
     assert [(one.topic, one.known_from) for one in from_json(to_json(plan)).restored_topics] == [
@@ -289,7 +314,16 @@ def test_a_topic_that_cannot_be_kept_whole_is_named(disks: Path) -> None:
     partition_folder(disks, UNKNOWN, 7, partition=2)
     text = reasons(disks, keep_strays=True)
     assert f"topic {ORDERS} ({UNKNOWN}) cannot be kept: the copy has a topic of that name" in text
-    assert "no scanned disk has its partitions 0, 1" in text
+    # With both what can be kept is kept.
+    payments = disks / "node-1" / "payments-0"
+    partition_folder(disks, "AAAAAAAAAAAAAAAAAAAA8w", 7, partition=5)
+    (disks / "node-1" / f"{ORDERS}-5").rename(payments)
+    plan = made(disks, keep_strays=True, accept_strays=True)
+    assert [one.topic for one in plan.restored_topics] == ["payments"]
+    assert [(one.topic, one.partition) for one in plan.strays] == [(ORDERS, 2)]
+    apply_rebuild(plan, "a test", silent)
+    history = history_of(read_quorum_copy(disks / "node-100"))
+    assert history.topic_name("AAAAAAAAAAAAAAAAAAAA8w") == "payments" and not history.topic_name(UNKNOWN)
 
 
 def test_a_log_that_is_broken_before_its_end_is_not_used(disks: Path) -> None:
@@ -344,7 +378,7 @@ def test_a_plan_comes_back_from_its_file_and_an_edited_one_does_not(disks: Path,
     file.write_text(file.read_text().replace('"dead": [\n    101,', '"dead": [\n    100,'))
     with pytest.raises(InputError, match="it was edited"):
         read_rebuild(file)
-    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/5"}'):
+    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/6"}'):
         file.write_text(text)
         with pytest.raises(InputError):
             read_rebuild(file)
