@@ -128,7 +128,7 @@ def _rewritten(
     best = max((d.position for d in disks), default=_NO_RECORD)
     holders = {d.broker: d for d in disks if d.position == best}
     # Where a reassignment was lost with the changes, the best log may be on a broker that is no replica by the
-    # copy. An ISR may hold replicas only (Kafka takes no leader from outside the assignment, 4.3.1).
+    # copy. An ISR may hold replicas only: the controller elects nobody else (seen on 4.3.1).
     outside = tuple(d for broker, d in holders.items() if broker not in now.replicas)
     if newest > now.leader_epoch or (not trusts_isr and _behind(now, disks, unscanned, best)):
         return _with_replicas(now, outside)._replace(

@@ -47,11 +47,12 @@ KEEPS_LITTLE = {"internal.metadata.log.segment.bytes": "16384", "metadata.max.re
 """Kafka then deletes what is before a snapshot, a minute later at the latest."""
 
 Left = Literal["leader", "follower", "broker"]
-Step = tuple[Literal["kill", "changes", "topic", "acl", "known", "trimmed", "replaced"], int | str]
+Step = tuple[Literal["kill", "changes", "topic", "acl", "known", "trimmed", "replaced", "moved"], int | str]
 """``kill``: a node dies, and stays down. ``changes``: so many changes of a configuration. ``topic``: one is made,
 and written to; ``acl``: one is made for that topic. ``known``: what the chosen copy will know of configurations and
 ACLs is what there is now. ``trimmed``: until every controller's log begins with a snapshot. ``replaced``: a spare
-controller takes the place of the voter that died."""
+controller takes the place of the voter that died. ``moved``: broker 3 takes the place of one replica in each
+partition of that topic, which is written to then."""
 
 
 def spec(
@@ -106,6 +107,8 @@ class LostQuorum:
     """Whose metadata the plan says must be moved away before the start."""
     forgotten: tuple[str, ...] = ()
     """Topics that no copy knows, because the brokers' own are gone: only their records are on disk."""
+    moved: tuple[str, ...] = ()
+    """Topics of which the plan makes broker 3 a replica, which the copy does not have there."""
     new_voter: int = 0
     """The controller that gets a broker's copy; 0: the first of the old ones, with a new disk."""
 
@@ -191,6 +194,7 @@ class RebuiltQuorum:
             "known": self._know,
             "trimmed": self._trim,
             "replaced": self._replace,
+            "moved": self._move,
         }
         for verb, what in self.incident.before:
             verbs[verb](what)
@@ -217,6 +221,18 @@ class RebuiltQuorum:
             done = self.console("quorum", verb, str(node), *YES)
             assert done.status == 0, done
         assert new in watched.voters() and dead not in watched.voters()
+
+    def _move(self, topic: int | str) -> None:
+        """The leader of partition 0 changes; that of partition 1 stays."""
+        wanted = {0: [3, 2], 1: [2, 3]}
+        moves = [{"topic": topic, "partition": n, "replicas": replicas} for n, replicas in wanted.items()]
+        file = self.plan_file.with_name("moves.json")
+        file.write_text(json.dumps({"version": 1, "partitions": moves}))
+        self.cluster.tools("kafka-reassign-partitions", "--reassignment-json-file", str(file), "--execute")
+        for number, replicas in wanted.items():
+            self.cluster.metadata.wait_isr(str(topic), number, set(replicas), 60)
+            assert set(self.cluster.metadata.partition(str(topic), number).replicas) == set(replicas)
+        self.produce(str(topic), "moved")
 
     def _make_acl(self, topic: int | str) -> None:
         who = ("--allow-principal", "User:bob", "--operation", "Write", "--topic", str(topic))
@@ -370,6 +386,9 @@ class RebuiltQuorum:
         assert planned.status == 0, planned
         plan = self.plan()
         assert set(plan["ahead"]) >= set(self.incident.ahead), planned
+        for one in plan["partitions"]:
+            assert tuple(one["added"]) == ((3,) if one["topic"] in self.incident.moved else ()), planned
+            assert set(one["isr"]) <= set(one["replicas"]), planned
         return plan
 
     def name_static_voter(self) -> None:
@@ -641,6 +660,17 @@ def _of_release(version: str) -> tuple[LostQuorum, ...]:
             accepts=ACCEPTED,
             stops=True,
             new_voter=101,
+        ),
+        LostQuorum(
+            f"partitions were moved after the copy, {version}",
+            spec(version, brokers=3),
+            "follower",
+            102,
+            before=(("topic", "moving"), ("known", 0), ("kill", 102), ("moved", "moving")),
+            refused=(*_LACKS[:2], "node 3 has offsets"),
+            accepts=("--accept-loss-of", "3", *ACCEPTED),
+            stops=True,
+            moved=("moving",),
         ),
         LostQuorum(
             f"a topic that no copy knows, on brokers that delete soon, {version}",
