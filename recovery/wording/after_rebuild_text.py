@@ -32,9 +32,10 @@ AHEAD_RISK = (
 )
 
 
-FENCED_FIRST = (
-    "one that was killed, and registers before the controller has fenced it, leaves the ISR of partitions that"
-    " nobody leads, and nobody leads them before an operator elects (seen on 4.3.1, ELR on)"
+NOBODY_LED_YET = (
+    "With ELR a broker that was killed leaves ISR and ELR when it registers, also where the controller had fenced"
+    " it before. A partition that the rebuild wrote with this broker alone as ISR has had no leader since, and"
+    " nobody leads it before it is elected here (seen on 4.3.1)"
 )
 TWO_STARTS = (
     "A broker whose metadata log was cut off may not learn a voter with a new node id: it logs that it is unable to"
@@ -91,8 +92,8 @@ def after_rebuild(
     stop = NextStep(
         AfterRebuildStep.STOP,
         "Stop the brokers that run: one that has applied more metadata than the quorum now has ends itself when it"
-        " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller has led for longer than"
-        f" broker.session.timeout.ms (9 s): {FENCED_FIRST}",
+        " finds the quorum (seen on Kafka 4.3.1). Start them again once the controller leads. It lets a killed"
+        " broker register only after it has fenced the former process (broker.session.timeout.ms, 9 s)",
     )
     which_ahead = f"node{'' if len(ahead) == 1 else 's'} {both(ahead)}" if ahead else "every other node"
     away_to = "LOG_DIR.snapshots-before-rebuild"
@@ -138,7 +139,7 @@ def after_rebuild(
         NextStep(
             AfterRebuildStep.ELECT,
             "Elect what waits, each with the loss that the plan names",
-            "",
+            NOBODY_LED_YET if loses else "",
             (
                 connected("plan", "--all-offline-partitions", "plan.json"),
                 connected("apply", "plan.json"),

@@ -292,7 +292,7 @@ class ReturningVoters:
             self.cluster.metadata.wait_isr(ORDERS, partition, set(self.cluster.brokers), 90)
 
     def _elect_what_waits(self) -> None:
-        """A broker that was killed, and registers before the controller has fenced it, leaves the ISR of partitions
+        """A broker that was killed leaves ISR and ELR when it registers (with ELR), also those of partitions
         that nobody leads: then nobody may lead them until an operator elects.
         """
         console, plan = self.quorum.console, self._saved / "elect.json"

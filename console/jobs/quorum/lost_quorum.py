@@ -33,6 +33,7 @@ from console.jobs.quorum.quorum_rebuild_report import (
     rebuild_lines,
     rebuild_markdown,
     rehearsed_lines,
+    where,
 )
 from console.jobs.quorum.rebuild_rehearsal import rehearse
 from console.new_files import write_new
@@ -182,7 +183,7 @@ def write_script(program: Program, file: Path, script: Path, reviewed: Reviewed 
     screen.out(rebuild_lines(plan, file))
     screen.say(
         f"wrote {script}; nothing else was written",
-        f"next: python3 {shlex.quote(script.name)} (on the host that has {plan.target}; it asks first)",
+        f"next: python3 {shlex.quote(script.name)} ({where(plan)}; it asks first)",
     )
     screen.say(*host_lines(plan))
     return Status.DONE

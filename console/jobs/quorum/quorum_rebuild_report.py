@@ -131,8 +131,8 @@ def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     if report is None:
         command = shlex.join(("ktriage", "quorum", "rebuild", str(file), "--rehearse", "--kafka-dir"))
         yield (
-            "NOT REHEARSED: whether a controller leads with it was not tried. On the host that has"
-            f" {plan.source}: {command} DIR"
+            f"NOT REHEARSED: whether a controller leads with it was not tried. O{where(plan)[1:]}:"
+            f" {command} DIR"
         )
         return
     who = f"by {report.by} at {report.at}, Kafka {report.kafka}"
@@ -215,7 +215,14 @@ def next_line(plan: RebuildPlan, file: Path, *, reviewed: bool = False) -> str:
     if rehearsal is not None and not rehearsal.is_passed:
         return f"next: {shlex.join(again)} DIR (a plan whose rehearsal failed is not carried out)"
     rehearse = f"{shlex.join(again)} DIR, then " if rehearsal is None else ""
-    return f"next: {rehearse}{shlex.join(words)} (on the host that has {plan.target})"
+    return f"next: {rehearse}{shlex.join(words)} ({where(plan)})"
+
+
+def where(plan: RebuildPlan) -> str:
+    """On which host the plan is rehearsed and carried out."""
+    if plan.in_place:
+        return f"on the host that has {plan.target}"
+    return f"on the host that has both {plan.source}, which is read, and {plan.target}, which is written"
 
 
 def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:

@@ -25,7 +25,13 @@ from console.jobs.quorum.quorum_rebuild import (
     save_rebuild,
     undo_rebuild,
 )
-from console.jobs.quorum.quorum_rebuild_report import dead_lines, host_lines, rebuild_lines, rebuild_markdown
+from console.jobs.quorum.quorum_rebuild_report import (
+    dead_lines,
+    host_lines,
+    next_line,
+    rebuild_lines,
+    rebuild_markdown,
+)
 from console.provenance import user
 from recovery.membership.quorum_rebuild import GivenVoter, digest, from_json, parsed_voter, to_json
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
@@ -447,10 +453,31 @@ def test_a_node_whose_metadata_goes_on_beyond_the_copy_is_named_with_what_is_mov
     assert not any("move the snapshots" in line for line in host_lines(whole))
 
 
+def test_what_a_killed_broker_leaves_without_a_leader_is_told_where_it_is_elected(disks: Path) -> None:
+    """The wait for its fencing is Kafka's own, and mends nothing."""
+    steps = list(host_lines(made(disks)))
+    (elect,) = [step for step in steps if "Elect what waits" in step]
+    assert "with this broker alone as ISR has had no leader since" in elect and "plan.json" in elect
+    assert any("lets a killed broker register only after it has fenced" in step for step in steps)
+
+
 def test_of_a_disk_that_was_not_read_it_is_taken_for_granted(disks: Path, tmp_path: Path) -> None:
     assert made(disks, data=(disks / "node-1",), unscanned=(2,)).ahead == (1, 2)
     data = tuple(scan_file(tmp_path, disks / f"node-{broker}") for broker in (1, 2))
     assert made(disks, data=data, accept_loss_of=(1,)).ahead == (1,)
+
+
+# The host
+
+
+def test_a_plan_that_fills_another_directory_names_both_of_which_its_host_needs_each(disks: Path) -> None:
+    file = disks / "plan.json"
+    blank = made(disks, source=disks / "node-1", into=blank_controller(disks), dead=(100, 101, 102))
+    both = f"n the host that has both {blank.source}, which is read, and {blank.target}, which is written"
+    rehearsal = next(line for line in rebuild_lines(blank, file) if line.startswith("NOT REHEARSED"))
+    assert both in rehearsal and both in next_line(blank, file)
+    plan = made(disks)
+    assert next_line(plan, file).endswith(f"(on the host that has {plan.target})")
 
 
 # The address of the new voter
