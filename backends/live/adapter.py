@@ -135,7 +135,11 @@ class LiveBackend:
         await self._fleet.close()
 
     async def cluster(self) -> ClusterInfo:
-        """The brokers now."""
+        """The brokers now. A new look: a broker that was silent before is asked again."""
+        self._fleet.forget_silent()
+        return await self._described()
+
+    async def _described(self) -> ClusterInfo:
         return self._note(await self._election_api.cluster())
 
     def _note(self, cluster: ClusterInfo) -> ClusterInfo:
@@ -146,7 +150,7 @@ class LiveBackend:
         """The brokers as they were a moment ago: a survey asks again for one that fails."""
         if self._newest is not None and asyncio.get_running_loop().time() - self._newest[0] <= FRESH_FOR:
             return self._newest[1]
-        return await self.cluster()
+        return await self._described()
 
     @property
     def virtual_time(self) -> None:
@@ -220,7 +224,7 @@ class LiveBackend:
             _Connections(self._fleet, again=request.picture_wait is None),
             request,
             cluster,
-            read_cluster_again=self.cluster,
+            read_cluster_again=self._described,
             note_log_dirs=self._listing.note_dirs if request.log_dirs else _no_log_dirs,
             progress=progress,
             ends=self._ends,

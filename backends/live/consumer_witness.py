@@ -18,7 +18,9 @@ from recovery.model import TopicPartition, Unknown, Why
 TAIL = 100
 """Offsets before the high watermark at which the reading begins."""
 _GROUP = "ktriage-witness"
-"""librdkafka wants a name; nobody joins it, and nothing is committed."""
+"""librdkafka wants a name; nobody joins it, and nothing is committed. It looks for the group's coordinator all the
+same: a broker makes __consumer_offsets for that, where the cluster has no such topic.
+"""
 _LOG = logging.getLogger("ktriage.consumer")
 _NOT_CAUGHT_UP = (
     "consumers wait: the new leader's high watermark is not caught up, so that it gives no offsets"

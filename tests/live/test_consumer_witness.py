@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from console.jobs.elect.consumer_reading import consumer_lines, leader_log, read_as_consumer
 from recovery.consumer_sight import ConsumerSight, ReadThrough, disagreements
 from recovery.model import ReplicaLog, TopicPartition
-from testbed.kafka import ClusterSpec, KafkaCluster
+from testbed.kafka import ClusterSpec, KafkaCluster, wait_until
 from tests.live.live_backend import open_backend, survey
 from tests.live.started_cluster import emptied
 
@@ -32,6 +32,13 @@ def records(cluster: KafkaCluster) -> Iterator[None]:
     emptied(cluster)
     for tp in (PLAIN, OPEN):
         cluster.client.create_topic(tp.topic, [[1, 2, 3]], {"min.insync.replicas": "1"})
+    # The first consumer of a group makes __consumer_offsets, without which no witness is asked.
+    consumer = Consumer({**cluster.superuser_config(), "group.id": "first"})
+    consumer.subscribe([PLAIN.topic])
+    wait_until(
+        lambda: consumer.poll(0.2) is None and bool(consumer.assignment()), "a consumer with its partition"
+    )
+    consumer.close()
     producer = Producer(cluster.superuser_config())
     for number in range(RECORDS):
         producer.produce(PLAIN.topic, str(number), partition=0)

@@ -101,24 +101,6 @@ async def test_sasl(cluster: KafkaCluster, listener: str, mechanism: Mechanism) 
         assert len((await describe_partitions(await fleet.connection(2), [OPEN])).states) == 2
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_an_ordinary_consumer_is_connected_by_the_same_file(
-    cluster: KafkaCluster, mechanism: Mechanism
-) -> None:
-    file = cluster.client_configs.client_properties("admin", listener="SECURE", mechanism=mechanism)
-    witness = LiveConsumerWitness(settings_of(cluster, "SECURE", file), elsewhere=False)
-    tp = TopicPartition(OPEN, 0)
-    empty = ReadThrough(0, 0)
-    assert await witness.read([tp], 60.0) == {tp: ConsumerSight(0, 0, 0, empty, empty)}
-
-
-async def test_an_ordinary_consumer_has_the_certificate_of_the_file(cluster: KafkaCluster) -> None:
-    file = cluster.client_configs.client_properties("admin", listener="MUTUAL")
-    witness = LiveConsumerWitness(settings_of(cluster, "MUTUAL", file), elsewhere=False)
-    found = (await witness.read([TopicPartition(OPEN, 0)], 60.0))[TopicPartition(OPEN, 0)]
-    assert isinstance(found, ConsumerSight), found
-
-
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_a_wrong_password_is_refused_and_not_shown(
     cluster: KafkaCluster,
@@ -357,3 +339,22 @@ async def test_alter_without_describe_is_found_by_an_empty_election(cluster: Kaf
             ]:
                 pass
     assert granted(found)["DESCRIBE", "Cluster:kafka-cluster"] is False
+
+
+# Last: a consumer makes __consumer_offsets, which the tests before do not expect.
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_an_ordinary_consumer_is_connected_by_the_same_file(
+    cluster: KafkaCluster, mechanism: Mechanism
+) -> None:
+    file = cluster.client_configs.client_properties("admin", listener="SECURE", mechanism=mechanism)
+    witness = LiveConsumerWitness(settings_of(cluster, "SECURE", file), elsewhere=False)
+    tp = TopicPartition(OPEN, 0)
+    empty = ReadThrough(0, 0)
+    assert await witness.read([tp], 60.0) == {tp: ConsumerSight(0, 0, 0, empty, empty)}
+
+
+async def test_an_ordinary_consumer_has_the_certificate_of_the_file(cluster: KafkaCluster) -> None:
+    file = cluster.client_configs.client_properties("admin", listener="MUTUAL")
+    witness = LiveConsumerWitness(settings_of(cluster, "MUTUAL", file), elsewhere=False)
+    found = (await witness.read([TopicPartition(OPEN, 0)], 60.0))[TopicPartition(OPEN, 0)]
+    assert isinstance(found, ConsumerSight), found

@@ -166,9 +166,9 @@ PATIENCE = 1.0
 QUORUM_PATIENCE = 0.4
 """The same for a description of the quorum."""
 AVOIDED_FOR = 30.0
-"""Seconds for which a broker that could not be reached is asked only after all the others, and for which one that
-was silent is not waited for again.
-"""
+"""Seconds for which a broker that could not be reached is asked only after all the others."""
+SILENT_FOR = 10.0
+"""Seconds for which a broker that was silent is not waited for again, within one look at the cluster."""
 SILENT = (ConnectionProblem.CONNECT_TIMEOUT, ConnectionProblem.NO_ANSWER)
 AHEAD = 64
 """Brokers to which connections are opened before anybody asks for them."""
@@ -184,7 +184,7 @@ class Unreached:
 
     def lately(self, broker: int) -> bool:
         """True where the newest attempt at that broker failed less than AVOIDED_FOR seconds ago."""
-        return self._lately(broker) is not None
+        return self._within(broker, AVOIDED_FOR) is not None
 
     def forget(self, broker: int) -> None:
         """The next attempt is made, whatever was seen before."""
@@ -196,8 +196,8 @@ class Unreached:
         """What ``connect`` returns. Raises its BrokerError; at once where the broker was silent for the whole time
         of an attempt lately, or is so in another attempt meanwhile: nobody waits for that twice.
         """
-        known = self._lately(broker)
-        if known is not None and known.trouble in SILENT:
+        known = self._silent(broker)
+        if known is not None:
             raise known.again()
         attempt = asyncio.ensure_future(connect(broker))
         others = self._attempts.setdefault(broker, set())
@@ -211,8 +211,8 @@ class Unreached:
                     other.cancel()
             raise
         except asyncio.CancelledError:
-            known = self._lately(broker)
-            if attempt.cancelled() and known is not None and known.trouble in SILENT and not _cancelling():
+            known = self._silent(broker)
+            if attempt.cancelled() and known is not None and not _cancelling():
                 raise known.again() from None
             if not attempt.cancel() and not attempt.cancelled() and attempt.exception() is None:
                 attempt.result().close()  # it was opened in the same moment
@@ -222,9 +222,13 @@ class Unreached:
         self.forget(broker)
         return conn
 
-    def _lately(self, broker: int) -> BrokerError | None:
+    def _silent(self, broker: int) -> BrokerError | None:
+        known = self._within(broker, SILENT_FOR)
+        return known if known is not None and known.trouble in SILENT else None
+
+    def _within(self, broker: int, seconds: float) -> BrokerError | None:
         at, error = self._errors.get(broker, (0.0, None))
-        return None if error is None or self._clock() - at > AVOIDED_FOR else error
+        return None if error is None or self._clock() - at > seconds else error
 
 
 def _cancelling() -> bool:
@@ -299,6 +303,11 @@ class BrokerFleet:
         except BrokerError:
             conn.close()
 
+    def forget_silent(self) -> None:
+        """Who was silent is asked again: a new look begins, or nobody else is left."""
+        for broker in self.addresses.candidates():
+            self._unreached.forget(broker)
+
     def open_ahead(self) -> None:
         """Begin to connect to every broker that should be up, for a caller that will ask all of them."""
         for broker in [b.id for b in self.brokers if not b.fenced][:AHEAD]:
@@ -371,16 +380,35 @@ class BrokerFleet:
         """
         fresh = up_to_date_brokers(await self.quorum())
         pool = self._forwarding if forwarded or not again else self._common
+        try:
+            return await self._any(pool, ask, fresh, again=again)
+        except AllFailed as error:
+            failed = error
+        if any(isinstance(one, BrokerError) and one.remembered for one in failed.errors):
+            # Nobody else is left: who was silent a moment ago may answer now, as after a cut of the network.
+            self.forget_silent()
+            try:
+                return await self._any(pool, ask, fresh, again=again)
+            except AllFailed as error:
+                failed = error
+        self._quorum.forget()
+        raise _in_short(failed, sent=again) from None
+
+    async def _any(
+        self,
+        pool: Pool,
+        ask: Callable[[BrokerConnection], Awaitable[T]],
+        fresh: frozenset[int] | None,
+        *,
+        again: bool,
+    ) -> BrokerAnswer[T]:
         used: list[tuple[BrokerConnection, int]] = []
         asks = [self._ask(pool, broker, ask, fresh, used) for broker in self._order(fresh, pool)]
-        try:
-            if again:
-                moved = partial(_answers, used)
-                return await first_success(asks, patience=PATIENCE, leave=self._leftovers, moved=moved)
+        if not again:
             return await _one_by_one(asks)
-        except AllFailed as error:
-            self._quorum.forget()
-            raise _in_short(error, sent=again) from None
+        return await first_success(
+            asks, patience=PATIENCE, leave=self._leftovers, moved=partial(_answers, used)
+        )
 
     async def opened(self, described: ClusterDescription) -> BrokerAnswer[ClusterDescription]:
         """What :meth:`open` returned, where the broker that said it has the latest metadata; else as

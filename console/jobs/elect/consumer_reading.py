@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from backends.base.consumer_witness import ConsumerWitness
 from backends.base.protocol import Backend
 from recovery.consumer_sight import ConsumerSight, ReadThrough, disagreements
-from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
+from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown, Why
 from recovery.wording.quantity_text import counted, printable
 from widgets.fields import first_lines
 
 AT_MOST = 200
 """Partitions that are read: one after the other is asked for its offsets."""
 SECONDS = 20.0
+OFFSETS_TOPIC = "__consumer_offsets"
+_WOULD_MAKE_TOPIC = Unknown(
+    Why.NOT_ASKED,
+    f"the cluster has no {OFFSETS_TOPIC} yet, and a broker makes that topic for the first consumer",
+)
+"""A consumer of librdkafka looks for its group's coordinator, whatever it reads; Kafka makes the topic for that
+(``KafkaApis.getCoordinator``).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +45,22 @@ async def read_as_consumer(
         return None
     led = [survey for survey in surveys if not survey.state.offline]
     asked = led[:AT_MOST]
-    sights = await witness.read([survey.tp for survey in asked], min(seconds, SECONDS))
+    partitions = [survey.tp for survey in asked]
+    sights: Mapping[TopicPartition, ConsumerSight | Unknown]
+    if await _has_offsets_topic(backend):
+        sights = await witness.read(partitions, min(seconds, SECONDS))
+    else:
+        sights = dict.fromkeys(partitions, _WOULD_MAKE_TOPIC)
     found = tuple(
         (survey.tp, text) for survey in asked for text in disagreements(sights[survey.tp], leader_log(survey))
     )
     return ConsumerReading(witness.client, sights, found, len(led) - len(asked))
+
+
+async def _has_offsets_topic(backend: Backend) -> bool:
+    """Whether the topic is there, also where this caller may not see it."""
+    found = await backend.partitions([OFFSETS_TOPIC])
+    return bool(found.states) or OFFSETS_TOPIC in found.hidden
 
 
 def leader_log(survey: Survey) -> ReplicaLog | Unknown | None:

@@ -9,7 +9,7 @@ import pytest
 
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem
-from backends.live.nodes.brokers import AVOIDED_FOR, Unreached
+from backends.live.nodes.brokers import SILENT_FOR, Unreached
 
 
 class Brokers:
@@ -58,8 +58,8 @@ async def test_nobody_waits_again_for_a_broker_that_was_silent(silent: Connectio
     assert str(first) == str(second) and not first.remembered
     assert second.remembered and not second.sent, "certainly nothing was sent the second time"
     assert brokers.attempts == 1
-    clock.now = AVOIDED_FOR + 1
-    assert await attempt(unreached, brokers) is None, "a console asks again later"
+    clock.now = SILENT_FOR + 1
+    assert await attempt(unreached, brokers) is None, "a console's next look asks again"
 
 
 async def test_who_is_to_go_on_asking_asks_again_at_once() -> None:
