@@ -10,7 +10,12 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from backends.log_segments.batch_header import CHECKED_FROM
 from backends.log_segments.checksum import crc32c
 from recovery.membership.voters import VoterSet
-from recovery.metadata_log.control_records import encode_leader_change, encode_voters
+from recovery.metadata_log.control_records import (
+    encode_kraft_version,
+    encode_leader_change,
+    encode_snapshot_ends,
+    encode_voters,
+)
 
 _BASE_OFFSET, _LEADER_EPOCH, _CRC, _ATTRIBUTES = Struct(">q"), Struct(">i"), Struct(">I"), Struct(">h")
 _LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT = 12, 17, 21
@@ -30,6 +35,24 @@ def leader_change_batch(offset: int, epoch: int, time_ms: int, leader: int, vote
 def voters_batch(offset: int, epoch: int, time_ms: int, sets: Sequence[VoterSet]) -> bytes:
     """One batch of control records: the voter sets in force from offset ``offset`` on, one after the other."""
     return _batch(offset, epoch, time_ms, [encode_voters(voters) for voters in sets], attributes=_CONTROL)
+
+
+def kraft_batch(offset: int, epoch: int, time_ms: int, level: int, voters: VoterSet) -> bytes:
+    """Two control records in a batch, as a quorum begins to have dynamic voters: kraft.version, and the voters."""
+    records = [encode_kraft_version(level), encode_voters(voters)]
+    return _batch(offset, epoch, time_ms, records, attributes=_CONTROL)
+
+
+def format_snapshot(level: int, voters: VoterSet, time_ms: int) -> bytes:
+    """The snapshot 0-0 with which kafka-storage format gives a controller the first voters (KIP-853)."""
+    header, footer = encode_snapshot_ends(time_ms)
+    return b"".join(
+        (
+            _batch(0, 0, time_ms, [header], attributes=_CONTROL),
+            kraft_batch(1, 0, time_ms, level, voters),
+            _batch(3, 0, time_ms, [footer], attributes=_CONTROL),
+        )
+    )
 
 
 def _batch(

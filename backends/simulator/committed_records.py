@@ -17,6 +17,8 @@ from backends.simulator.partition_table import id_of, topics_of
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import PartitionChange, Registration
 from recovery.controller.rules import ELR_FEATURE, MIN_ISR, UncleanRecoveryStrategy, strategy_of
+from recovery.membership.raft_votes import RaftLogEnd
+from recovery.membership.voters import VoterSet
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import DecodedRecord
 from recovery.metadata_log.records import (
@@ -40,7 +42,9 @@ BROKER_PORT = 9092
 
 class CommittedBatch(NamedTuple):
     """The records of one committed change. ``time_ms`` is the virtual time at which controller ``leader`` of
-    ``epoch`` wrote it; ``voters`` are the ids of the voters then.
+    ``epoch`` wrote it; ``voters`` are the ids of the voters then, and ``changed_voters`` the whole set where it is
+    another one than at the batch before. ``position``: the offset of the change in the quorum's own log, where
+    it is one record; 0: it was there at time 0.
     """
 
     time_ms: int
@@ -48,10 +52,14 @@ class CommittedBatch(NamedTuple):
     leader: int
     voters: tuple[int, ...]
     records: tuple[MetadataRecord, ...]
+    position: int = 0
+    changed_voters: VoterSet | None = None
 
 
 class OffsetCounter:
-    """The offsets of batches that come in order: each epoch begins with the leader's own control record."""
+    """The offsets of batches that come in order: each epoch begins with the leader's own control record, and other
+    voters take two.
+    """
 
     def __init__(self) -> None:
         self.next_offset = 0
@@ -62,6 +70,8 @@ class OffsetCounter:
         if batch.epoch != self.epoch:
             self.epoch = batch.epoch
             self.next_offset += 1
+        if batch.changed_voters is not None:
+            self.next_offset += 2
         base = self.next_offset
         self.next_offset += len(batch.records)
         return base
@@ -71,21 +81,27 @@ class CommittedRecords:
     """All that was committed, as Kafka's records. ``racks`` by broker. The first of ``voters`` leads at time 0."""
 
     def __init__(
-        self, first: MetadataUpdate, epoch: int, voters: tuple[int, ...], racks: Mapping[int, str | None]
+        self, first: MetadataUpdate, epoch: int, voters: VoterSet, racks: Mapping[int, str | None]
     ) -> None:
         self._first = first
-        self._began = (epoch, voters[0], voters)
+        ids = tuple(key.id for key in voters.keys)
+        self.first_voters = self._voters = voters
+        self._began = (epoch, ids[0], ids)
         self._racks = racks
         self._image = first.image
         self._batches: list[CommittedBatch] = []
 
-    def add(self, epoch: int, leader: int, voters: tuple[int, ...], update: MetadataUpdate) -> None:
-        """The next committed state."""
+    def add(self, at: RaftLogEnd, leader: int, voters: VoterSet, update: MetadataUpdate) -> None:
+        """The next committed state; ``at``: where it ends in the quorum's own log."""
         before, self._image = self._image, update.image
         records = tuple(self._changed(before, update.image))
         if records:
+            ids = tuple(key.id for key in voters.keys)
+            changed = None if voters == self._voters else voters
+            self._voters = voters
+            time_ms = update.written // MILLISECOND
             self._batches.append(
-                CommittedBatch(update.written // MILLISECOND, epoch, leader, voters, records)
+                CommittedBatch(time_ms, at.epoch, leader, ids, records, at.offset - 1, changed)
             )
 
     def __len__(self) -> int:

@@ -7,21 +7,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from backends.disk_scan.scan_values import LIVE, DiskScan, ScannedDir, ScannedLog
-from backends.simulator.broker.log_storage import BrokerDisk, LogDirState
+from backends.metadata_log.directory import DIRECTORY
+from backends.metadata_log.quorum_copy import QUORUM_STATE
+from backends.simulator.broker.log_storage import BrokerDisk
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.committed_records import OffsetCounter
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.partition_table import id_of
 from backends.simulator.world import World
-from recovery.metadata_log.records import RegisterBrokerRecord
 from recovery.model import NO_LEADER, TopicPartition
+
+METADATA_DIR = "metadata"
+"""The name of a controller's dir that is written."""
+NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Kafka's id of no directory."""
 
 
 def simulated_disk_scan(world: World, cluster_id: str, broker: int) -> DiskScan:
     """All log dirs of ``broker``, whether it runs or not; the time is virtual. Raises KeyError for no broker.
 
-    Without its metadata log, which is not simulated on brokers' disks: whether the broker came back since is
+    Without its metadata log: whether the broker came back since is
     compared by the time.
     """
     disk = world.disks[broker]
@@ -94,9 +100,8 @@ def _lost_tail(log: Log) -> str | None:
 def write_log_dirs(world: World, cluster_id: str, broker: int, directory: Path) -> tuple[Path, ...]:
     """Writes every log dir of ``broker`` that works into ``directory``, which is made; returns the new dirs.
 
-    The first has the metadata log up to the broker's last registration: how much more of it a broker's disk holds
-    is not simulated. Writes nothing where all log dirs have failed. Raises KeyError for no broker, OSError also
-    where ``directory`` is there already.
+    The first has the metadata log as far as the broker has read it. Writes nothing where all log dirs have failed.
+    Raises KeyError for no broker, OSError also where ``directory`` is there already.
     """
     disk = world.disks[broker]
     working = [(index, one) for index, one in enumerate(disk.directories) if not one.broken]
@@ -111,20 +116,47 @@ def write_log_dirs(world: World, cluster_id: str, broker: int, directory: Path) 
             for tp, log in sorted(disk.logs.items())
             if log.directory == index and tp not in disk.bad and tp in world.image.partitions
         }
-        _write_properties(path, cluster_id, broker, log_dir)
+        _write_properties(path, cluster_id, broker, log_dir.id)
         if disk.clean_shutdown_epoch is not None:
             _write_clean_shutdown(path, disk.clean_shutdown_epoch)
         _write_checkpoints(path, logs)
         for tp, log in logs.items():
             _write_partition(world, path / str(tp), broker, tp, log)
         if not written:
-            _write_metadata_log(world, broker, path)
+            _write_metadata_log(world, disk.metadata_read, path)
         written.append(path)
     return tuple(written)
 
 
-def _write_properties(path: Path, cluster_id: str, broker: int, log_dir: LogDirState) -> None:
-    ids = f"cluster.id={cluster_id}\ndirectory.id={log_dir.id}\nnode.id={broker}\n"
+def write_metadata_log_dir(
+    world: World, cluster_id: str, controller: int, directory: Path
+) -> tuple[Path, ...]:
+    """Writes the metadata log dir of ``controller`` into ``directory``, which is made; returns the new dir.
+
+    It has what was committed of the log on its disk, and no record that never was. Writes nothing where the disk
+    has failed. Raises KeyError for no controller, OSError also where ``directory`` is there already.
+    """
+    disk = world.quorum.disks[controller]
+    if disk.broken:
+        return ()
+    path = directory / METADATA_DIR
+    path.mkdir(parents=True)
+    _write_properties(path, cluster_id, controller, disk.key.directory_id)
+    if disk.log.end:
+        _write_metadata_log(world, disk.log.end - 1, path)
+        state = {
+            "leaderId": NO_LEADER if disk.leader is None else disk.leader,
+            "leaderEpoch": disk.epoch,
+            "votedId": NO_LEADER if disk.voted is None else disk.voted.id,
+            "votedDirectoryId": NO_DIRECTORY if disk.voted is None else disk.voted.directory_id,
+            "data_version": 1,
+        }
+        (path / DIRECTORY / QUORUM_STATE).write_text(json.dumps(state), encoding="utf-8")
+    return (path,)
+
+
+def _write_properties(path: Path, cluster_id: str, node: int, directory_id: str) -> None:
+    ids = f"cluster.id={cluster_id}\ndirectory.id={directory_id}\nnode.id={node}\n"
     (path / "meta.properties").write_text(f"{ids}version=1\n", encoding="utf-8")
 
 
@@ -166,12 +198,15 @@ def _batches(world: World, tp: TopicPartition, log: Log) -> Iterator[bytes]:
         yield from contents.read(tp, span, time_of)
 
 
-def _write_metadata_log(world: World, broker: int, path: Path) -> None:
+def _write_metadata_log(world: World, position: int, path: Path) -> None:
+    """The metadata log up to that offset of the quorum's own log; nothing of it for -1."""
     counter, end = OffsetCounter(), 0
     for batch in world.committed_records.batches():
         counter.place(batch)
-        if any(isinstance(one, RegisterBrokerRecord) and one.broker == broker for one in batch.records):
+        if batch.position <= position:
             end = counter.next_offset
+    if not end:
+        return
     log = EncodedMetadataLog(world.committed_records)
     log.catch_up()
     log.write(path, end)

@@ -6,12 +6,15 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.metadata_log.batch_writer import data_batch, leader_change_batch
+from backends.metadata_log.batch_writer import data_batch, format_snapshot, kraft_batch, leader_change_batch
 from backends.metadata_log.directory import DIRECTORY
 from backends.simulator.committed_records import CommittedRecords, OffsetCounter
 from recovery.metadata_log.record_codec import encode
 
 SEGMENT = "00000000000000000000.log"
+FORMAT_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
+DYNAMIC = 1
+"""The kraft.version from which on the voters are records."""
 
 
 class EpochEnd(NamedTuple):
@@ -44,9 +47,12 @@ class EncodedMetadataLog:
             time_ms = self._began_ms + batch.time_ms
             first = self._offsets.next_offset
             base = self._offsets.place(batch)
-            if base > first:
+            changed = batch.changed_voters
+            if base - first not in (0, 2):
                 self._epochs.append((batch.epoch, first))
                 self._add(first, leader_change_batch(first, batch.epoch, time_ms, batch.leader, batch.voters))
+            if changed is not None:
+                self._add(base - 2, kraft_batch(base - 2, batch.epoch, time_ms, DYNAMIC, changed))
             self._add(base, data_batch(base, batch.epoch, time_ms, list(map(encode, batch.records))))
         self._encoded = len(self._records)
 
@@ -80,7 +86,8 @@ class EncodedMetadataLog:
         return offset == 0 or (end.epoch == epoch and end.end_offset >= offset)
 
     def write(self, directory: Path, end: int | None = None) -> Path:
-        """Writes ``__cluster_metadata-0`` with one segment into ``directory``; returns the new folder.
+        """Writes ``__cluster_metadata-0`` with one segment into ``directory``, and the snapshot of the format where
+        the first voters are dynamic; returns the new folder.
 
         ``end``: only the batches that begin before this offset.
 
@@ -89,6 +96,9 @@ class EncodedMetadataLog:
         folder = directory / DIRECTORY
         directory.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
+        first = self._records.first_voters
+        if all(key.directory_id for key in first.keys):
+            (folder / FORMAT_SNAPSHOT).write_bytes(format_snapshot(DYNAMIC, first, self._began_ms))
         with (folder / SEGMENT).open("xb") as file:
             file.writelines(self._batches[: None if end is None else bisect_left(self._starts, end)])
         return folder

@@ -33,6 +33,7 @@ from backends.simulator.topology import BrokerSpec, TopicSpec, Topology, directo
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import MIGRATING_DIRECTORY, Registration
 from recovery.controller.rules import UncleanRecoveryStrategy
+from recovery.membership.raft_votes import RaftLogEnd
 from recovery.model import NO_LEADER, EpochSpan, TopicPartition
 from recovery.wording.quantity_text import counted, some_of
 
@@ -150,7 +151,6 @@ class World:
         }
         self.specs: dict[int, BrokerSpec] = {spec.id: spec for spec in topology.brokers}
         racks = {spec.id: spec.rack for spec in topology.brokers}
-        self.committed_records = CommittedRecords(loaded.metadata, FIRST_EPOCH, topology.controllers, racks)
         self.quorum = QuorumLog(
             topology,
             self.loop,
@@ -160,6 +160,8 @@ class World:
             committed=self._committed,
             brokers_without=self._brokers_without,
         )
+        first_voters = self.quorum.disks[topology.controllers[0]].log.voters
+        self.committed_records = CommittedRecords(loaded.metadata, FIRST_EPOCH, first_voters, racks)
         self.context = Context(
             self.loop,
             self.network,
@@ -204,13 +206,12 @@ class World:
         for number, transactions in enumerate(self.topology.transactions, first_transactional):
             TransactionalProducer(self.context, number, transactions, self._leader)
 
-    def _committed(self, epoch: int, controller: int, update: MetadataUpdate) -> None:
+    def _committed(self, at: RaftLogEnd, controller: int, update: MetadataUpdate) -> None:
         before, self.image = self.image, update.image
         for step in update.configs:
             if isinstance(step, TopicRemoved):
                 self._forget(step.topic)
-        voters = tuple(key.id for key in self.quorum.replicas[controller].voters.keys)
-        self.committed_records.add(epoch, controller, voters, update)
+        self.committed_records.add(at, controller, self.quorum.replicas[controller].voters, update)
         of = counted(len(update.touched), "partition")
         self.history.add(f"controller-{controller}", f"{update.why}; {of}{_unclean(before, update)}")
         self.events.emit(MetadataCommitted(before, update.image, update.touched, update.why))

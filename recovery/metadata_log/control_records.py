@@ -14,6 +14,7 @@ from recovery.metadata_log.field_writer import FieldWriter
 from recovery.metadata_log.message_schema import (
     INT16,
     INT32,
+    INT64,
     STRING,
     UINT16,
     UUID,
@@ -58,6 +59,10 @@ _LEADER_CHANGE = MessageSchema(
     SchemaField("granting_voters", _MEMBERS, default=()),
 )
 _KRAFT_VERSION = MessageSchema(SchemaField("version", INT16, default=0), SchemaField("level", INT16))
+_SNAPSHOT_HEADER = MessageSchema(
+    SchemaField("version", INT16, default=0), SchemaField("last_time", INT64, default=0)
+)
+_SNAPSHOT_FOOTER = MessageSchema(SchemaField("version", INT16, default=0))
 _ENDPOINT = MessageSchema(
     SchemaField("listener", STRING), SchemaField("host", STRING), SchemaField("port", UINT16)
 )
@@ -69,7 +74,9 @@ _VOTER = MessageSchema(
     SchemaField("kraft_versions", _VERSIONS.type),
 )
 _VOTERS = MessageSchema(SchemaField("version", INT16, default=0), SchemaField("voters", array(_VOTER.type)))
-"""VotersRecord, LeaderChangeMessage and KRaftVersionRecord of Kafka's message definitions, version 0."""
+"""VotersRecord, LeaderChangeMessage, KRaftVersionRecord, SnapshotHeaderRecord and SnapshotFooterRecord of Kafka's
+message definitions, version 0.
+"""
 
 
 def decode_control(key: bytes, value: bytes) -> ControlRecord | None:
@@ -116,6 +123,17 @@ def encode_voters(voters: VoterSet) -> tuple[bytes, bytes]:
         for voter in voters.voters
     ]
     return _encoded(ControlType.KRAFT_VOTERS, _VOTERS, {"voters": members})
+
+
+def encode_kraft_version(level: int) -> tuple[bytes, bytes]:
+    """Key and value of the control record that raises kraft.version to ``level``."""
+    return _encoded(ControlType.KRAFT_VERSION, _KRAFT_VERSION, {"level": level})
+
+
+def encode_snapshot_ends(time_ms: int) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+    """Keys and values of a snapshot's header and footer; ``time_ms`` is that of its last record."""
+    header = _encoded(ControlType.SNAPSHOT_HEADER, _SNAPSHOT_HEADER, {"last_time": time_ms})
+    return header, _encoded(ControlType.SNAPSHOT_FOOTER, _SNAPSHOT_FOOTER, {})
 
 
 def _encoded(kind: ControlType, schema: MessageSchema, values: dict[str, object]) -> tuple[bytes, bytes]:

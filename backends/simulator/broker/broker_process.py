@@ -222,6 +222,7 @@ class BrokerProcess:
             whole = reply.complete or self.state.offset >= 0
             configures = self.state.min_isr.replay(reply.configs, snapshot, whole=whole)
         self._read_up_to = max(self._read_up_to, reply.offset)
+        self.storage.disk.metadata_read = max(self.storage.disk.metadata_read, self._read_up_to)
         publish_time = 0
         if reply.image is not None and reply.offset > self.state.offset and self._publishes(reply.image):
             first = self.state.offset < 0

@@ -29,7 +29,8 @@ class BrokerDisk:
     ``dirty`` are the logs with unflushed data, ``unchecked`` those whose high watermark is not in the
     checkpoint file. ``generations`` tell which topic of its name a log belongs to (partition.metadata); 0 where
     there is no entry. ``bad`` are partitions whose own files fail in a working log dir. ``clean_shutdown_epoch``
-    is the content of the clean shutdown file, None without one.
+    is the content of the clean shutdown file, None without one. ``metadata_read``: the newest offset of the
+    quorum's own log up to which it has the metadata log, -1 for none of it; at time 0 it has what was there.
     """
 
     def __init__(self, directories: list[LogDirState]) -> None:
@@ -40,6 +41,7 @@ class BrokerDisk:
         self.bad: dict[TopicPartition, None] = {}
         self.generations: dict[TopicPartition, int] = {}
         self.clean_shutdown_epoch: int | None = None
+        self.metadata_read = 0
 
     def store(self, tp: TopicPartition, log: Log) -> None:
         """Write the log. Records beyond the flushed offset are in the page cache only."""
@@ -103,6 +105,8 @@ class BrokerDisk:
         gone = [tp for tp, log in self.logs.items() if log.directory == directory]
         for tp in gone:
             self.delete(tp)
+        if directory == 0:
+            self.metadata_read = -1
         self.directories[directory] = LogDirState(self.directories[directory].path, new_id)
         return gone
 

@@ -74,7 +74,7 @@ class QuorumLog:
     committed one is never undone.
 
     At time 0 the quorum is running: the first controller leads epoch 1, and ``first`` is committed.
-    ``committed`` is called once for each committed payload, in order, with its epoch and the id of the leader
+    ``committed`` is called once for each committed payload, in order, with where it ends and the id of the leader
     that committed it. ``registered`` are the controllers that were ever started.
     """
 
@@ -88,7 +88,7 @@ class QuorumLog:
         emit: Emit,
         *,
         first: Any,
-        committed: Callable[[int, int, Any], None],
+        committed: Callable[[RaftLogEnd, int, Any], None],
         brokers_without: Callable[[int], list[int]],
     ) -> None:
         self._loop = loop
@@ -245,7 +245,7 @@ class QuorumLog:
         # Static voters may lose committed records; a newer epoch then commits others at lower offsets.
         if at > self._reported_end:
             self._reported_end = at
-            self._report(at.epoch, controller, payload)
+            self._report(at, controller, payload)
 
     # Faults and changes of controllers.
 

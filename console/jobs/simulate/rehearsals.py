@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from backends.disk_scan.scan_values import scan_lines
+from backends.disk_scan.scan_values import DiskScan, scan_lines
 from backends.metadata_log.directory import DIRECTORY
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.disk_image import simulated_disk_scan, write_log_dirs
+from backends.simulator.disk_image import (
+    METADATA_DIR,
+    simulated_disk_scan,
+    write_log_dirs,
+    write_metadata_log_dir,
+)
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.fuzz import FuzzResult
 from backends.simulator.fuzz_pool import fuzz_seeds
@@ -269,50 +274,63 @@ def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
 
 
 class DiskOf(NamedTuple):
-    """A broker of a scenario; ``state`` is the file of the run, None for the one that --simulate uses."""
+    """A broker or controller of a scenario; ``state``: the file of the run, None for the one of --simulate."""
 
     scenario: str
-    broker: int
+    node: int
     seed: int
     state: Path | None
 
 
 def scan_disk(program: Program, of: DiskOf) -> int:
     """The evidence of a simulated broker's disks on stdout. Raises InputError."""
-    scan = _with_disks(
-        program, of, lambda b: simulated_disk_scan(b.simulation.world, b.cluster_id, of.broker)
-    )
+
+    def scanned(backend: SimulatorBackend) -> DiskScan:
+        world = backend.simulation.world
+        if of.node not in world.disks:
+            raise InputError(
+                f"{of.node} is a controller, without partitions to scan: --to DIR writes its disk"
+            )
+        return simulated_disk_scan(world, backend.cluster_id, of.node)
+
+    scan = _with_disks(program, of, scanned)
     program.screen.out(scan_lines(scan))
     return Status.DONE
 
 
 def write_disk(program: Program, of: DiskOf, directory: Path) -> int:
-    """Writes the log dirs of a simulated broker into a new ``directory``. Raises InputError."""
+    """Writes the log dirs of a simulated broker, or a controller's metadata log dir, into a new ``directory``.
+    Raises InputError.
+    """
 
     def write(backend: SimulatorBackend) -> tuple[Path, ...]:
-        return write_log_dirs(backend.simulation.world, backend.cluster_id, of.broker, directory)
+        world = backend.simulation.world
+        written = write_log_dirs if of.node in world.disks else write_metadata_log_dir
+        return written(world, backend.cluster_id, of.node, directory)
 
     try:
         paths = _with_disks(program, of, write)
     except OSError as error:
         raise InputError(f"--to {directory}: cannot be written: {error.strerror}") from None
     if not paths:
-        raise InputError(f"every log dir of broker {of.broker} has failed: nothing of it can be read")
+        raise InputError(f"every log dir of node {of.node} has failed: nothing of it can be read")
     program.screen.out([str(path) for path in paths])
-    program.screen.say(f"next: {shlex.join(('ktriage', 'disk', 'scan', *map(str, paths)))}")
+    look = ("quorum", "evidence") if paths[0].name == METADATA_DIR else ("disk", "scan")
+    program.screen.say(f"next: {shlex.join(('ktriage', *look, *map(str, paths)))}")
     return Status.DONE
 
 
 def _with_disks(program: Program, of: DiskOf, job: Callable[[SimulatorBackend], T]) -> T:
-    """What ``job`` returns of the run as it was left. Raises InputError for an unknown broker, OSError."""
+    """What ``job`` returns of the run as it was left. Raises InputError for an unknown node, OSError."""
     scenario = scenario_of(of.scenario)
     backend = SimulatorBackend(scenario, of.seed, of.state or state_file(scenario, of.seed))
 
     async def opened(_stop: StopRequest) -> T:
         try:
             await backend.open()
-            if of.broker not in backend.simulation.world.disks:
-                raise InputError(f"{of.scenario} has no broker {of.broker}")
+            world = backend.simulation.world
+            if of.node not in world.disks and of.node not in world.quorum.disks:
+                raise InputError(f"{of.scenario} has no broker or controller {of.node}")
             return job(backend)
         finally:
             await backend.close()

@@ -301,13 +301,19 @@ def disk(
     ctx: typer.Context,
     *,
     scenario: ScenarioArgument,
-    broker: Annotated[int, typer.Argument(metavar="BROKER", help="The broker's id.", show_default=False)],
+    node: Annotated[
+        int,
+        typer.Argument(
+            metavar="NODE", help="The broker's id; with --to, a controller's too.", show_default=False
+        ),
+    ],
     to: Annotated[
         Path | None,
         typer.Option(
             "--to",
             metavar="DIR",
-            help="Write the broker's log dirs into DIR, as Kafka lays them out. DIR must not exist.",
+            help="Write the broker's log dirs, or the controller's metadata log dir, into DIR, as Kafka lays them"
+            " out. DIR must not exist.",
         ),
     ] = None,
     seed: SeedOption = 1,
@@ -315,7 +321,7 @@ def disk(
 ) -> int:
     """Prints what ktriage disk scan --output json would read from the disks of a simulated broker, as evidence for
     ktriage plan --evidence. With --to, writes the log dirs themselves, for ktriage disk scan and for ktriage rescue
-    read --from-disk.
+    read --from-disk; with the metadata log as far as the node has it, also for ktriage quorum evidence and rebuild.
 
     \b
     Examples:
@@ -323,10 +329,11 @@ def disk(
       ktriage plan --simulate stale-long-tail --evidence broker-3.json recovery.json
       ktriage simulate disk stale-long-tail 3 --to ./disk-3
       ktriage rescue read --simulate stale-long-tail recovery.json --to ./rescue --from-disk ./disk-3/log-dir-0
+      ktriage simulate disk two-of-three-voters-lost 100 --to ./disk-100
     """
     from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
 
-    of = rehearsals.DiskOf(scenario, broker, seed, state)
+    of = rehearsals.DiskOf(scenario, node, seed, state)
     return rehearsals.scan_disk(ctx.obj, of) if to is None else rehearsals.write_disk(ctx.obj, of, to)
 
 

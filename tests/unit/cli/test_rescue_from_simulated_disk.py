@@ -164,5 +164,5 @@ def test_a_dir_that_is_there_and_a_broker_that_is_not_are_one_line_each(run: Cal
     again = run("ktriage", "simulate", "disk", "stale-long-tail", "3", "--to", "disk-3")
     assert again.status == 2 and "--to disk-3: cannot be written: File exists" in again.err
     nobody = run("ktriage", "simulate", "disk", "stale-long-tail", "9", "--to", "disk-9")
-    assert nobody.status == 2 and "stale-long-tail has no broker 9" in nobody.err
+    assert nobody.status == 2 and "stale-long-tail has no broker or controller 9" in nobody.err
     assert not (tmp_path / "disk-9").exists()
