@@ -315,8 +315,8 @@ def write_disk(program: Program, of: DiskOf, directory: Path) -> int:
     if not paths:
         raise InputError(f"every log dir of node {of.node} has failed: nothing of it can be read")
     program.screen.out([str(path) for path in paths])
-    look = ("quorum", "evidence") if paths[0].name == METADATA_DIR else ("disk", "scan")
-    program.screen.say(f"next: {shlex.join(('ktriage', *look, *map(str, paths)))}")
+    verbs = ("quorum", "evidence") if paths[0].name == METADATA_DIR else ("disk", "scan")
+    program.screen.say(f"next: {shlex.join(('ktriage', *verbs, *map(str, paths)))}")
     return Status.DONE
 
 
