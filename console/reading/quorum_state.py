@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -231,6 +231,11 @@ async def lost(
         for v in saved["voters"]
     ]
     return described(tuple(hosts), True, str(saved["at"]))
+
+
+async def lost_at_named(membership: Membership) -> QuorumWithoutLeader:
+    """What the given addresses of controllers tell where none of them tells its cluster."""
+    return replace(await lost(membership, "", None), only_named=True)
 
 
 def saved_voters(quorum: Quorum, at: str, replaced: Iterable[int] = ()) -> dict[str, object]:

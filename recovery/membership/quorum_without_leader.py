@@ -62,7 +62,8 @@ class QuorumWithoutLeader:
     ``brokers``: the settings controller.quorum.bootstrap.servers of the brokers that told them, by "broker 1".
     ``answering``: the addresses where a controller answers. ``commits``: whether what ``leads`` has committed
     anything in its epoch; None: not known. ``replaced``: the voters that a rebuild replaced, by node id.
-    ``known_brokers``: those that the cluster names, reached or not.
+    ``known_brokers``: those that the cluster names, reached or not. ``only_named``: the hosts are the addresses
+    that were given, and none of them told of any other.
     """
 
     cluster_id: str
@@ -74,6 +75,7 @@ class QuorumWithoutLeader:
     commits: bool | None = None
     replaced: tuple[int, ...] = ()
     known_brokers: tuple[int, ...] = ()
+    only_named: bool = False
 
     @property
     def majority(self) -> int:
@@ -134,7 +136,8 @@ class QuorumWithoutLeader:
         """Whether the controllers are known from brokers' settings alone, and none of them runs: a controller that
         was added later is in none of these settings, and may lead.
         """
-        return not self.certain and not any(host.answers or host.may_be_up for host in self.hosts)
+        nobody = not any(host.answers or host.may_be_up for host in self.hosts)
+        return self.only_named or (not self.certain and nobody)
 
     @property
     def hosts_title(self) -> str:
@@ -142,10 +145,14 @@ class QuorumWithoutLeader:
         return (
             f"voters as last seen {self.recorded_at}"
             if self.certain
-            else "controllers that the brokers' settings name"
+            else f"controllers that {self._named_by}"
             if self._settings_only
             else "controllers that have registered"
         )
+
+    @property
+    def _named_by(self) -> str:
+        return "were named" if self.only_named else "the brokers' settings name"
 
     @property
     def sentence(self) -> str:
@@ -208,11 +215,15 @@ class QuorumWithoutLeader:
             which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
             yield f"Bring back {which}: {down}"
         elif self._settings_only:
-            yield f"{lost}: none of the {len(self.hosts)} controllers that the brokers' settings name answers"
-            yield (
-                "Controllers that were added later are not in these settings, and may lead: name them with"
-                " --bootstrap-controller before anything else"
+            answers = f"{len(self.up)} of" if self.up else "none of"
+            verb = "answers" if len(self.up) < 2 else "answer"
+            yield f"{lost}: {answers} the {len(self.hosts)} controllers that {self._named_by} {verb}"
+            others = (
+                "Others may lead"
+                if self.only_named
+                else ("Controllers that were added later are not in these settings, and may lead")
             )
+            yield f"{others}: name them with --bootstrap-controller before anything else"
             yield f"If none leads, {nothing}"
             yield f"Then bring back as many as it takes: {down}"
         else:

@@ -205,7 +205,7 @@ def preflight_lines(verdict: PreflightResult, what: str) -> Iterator[str]:
 
 def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
     """A quorum without a leader."""
-    yield f"cluster {lost.cluster_id}: {leader_state(lost)}"
+    yield f"cluster {lost.cluster_id or 'not known'}: {leader_state(lost)}"
     yield from (f"{one[0].upper()}{one[1:]}." for one in lost.sentences)
     if lost.hosts:
         yield ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backends.base.errors import Unreachable
 from console.cli.base.quorum_run import read_quorum
 from console.cli.base.unfinished_reminder import remind
 from console.errors import Status
@@ -15,6 +16,7 @@ from console.jobs.quorum.quorum_report import (
     status_lines,
 )
 from console.journal.run_records import ClusterMarks
+from console.reading.quorum_state import lost_at_named
 from console.reading.remembered_voters import reading_of_everybody, reading_or_lost
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
@@ -28,7 +30,13 @@ def show(run: Run, *, everything: bool) -> int:
     """Prints the quorum; returns 1 if something is wrong with it."""
 
     async def job(membership: Membership, _stop: object) -> QuorumReading | QuorumWithoutLeader:
-        reading = await reading_or_lost(membership)
+        try:
+            reading = await reading_or_lost(membership)
+        except Unreachable:
+            # Controllers that were named are there to be looked for; of brokers alone nothing is known.
+            if not membership.asks_brokers and not run.json:
+                run.screen.out(lost_lines(await lost_at_named(membership)))
+            raise
         if isinstance(reading, QuorumWithoutLeader):
             return reading
         return await reading_of_everybody(membership, reading)

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.membership.voters import ReplicaKey
 from tests.unit.cli.command_process import Caller
 
 LOST = ("--simulate", "two-of-three-voters-lost")
@@ -109,3 +111,24 @@ def test_check_does_not_call_done_what_needs_a_controller(call: Caller, job: str
     assert (why in told["problems"]) == needs, told["problems"]
     if needs:
         assert ended.status == 1 and "nothing is missing" not in ended.out, ended
+
+
+def test_with_every_named_controller_down_the_ways_back_stand_beside_the_error(call: Caller) -> None:
+    ended = call("ktriage", "quorum", "status", "--bootstrap-controller", "127.0.0.1:1,127.0.0.1:2")
+    assert ended.status == 3 and "no controller could be asked" in ended.err, ended
+    assert ended.out.startswith("cluster not known: LEADER NOT REACHED"), ended
+    assert "none of the 2 controllers that were named answers" in ended.out
+    assert "Others may lead: name them with --bootstrap-controller before anything else" in ended.out
+    assert "1. Bring back 127.0.0.1:1 and 127.0.0.1:2, with their old disks" in ended.out
+    assert "3. Rebuild: only where the disks of a majority are gone for good" in ended.out
+
+
+def test_of_controllers_that_were_named_nothing_proves_that_nobody_leads() -> None:
+    """Another one, which nobody named, may lead."""
+    up = VoterHost(ReplicaKey(-1), "c1:9093", True, "", -1, -1)
+    gone = VoterHost(ReplicaKey(-1), "c2:9093", False, "connection refused", -1, -1, stopped=True)
+    found = QuorumWithoutLeader("", (up, gone), certain=False, recorded_at="", only_named=True)
+    assert not found.proved
+    assert found.sentence.startswith(
+        "no leader can be reached: 1 of the 2 controllers that were named answers"
+    )
