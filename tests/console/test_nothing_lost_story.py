@@ -59,7 +59,7 @@ def test_from_the_alarm_to_nothing_lost_by_what_the_guide_says(terminal: Termina
     terminal.types("X")
     terminal.sees("Read first:")
     fills_in(terminal, "payments", "the name of the topic that may lose something")
-    terminal.sees("Broker 2 leads payments-0. 500 offsets saved", "no partition offline", "Press B")
+    terminal.sees("Broker 2 leads payments-0. 500 offsets saved", "0 offline", "Press B")
     terminal.types("B")
     terminal.sees("Write the records of which rescue back?")
     terminal.types("Enter")
