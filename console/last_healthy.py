@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from console.paths import cluster_name, state_dir
+from console.paths import cluster_name, memory_dir
 
 FORMAT = 1
 
@@ -18,7 +18,7 @@ def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path 
     """Store ``what`` under ``name``, replacing what was there. Errors are ignored: no command may fail for it."""
     name_of_cluster = cluster_name(cluster_id)
     with contextlib.suppress(OSError, ValueError):
-        directory = (root or state_dir()) / name_of_cluster
+        directory = (root or memory_dir()) / name_of_cluster
         if not name_of_cluster:
             return
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path 
 def recall(cluster_id: str, name: str, root: Path | None = None) -> Mapping[str, Any] | None:
     """What was stored; None if there is nothing, or it cannot be read."""
     with contextlib.suppress(OSError, ValueError):
-        directory = (root or state_dir()) / cluster_name(cluster_id)
+        directory = (root or memory_dir()) / cluster_name(cluster_id)
         found = json.loads((directory / f"{name}.json").read_text(encoding="utf-8"))
         if isinstance(found, dict) and found.get("format") == FORMAT:
             return found

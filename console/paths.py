@@ -18,6 +18,7 @@ SYSTEM_PROFILES = Path("/etc/ktriage/clusters.yaml")
 """Profiles for everybody on this host, and who may change clusters from it."""
 
 _named: list[Path] = []
+_beside: list[Path] = []
 _of_task: ContextVar[Path | None] = ContextVar("state directory of a task", default=None)
 
 
@@ -27,8 +28,15 @@ def state_dir() -> Path:
 
 
 def records_dir() -> Path:
-    """Journals with their locks, and saved plans: the directory that was named, else :func:`state_dir`."""
-    return named_state_dir() or state_dir()
+    """Journals with their locks, and saved plans: the directory that was named, else :func:`memory_dir`."""
+    return named_state_dir() or memory_dir()
+
+
+def memory_dir() -> Path:
+    """What is remembered of clusters: beside the file of a simulation that has one of its own, for two of them are
+    two clusters with one id; else :func:`state_dir`.
+    """
+    return _beside[0] if _beside else state_dir()
 
 
 def named_state_dir() -> Path | None:
@@ -42,9 +50,12 @@ def named_state_dir() -> Path | None:
     return Path(value).absolute() if value else None
 
 
-def use_state_dir(path: Path | None) -> None:
-    """Decides for the rest of the process, which works on one cluster; None: the environment decides."""
+def use_state_dir(path: Path | None, simulation: Path | None = None) -> None:
+    """Decides for the rest of the process, which works on one cluster; None: the environment decides.
+    ``simulation``: the file of a simulation that has one of its own.
+    """
     _named[:] = [] if path is None else [path.absolute()]
+    _beside[:] = [] if simulation is None else [simulation.absolute().with_name(f"{simulation.name}.records")]
 
 
 def use_state_dir_in_task(path: Path | None) -> None:

@@ -243,7 +243,7 @@ class Console(App[int], inherit_bindings=False):
 
         try:
             target = target_of(place)
-            use_state_dir(target.state_dir)
+            use_state_dir(target.state_dir, target.state)
         except InputError as error:
             self.pick(str(error), place.name if place.kind is ClusterKind.ADDRESS else "")
             return

@@ -216,7 +216,10 @@ def _ktriage(
         if named
         else None
     )
-    use_state_dir(state_dir if target is None else target.state_dir)
+    if target is None:
+        use_state_dir(state_dir)
+    else:
+        use_state_dir(target.state_dir, target.state)
     if serve:
         raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
     raise typer.Exit(

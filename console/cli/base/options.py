@@ -336,7 +336,10 @@ def connected(
         target = resolve(**connection, controllers=controllers, metadata_dir=alone) if named else None
         if target is not None and target.metadata_dir is not None:
             values["metadata_dir"] = None  # it is the cluster itself, and no copy beside it
-        use_state_dir(connection["state_dir"] if target is None else target.state_dir)
+        if target is None:
+            use_state_dir(connection["state_dir"])
+        else:
+            use_state_dir(target.state_dir, target.state)
         return function(Run(ctx.obj, target, json, may_change(ctx)), **values)
 
     return with_options(function, options, () if own_output else (_OUTPUT,), run_on)
