@@ -41,6 +41,7 @@ from console.program import Program
 from console.provenance import user
 from console.signals import Stopped
 from recovery.membership.quorum_rebuild import FORMAT, RebuildPlan, digest
+from recovery.wording.quantity_text import counted
 
 
 def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
@@ -214,6 +215,10 @@ def _unresolved(plan: RebuildPlan) -> tuple[str, ...]:
     return tuple(filter(None, (unresolved(endpoint.host) for endpoint in plan.voter.endpoints)))
 
 
+_NAMED = 10
+"""Partitions of strays that the question names; the plan above it has more."""
+
+
 async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None:
     """Each voter that must never come back is typed by its id. Raises NotDone."""
     run = Run(program, None, json=False)
@@ -227,5 +232,12 @@ async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None
     question = "type the node ids of the controllers that never start again with the disks that they had:"
     if not plan.dead:
         question = f"type the node id of the controller that becomes the only voter ({plan.key.id}):"
+    if plan.strays:
+        partitions = list(dict.fromkeys(f"{one.topic}-{one.partition}" for one in plan.strays))
+        more = ", …" if len(partitions) > _NAMED else ""
+        question = (
+            f"brokers will set {counted(len(plan.strays), 'folder')} aside as strays"
+            f" ({', '.join(partitions[:_NAMED])}{more}). To go on, {question}"
+        )
     if (await run.ask(question)).replace(",", " ").split() != wanted.split():
         raise NotDone(f"not confirmed ({wanted} was expected); nothing was written")

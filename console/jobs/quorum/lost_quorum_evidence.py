@@ -159,6 +159,11 @@ def history_of(copy: QuorumCopy, until: int | None = None) -> MetadataHistory:
     return history
 
 
+def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]:
+    """The ids of the broker's log dirs as the log told them last."""
+    return ((), *history.online_dirs(broker))[-1]
+
+
 def registered_brokers(history: MetadataHistory) -> tuple[int, ...]:
     """The brokers that the log has registered, and not unregistered since."""
     registered: dict[int, bool] = {}

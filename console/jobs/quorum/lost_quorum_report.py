@@ -11,6 +11,7 @@ from console.jobs.quorum.lost_quorum_evidence import (
     CopiedChange,
     LostQuorumEvidence,
     history_of,
+    online_directories,
     registered_brokers,
 )
 from console.output.json_document import document
@@ -100,10 +101,16 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
     others = voters_to_name(best, evidence.copies)
     if not best.voters.voters or set(best.voters.keys) == {best.key}:
         return
-    brokers = registered_brokers(history_of(best))
+    history = history_of(best)
+    brokers = registered_brokers(history)
     copies = {f.copy.node: str(Path(f.copy.path).parent) for f in evidence.copies}
     given = {one.node: one.source for one in evidence.scans} | copies
-    data = [given.get(broker, f"LOG_DIR_OF_BROKER_{broker}") for broker in brokers]
+    data: list[str] = []
+    for broker in brokers:
+        data.append(given.get(broker, f"LOG_DIR_OF_BROKER_{broker}"))
+        # A plan is refused while one of them is missing; here only that with the metadata log can be given.
+        further = range(2, len(online_directories(history, broker)) + 1)
+        data += (f"LOG_DIR_{number}_OF_BROKER_{broker}" for number in further)
     where = own.endpoints[0].address if own is not None and own.endpoints else "HOST:PORT"
     # The address of the new voter is not known where no voter's disk is left.
     voter = "NODE@HOST:PORT" if own is None else f"{own.key.id}@{where}"

@@ -39,6 +39,7 @@ from console.jobs.quorum.lost_quorum_evidence import (
     ScannedMetadataEnd,
     gather_evidence,
     history_of,
+    online_directories,
     registered_brokers,
 )
 from console.new_files import replace_own, write_new
@@ -340,11 +341,6 @@ def _dirs_read(read: Sequence[tuple[int, str]], broker: int, directories: Sequen
     found = {directory for node, directory in read if node == broker}
     missing = tuple(directory for directory in directories if directory not in found)
     return LogDirsRead(len(directories) - len(missing) if directories else len(found), missing)
-
-
-def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]:
-    """The ids of the broker's log dirs as the log told them last."""
-    return ((), *history.online_dirs(broker))[-1]
 
 
 def known_partitions(history: MetadataHistory) -> KnownPartitions:

@@ -39,6 +39,7 @@ from tests.unit.membership.rebuilt_disks import (
     LOGS,
     METADATA,
     NO_OP,
+    ORDERS,
     SEGMENT,
     UNKNOWN,
     HeldLock,
@@ -487,3 +488,12 @@ def test_at_a_terminal_each_dead_voter_is_typed(
     assert ended.status == status, ended
     assert "never start again with the disks that they had" in ended.err
     assert read_quorum_copy(disks / "node-100").end == end
+
+
+def test_the_question_names_the_folders_that_become_strays(disks: Path, tmp_path: Path) -> None:
+    partition_folder(disks, UNKNOWN, 7)
+    plan = made(disks, voters=(GivenVoter(100, "", "127.0.0.1", 1),), accept_strays=True)
+    save_rebuild(plan, tmp_path / "plan.json")
+    ended = typing(tmp_path, command_line("ktriage", "quorum", "rebuild", "plan.json"), "101 102")
+    assert ended.status == 0, ended
+    assert f"brokers will set 1 folder aside as strays ({ORDERS}-0). To go on, type the node ids" in ended.err

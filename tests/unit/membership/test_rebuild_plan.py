@@ -14,13 +14,12 @@ import pytest
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from console.errors import InputError, NotDone
-from console.jobs.quorum.lost_quorum_evidence import history_of
+from console.jobs.quorum.lost_quorum_evidence import history_of, online_directories
 from console.jobs.quorum.quorum_rebuild import (
     PlannedRebuild,
     RebuildRefused,
     apply_rebuild,
     make_rebuild,
-    online_directories,
     read_rebuild,
     save_rebuild,
     undo_rebuild,
@@ -233,6 +232,8 @@ def test_a_log_dir_that_was_not_given_is_named(disks: Path) -> None:
     assert "broker 2 has 2 log dirs by the copy, and 1 of them was given" in text
     assert f"Not given: the one with directory.id {second} in meta.properties" in text
     assert "were not scanned" not in text
+    told = invoke(disks, "ktriage", "quorum", "evidence", *(str(disks / f"node-{n}") for n in (100, 1, 2)))
+    assert f"--data {disks / 'node-2'} --data LOG_DIR_2_OF_BROKER_2 --plan-out" in told.err, told
 
 
 def test_the_copy_in_a_brokers_log_dir_is_compared_unasked(disks: Path) -> None:
