@@ -42,7 +42,6 @@ pytestmark = pytest.mark.long
 LOGS = Path(__file__).parent / "lost_quorum"
 VOTERS_OF_THE_FORMAT = LOGS / "node-100" / DIRECTORY / "00000000000000000000-0000000000.checkpoint"
 CLUSTER = "a-cluster"
-OLD = (100, 101, 102)
 SURVIVOR = 100
 VOTERS_OF_THE_FORMAT_KEYS = read_quorum_copy(LOGS / "node-100").voters.keys
 
@@ -125,13 +124,16 @@ def test_what_a_surviving_disk_holds_is_kept_or_named(seed: int, tmp_path: Path)
     disks = surviving_disks(seed, tmp_path, random)
     source = random.choice(disks.copies)
     in_place = source == disks.controller
-    target = source if in_place else metadata_log_dir(tmp_path, ReplicaKey(103, "BBBBBBBBBBBBBBBBBBBBBg"))
+    target = source if in_place else metadata_log_dir(tmp_path, ReplicaKey(203, "BBBBBBBBBBBBBBBBBBBBBg"))
     before = known_partitions(history_of(read_quorum_copy(source)))
+    evidence = gather_evidence(disks.copies, chosen=source)
+    # The history may have changed the voters.
+    named = {*voters_to_name(evidence.chosen, evidence.copies), *(k.id for k in evidence.chosen.voters.keys)}
     data = tuple(path for dirs in disks.brokers.values() for path in dirs)
     request = RebuildRequest(
         source,
-        (GivenVoter(SURVIVOR if in_place else 103, "CONTROLLER", "127.0.0.1", 5),),
-        tuple(node for node in OLD if not in_place or node != SURVIVOR),
+        (GivenVoter(SURVIVOR if in_place else 203, "CONTROLLER", "127.0.0.1", 5),),
+        tuple(sorted(named - {SURVIVOR} if in_place else named)),
         into=None if in_place else target,
         data=data,
         compare=() if disks.controller is None or in_place else (disks.controller,),
@@ -167,8 +169,8 @@ def lost_again(
     again = replace(
         request,
         source=source,
-        into=metadata_log_dir(directory, ReplicaKey(110, "CCCCCCCCCCCCCCCCCCCCCg")),
-        voters=(GivenVoter(110, "CONTROLLER", "127.0.0.1", 6),),
+        into=metadata_log_dir(directory, ReplicaKey(210, "CCCCCCCCCCCCCCCCCCCCCg")),
+        voters=(GivenVoter(210, "CONTROLLER", "127.0.0.1", 6),),
         dead=tuple({*named, *(key.id for key in evidence.chosen.voters.keys)}),
         compare=tuple(copy for copy in copies if copy in (disks.controller, rebuilt)),
         accept_loss_of=(*disks.nodes, first.key.id),
@@ -190,7 +192,7 @@ def grow(plan: RebuildPlan, random: Random) -> None:
     voters, offset, epoch = copy.voters, copy.end, copy.epoch + 1
     with (Path(plan.target) / copy.segment).open("ab") as log:
         log.write(leader_change_batch(offset, epoch, 1, plan.key.id, (plan.key.id,)))
-        for node in range(104, 104 + random.randint(0, 3)):
+        for node in range(204, 204 + random.randint(0, 3)):
             offset += 1
             key = ReplicaKey(node, f"AAAAAAAAAAAAAAAAAAAA{node % 10}w")
             voters = voters.plus(Voter(key, (VoterEndpoint("CONTROLLER", "127.0.0.1", node),)))
