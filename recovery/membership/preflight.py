@@ -143,6 +143,9 @@ def before_removing(
     """The preflight result for removing ``key``. ``auto_join`` is that controller's setting; None: not known."""
     outcome = remove_voter(quorum, RemoveRaftVoter(key, quorum.cluster_id))
     verdict = _verdict(quorum, outcome, limits, ())
+    if quorum.voters.keys == (key,) and quorum.kraft_version >= 1:
+        # Kafka answers VOTER_NOT_FOUND (VoterSet.removeVoter gives no empty set).
+        return verdict._replace(refused=(f"{key} is the only voter: add another one first",))
     warnings = list(verdict.warnings)
     if key == quorum.leader:
         warnings.append(REMOVES_ITSELF)

@@ -109,6 +109,12 @@ def test_the_wrong_directory_is_refused_with_kafkas_own_answer() -> None:
     assert verdict.after is None
 
 
+def test_the_only_voter_is_not_said_to_be_unknown() -> None:
+    verdict = before_removing(quorum(1, observers=(key(2),)), key(1), LIMITS)
+    assert verdict.refused == ("1-dir1 is the only voter: add another one first",)
+    assert not verdict.allowed and verdict.after is None
+
+
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
