@@ -86,3 +86,24 @@ async def test_a_transaction_that_hangs_is_ended_as_it_ended(home: Path) -> None
             lambda: isinstance(robot.app.screen, Confirmation | ChoiceQuestion), "a question about the marker"
         )
         await robot.sees("marker")
+
+
+async def test_a_group_that_stands_before_a_hanging_transaction_waits_until_that_is_ended(home: Path) -> None:
+    async with console("hanging-transactions", size=(120, 40)) as robot:
+        await elected(robot, 2)
+        await robot.opens("9")
+        await robot.sees("need you (on the partitions of the plan)")
+        await robot.puts_the_cursor_on(_key_of(robot, "auditor"))
+        await robot.sees("waits, if it reads committed records only")
+        assert "reads on" not in robot.screen
+        await robot.press("x")
+        await robot.hears("which hangs: end it first")
+        rows = robot.desk.table.shown_rows
+        hanging = next(row for row in rows if row.kind == "transaction" and str(row.tp) == "payments-0")
+        await robot.puts_the_cursor_on(hanging.key)
+        await robot.press("x")
+        await robot.asked(Confirmation)
+        await robot.confirms("1", "incident 4")
+        await robot.hears(f"transaction {hanging.key[1]} payments-0 is no longer in this list")
+        await robot.idle()
+    assert "write-markers" in sent(home)

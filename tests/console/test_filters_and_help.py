@@ -334,6 +334,7 @@ async def test_a_filter_is_named_with_what_it_shows_and_a_wrong_one_marks_nothin
         ((2, "/kafka/1"), "2:/kafka/1"),
         ((101, "dku1K2nfGJkS0qSwPbHu7A"), "101 dku1K2nfGJkS0qSwPbHu7A"),
         ((3, ""), "3"),
+        (("transaction", 7, TopicPartition("payments", 0)), "transaction 7 payments-0"),
         (2, "2"),
     ],
 )

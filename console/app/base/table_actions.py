@@ -153,9 +153,11 @@ def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState], sho
 
 def row_name(key: Hashable) -> str:
     """A row as a person names it, by its table's key: ``orders-3``, ``2:/kafka/1`` (a log dir), ``101 dku1K2nf``
-    (a controller and its directory id).
+    (a controller and its directory id), ``transaction 7 payments-0``. A key of any shape has a name.
     """
     if isinstance(key, TopicPartition) or not isinstance(key, tuple):
         return str(key)
-    number, where = key
-    return f"{number}:{where}" if str(where).startswith("/") else f"{number} {where}".strip()
+    parts = [str(part) for part in key]
+    if len(parts) == 2 and parts[1].startswith("/"):
+        return ":".join(parts)
+    return " ".join(part for part in parts if part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from console.jobs.consumers.election_aftermath import ElectionAftermath
@@ -10,7 +10,7 @@ from console.jobs.consumers.group_offsets import GroupOffset, GroupOffsets
 from console.jobs.consumers.groups_report import group_summary, offset_fields
 from console.jobs.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from console.jobs.consumers.transactions_report import transaction_fields, transaction_summary
-from recovery.model import TopicPartition
+from recovery.model import TopicPartition, Unknown
 from recovery.wording.quantity_text import printable
 from widgets.base_pane import TablePane
 from widgets.fields import Field, natural_partition
@@ -25,12 +25,14 @@ _MEANING = ("WHAT IT MEANS", "WHAT BECAME OF IT")
 class AfterRow(NamedTuple):
     """A committed offset or an open transaction, with its description (``fields`` by their ids), as the commands
     ``groups`` and ``transactions`` have it. ``needs_you``: a person has to look at it; None: nobody can say yet.
+    ``waits_for`` are the open transactions that a group waits for, if it reads committed records only.
     """
 
     tp: TopicPartition
     needs_you: bool | None
     item: GroupOffset | JudgedTransaction
     fields: Mapping[str, Field[Any]]
+    waits_for: tuple[JudgedTransaction, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -43,7 +45,9 @@ class AfterRow(NamedTuple):
         return self.kind, who, self.tp
 
     def cell(self, names: tuple[str, ...]) -> str:
-        """The cell of the first of these fields that the description has."""
+        """The cell of the first of these fields that the description has; waiting comes before what else it means."""
+        if names == _MEANING and self.waits_for:
+            return waiting_text(self.waits_for)
         return next((self.fields[name].cell(self.item) for name in names if name in self.fields), "")
 
 
@@ -55,16 +59,41 @@ class AfterView(NamedTuple):
     reading: bool = False
 
 
+def waiting_text(waits_for: Sequence[JudgedTransaction]) -> str:
+    """What a group waits for that stands where these transactions begin. Nothing tells from outside whether a
+    group reads committed records only (its clients' ``isolation.level``).
+    """
+    first = waits_for[0].transaction
+    which = f"transaction of producer {first.producer_id} at {first.start_offset:,}"
+    ends = "which hangs: end it first" if any(one.hanging for one in waits_for) else "until it ends"
+    return f"waits, if it reads committed records only: for the {which}, {ends}"
+
+
+def _waits_for(row: GroupOffset, found: PartitionsTransactions | Unknown) -> tuple[JudgedTransaction, ...]:
+    """The open transactions of the partition, if the group has read up to the last stable offset."""
+    if isinstance(found, Unknown) or row.concerned or row.tp not in found.partitions:
+        return ()
+    if row.committed.offset != found.partitions[row.tp].last_stable:
+        return ()
+    here = (one for one in found.rows if one.transaction.tp == row.tp)
+    return tuple(sorted(here, key=lambda one: one.transaction.start_offset))
+
+
+def _of_group(
+    row: GroupOffset, found: PartitionsTransactions | Unknown, fields: Mapping[str, Field[Any]]
+) -> AfterRow:
+    waits_for = _waits_for(row, found)
+    unknown = row.not_judged or any(one.hanging for one in waits_for)
+    return AfterRow(row.tp, None if unknown else row.concerned, row, fields, waits_for)
+
+
 def after_rows(found: ElectionAftermath) -> tuple[AfterRow, ...]:
     """What needs a person first, then what nobody can judge yet; then by partition."""
     rows: list[AfterRow] = []
     offsets, open_ones = found.groups, found.transactions
     if isinstance(offsets, GroupOffsets):
         described: Mapping[str, Field[Any]] = {field.id: field for field in offset_fields(offsets)}
-        rows += (
-            AfterRow(row.tp, None if row.not_judged else row.concerned, row, described)
-            for row in offsets.rows
-        )
+        rows += (_of_group(row, open_ones, described) for row in offsets.rows)
     if isinstance(open_ones, PartitionsTransactions):
         described = {field.id: field for field in transaction_fields(open_ones)}
         rows += (AfterRow(row.transaction.tp, row.hanging, row, described) for row in open_ones.rows)

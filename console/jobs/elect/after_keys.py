@@ -12,7 +12,7 @@ from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion
 from console.app.base.screen_calls import Handlers
 from console.change.registry import AFTER
 from console.errors import NotDone
-from console.jobs.consumers.after_pane import GROUP, AfterRow, AfterView
+from console.jobs.consumers.after_pane import GROUP, AfterRow, AfterView, waiting_text
 from console.jobs.consumers.election_aftermath import ElectionAftermath, read_within
 from console.jobs.consumers.fix_groups import FixGroups, PreparedGroupFix
 from console.jobs.consumers.fix_transactions import FixTransactions, NamedOutcome, PreparedMarkers
@@ -94,6 +94,10 @@ class AfterKeys:
         rows = [row for row in chosen if row.kind == chosen[0].kind]
         if not rows:
             self._desk.say("put the cursor on a group or a transaction", Tone.WARN)
+            return
+        waits_for = next((row.waits_for for row in rows if row.waits_for), ())
+        if waits_for and not any(row.needs_you for row in rows):
+            self._desk.say(waiting_text(waits_for), Tone.WARN)
             return
         if all(row.needs_you is False for row in rows):
             self._desk.say("there is nothing to put right: it reads on, or ends, by itself", Tone.INFO)
