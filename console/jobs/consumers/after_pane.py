@@ -45,7 +45,7 @@ class AfterRow(NamedTuple):
         return self.kind, who, self.tp
 
     def cell(self, names: tuple[str, ...]) -> str:
-        """The first of these fields that the description has; that a group waits comes before what else it means."""
+        """The first of these fields that the description has; that a group waits comes before its other meaning."""
         if names == _MEANING and self.waits_for:
             return waiting_text(self.waits_for)
         return next((self.fields[name].cell(self.item) for name in names if name in self.fields), "")
