@@ -65,10 +65,11 @@ class Question(NamedTuple):
     means: str = ""
 
     @classmethod
-    def number(cls, text: str, number: int, warnings: tuple[str, ...] = (), means: str = "") -> Question:
-        """A question that is answered by typing a number from the text."""
+    def number(cls, text: str, means: str, number: int, warnings: tuple[str, ...] = ()) -> Question:
+        """A question that is answered by typing a number from the text, which is what ``means`` says."""
         otherwise = f"not confirmed (the number is {number}); nothing was sent"
-        return cls(text, (str(number), f"{number:,}"), otherwise, warnings, means=means)
+        whole = f"{text} To go on, type {means}:"
+        return cls(whole, (str(number), f"{number:,}"), otherwise, warnings, means=means)
 
     @property
     def shown(self) -> str:

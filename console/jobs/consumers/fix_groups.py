@@ -133,9 +133,9 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         what = "put back" if self.undo else "moved to where the logs part"
         text = (
             f"{counted(number, 'committed offset')} of {counted(prepared.groups, 'group')} will be {what} on"
-            f" cluster {prepared.cluster_id} ({self.title}). To go on, type the number of offsets:"
+            f" cluster {prepared.cluster_id} ({self.title})."
         )
-        return Question.number(text, number, _warnings(prepared))
+        return Question.number(text, "the number of offsets", number, _warnings(prepared))
 
     async def recheck(
         self,

@@ -131,9 +131,9 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         which = " and ".join(f"{n:,} {kind}" for kind, n in sorted(kinds.items(), reverse=True))
         text = (
             f"{counted(number, 'marker')} ({which}) will be written on cluster {prepared.cluster_id}"
-            f" ({self.title}). A marker cannot be taken back. To go on, type the number of markers:"
+            f" ({self.title}). A marker cannot be taken back."
         )
-        return Question.number(text, number)
+        return Question.number(text, "the number of markers", number)
 
     async def recheck(
         self,

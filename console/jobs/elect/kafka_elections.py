@@ -111,10 +111,9 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
         number = len(selected.states)
         text = (
             f"An unclean election takes the first live replica of each of the {number:,} offline"
-            f" partitions{unseen}, however short its log; ktriage plan chooses by the logs. To go on, type the"
-            " number of partitions:"
+            f" partitions{unseen}, however short its log; ktriage plan chooses by the logs."
         )
-        return Question.number(text, number, prepared.notes)
+        return Question.number(text, "the number of partitions", number, prepared.notes)
 
     async def recheck(
         self, cluster: Backend, prepared: Electable, answer: str, operator: Operator[Electable]

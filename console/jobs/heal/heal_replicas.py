@@ -271,9 +271,9 @@ class HealReplicas(Change[Backend, PreparedHeal, HealedReplicas]):
             if prepared.cancelled:
                 ends = counted(len(prepared.cancelled), "reassignment")
                 what += f", and {ends} in progress will be cancelled,"
-        means = "the number of partitions"
-        text = f"{what} on cluster {prepared.cluster_id} ({self.title}). To go on, type {means}:"
-        return Question.number(text, number, () if self.undo or self.again else _warnings(prepared), means)
+        text = f"{what} on cluster {prepared.cluster_id} ({self.title})."
+        warnings = () if self.undo or self.again else _warnings(prepared)
+        return Question.number(text, "the number of partitions", number, warnings)
 
     async def recheck(
         self,

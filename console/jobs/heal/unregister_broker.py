@@ -114,9 +114,9 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
     def question(self, prepared: PreparedUnregistration) -> Question:
         text = (
             f"the registration of broker {prepared.broker} will be removed from cluster {prepared.cluster_id}"
-            f" ({self.title}). A broker with that id registers again when it starts. To go on, type its id:"
+            f" ({self.title}). A broker with that id registers again when it starts."
         )
-        return Question.number(text, prepared.broker, prepared.notes)
+        return Question.number(text, "its id", prepared.broker, prepared.notes)
 
     async def recheck(
         self,

@@ -55,8 +55,8 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
         return None if prepared.verdict.allowed else VoterChangeResult(prepared, None, False)
 
     def question(self, prepared: PreparedChange) -> Question:
-        text = f"To {prepared.sentence} ({self.title}), type the node id:"
-        return Question.number(text, prepared.voter.key.id)
+        means, number = "the node id", prepared.voter.key.id
+        return Question.number(f"This will {prepared.sentence} ({self.title}).", means, number)
 
     async def recheck(
         self, cluster: Membership, prepared: PreparedChange, answer: str, operator: Operator[PreparedChange]
@@ -125,7 +125,7 @@ class UpgradeKraftVersion(Change[Membership, UpgradeCheck, UpgradeResult]):
         )
 
     def question(self, prepared: UpgradeCheck) -> Question:
-        return Question.number("kraft.version cannot be lowered again. To go on, type 1:", 1)
+        return Question.number("kraft.version cannot be lowered again.", "the new version", 1)
 
     async def recheck(
         self, cluster: Membership, prepared: UpgradeCheck, answer: str, operator: Operator[UpgradeCheck]

@@ -427,13 +427,12 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
     def question(self, prepared: PreparedRestore) -> Question:
         """As strict as an election's: a number from the text is typed."""
         where = "their source" if self.to_topic is None else f"topic {self.to_topic}"
-        means = "the number of records"
         text = (
             f"{prepared.records:,} records will be written to {where} on cluster"
-            f" {prepared.contents.index.header.cluster_id} ({self.title}). To go on, type {means}:"
+            f" {prepared.contents.index.header.cluster_id} ({self.title})."
         )
         warnings = ("What is written back cannot be taken out again.", *prepared.notes)
-        return Question.number(text, prepared.records, warnings, means)
+        return Question.number(text, "the number of records", prepared.records, warnings)
 
     async def recheck(
         self,

@@ -164,7 +164,7 @@ def test_ctrl_c_at_the_question_ends_it_at_once_and_says_nothing_false(
 
 def _until(terminal: int, text: str) -> str:
     """What is said up to there, whatever the lines are folded at."""
-    said, deadline = "", time.monotonic() + 20
+    said, deadline = "", time.monotonic() + 120
     while text not in (read := " ".join(said.split())) and time.monotonic() < deadline:
         if select.select([terminal], [], [], 0.5)[0]:
             said += os.read(terminal, 65536).decode()
