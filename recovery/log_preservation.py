@@ -18,7 +18,7 @@ from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import PartitionSubject
 from recovery.model import Standing, TopicPartition, Unknown, Why
 from recovery.plan.values import PlanRow
-from recovery.unread_brokers import unread_brokers
+from recovery.unread_brokers import disk_failed, unread_brokers
 from recovery.wording.quantity_text import both, brokers_are, counted
 
 COST = "a full copy of each log when its replica is assigned again"
@@ -65,7 +65,11 @@ def keep_plan(
     moves: list[ReplicaMove] = []
     not_preserved: list[NotPreserved] = []
     for row in rows:
-        preserved = tuple(broker for broker in unread_brokers(row) if not brokers or broker in brokers)
+        preserved = tuple(
+            broker
+            for broker in unread_brokers(row)
+            if not disk_failed(row, broker) and (not brokers or broker in brokers)
+        )
         why = _not_down(row, brokers.intersection(row.replicas).difference(preserved))
         after = tuple(broker for broker in row.replicas if broker not in preserved)
         if not why and preserved:
@@ -85,6 +89,8 @@ def _not_down(row: PlanRow, named: Iterable[int]) -> str:
             continue  # its disk was read, and has nothing that the chosen log has not
         if candidate is not None:
             return f"broker {broker} answers: it follows the new leader at once"
+        if disk_failed(row, broker):
+            return f"broker {broker} is up and its disk failed: read that disk before it is replaced"
         if row.standings[broker] is Standing.ELECTABLE:
             return f"broker {broker} is up, as the controller says: it deletes the log of a replica that it loses"
     return ""

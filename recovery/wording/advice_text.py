@@ -279,6 +279,8 @@ def _compare(advice: Advice, _count: int) -> str:
 def _choose(advice: Advice, _count: int) -> str:
     if advice.reassigning:
         return "A reassignment is in progress. See what an election loses before you hold one."
+    if failed := [one.broker for one in advice.keep_down if one.failed_disk]:
+        return f"No log surely has all. Read the failed disk of {_few(failed)} first, or choose a leader."
     return "No log surely has all. Choose one: what it lacks is saved first."
 
 

@@ -141,6 +141,14 @@ def unread_brokers_in_short(unread: UnreadBrokers) -> Iterator[str]:
         yield f"Broker {broker} is down and may hold more of {names}: read its disk before it starts."
 
 
+def failed_disks_in_short(failed: UnreadBrokers) -> Iterator[str]:
+    """Of brokers that are up, as a warning: one sentence for each."""
+    disks = (UnreadDisk(broker, tp) for tp, brokers in failed.items() for broker in brokers)
+    for broker, partitions in by_broker(disks).items():
+        names = printable(some_of(partitions, 2))
+        yield f"The disk of broker {broker} failed and may hold more of {names}: read it before it is replaced."
+
+
 def unread_in_short(brokers: Sequence[int]) -> str:
     """For a title bar, such as ``read the disk of 3 before it starts``; "" without brokers."""
     if not brokers:

@@ -8,13 +8,15 @@ import pytest
 from textual.widgets import Input
 
 from console.app.base.confirmed_change import freeze
-from console.change.loss_consent import LOST, loss_question
-from console.jobs.elect.applier import request
+from console.change.loss_consent import LOST, loss_question, outline
+from console.jobs.elect.applier import request, rescue_options
 from console.jobs.elect.planner import chosen_text
 from console.jobs.elect.review_report import markdown
 from console.reading.plan_comparison import checked_just_now
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
+from recovery.model import Standing, Unknown, Why
 from recovery.plan.values import Plan
+from recovery.unread_brokers import failed_disks, without_disks
 from tests.unit.plan.plans import equal_logs, plan_of, stale_long_tail
 from tests.unit.recovery.surveys import log, survey
 from tests.unit.widgets.harness import Harness, text_of
@@ -72,8 +74,8 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
     ("verdict", "warned", "line"),
     [
         (NONE_LOST, False, "No acknowledged record: that is proved."),
-        (UNCHECKED, True, "Acknowledged records: none, unchecked: 1."),
-        (IN_DOUBT, True, "Acknowledged records: none, in doubt: 1."),
+        (UNCHECKED, True, "Acknowledged records: none, unchecked."),
+        (IN_DOUBT, True, "Acknowledged records: none, in doubt."),
         (SOME_LOST, True, "300 or more committed offsets."),
     ],
 )
@@ -193,3 +195,28 @@ async def test_a_page_that_was_skipped_was_not_read() -> None:
         await pilot.press("pageup", "pageup", "pageup", "pagedown", "pagedown", "pagedown")
         await pilot.pause()
         assert not confirmation.query_one("#confirm").disabled
+
+
+@pytest.mark.parametrize(
+    ("standing", "sentence", "kept"),
+    [
+        (
+            Standing.OFFLINE_REPLICA,
+            "The disk of broker 2 failed and may hold more of t-0: read it before",
+            False,
+        ),
+        (Standing.FENCED, "Broker 2 is down and may hold more of t-0: read its disk before it starts.", True),
+    ],
+)
+def test_a_failed_disk_of_a_broker_that_is_up_is_named_and_no_log_is_promised_to_be_kept(
+    standing: Standing, sentence: str, kept: bool
+) -> None:
+    unreadable = Unknown(Why.FAILED, "KAFKA_STORAGE_ERROR")
+    plan = plan_of(survey({1: log((0, 0, 300)), 2: unreadable}, standings={2: standing}))
+    unread = {row.tp: (2,) for row in plan.rows}
+    prepared = replace(checked_just_now(plan), unread=unread)
+    for warnings in (outline(plan, native=None).risks, loss_question(prepared, "kafka:9092").warnings):
+        risks = [line for line in warnings if "may hold more" in line]
+        assert len(risks) == 1 and sentence in risks[0], warnings
+    offered = rescue_options(None, without_disks(unread, failed_disks(plan.rows, unread)))
+    assert any(one.keep for one in offered) is kept

@@ -31,7 +31,7 @@ from console.reading.plan_comparison import PreparedPlan, checked_just_now, prep
 from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
-from recovery.unread_brokers import UnreadBrokers
+from recovery.unread_brokers import UnreadBrokers, failed_disks, without_disks
 from recovery.wording.quantity_text import and_more, both, counted
 from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
@@ -57,7 +57,9 @@ class RescueOption(NamedTuple):
 
 
 def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tuple[RescueOption, ...]:
-    """The choices for a plan; empty where its elections cut off nothing, neither now nor when a broker starts."""
+    """The choices for a plan; empty where its elections cut off nothing, neither now nor when a broker starts.
+    ``unread`` are brokers that are down.
+    """
     from console.jobs.rescue.rescue_outlook import RescueChoice  # noqa: PLC0415  # not for the first frame
 
     silent = sorted({broker for brokers in unread.values() for broker in brokers})
@@ -139,7 +141,8 @@ class Applier:
         shown = replace(prepared.holding, not_elected=())
         frozen = freeze(shown, session.view.cluster_id, session.target.title, simulated=session.simulated)
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
-        rescue = rescue_options(outlook, prepared.unread)
+        failed = failed_disks(prepared.holding.rows, prepared.unread)
+        rescue = rescue_options(outlook, without_disks(prepared.unread, failed))
         asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
         from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
 

@@ -17,7 +17,7 @@ from tests.unit.acknowledged.controller_log import ControllerLog
 TP = TopicPartition("t", 0)
 STATE = PartitionState(TP.topic, TP.partition, "id", -1, 4, (1, 2, 3), (3,), None, None, ())
 TAKES_3_OUT = ReplicaMove(TP, "id", (1, 2, 3), (1, 2), 0)
-UP = Standing.ELECTABLE
+UP, FAILED = Standing.ELECTABLE, Standing.OFFLINE_REPLICA
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ def test_the_silent_brokers_are_taken_out_and_the_others_stay_in_their_order(
     [
         ((1, 2, 3), {}, {3}, 1, "broker 3 answers: it follows the new leader at once"),
         ((1, 2), {3: UP}, {3}, 1, "broker 3 is up, as the controller says"),
+        ((1, 2), {3: FAILED}, {3}, 1, "broker 3 is up and its disk failed: read that disk before"),
         ((1,), {}, {3}, 1, "broker 2 is silent too"),
         ((1, 2), {}, {3}, 3, "2 copies would remain, and min.insync.replicas is 3"),
         ((1,), {}, set(), 2, "1 copy would remain, and min.insync.replicas is 2"),
