@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from recovery.plan.judgement import RowDecision
-from testbed.kafka import KafkaCluster
+from testbed.kafka import KafkaCluster, wait_until
 from testbed.kafka.incidents import isr_dead
 from tests.command_server import Ended
 from tests.live.command_runner import CommandRunner
@@ -423,13 +423,19 @@ def test_a_broker_that_is_started_within_the_recovery_duration_counts(
     ended: list[Ended] = []
     words = ("--path-to-json-file", wanted(console.home, 0, topic=LATE), "--automated-recovery")
     lasting = ("--recovery-duration-ms", "120000", "--reason", "a test")
+    log = console.home / "connections.log"
     recovering = threading.Thread(
-        target=lambda: ended.append(console("kafka-unclean-recovery", *words, *lasting))
+        target=lambda: ended.append(console("--log-file", str(log), "recover", *words, *lasting))
     )
     recovering.start()
+    # On a busy machine the brokers would else be there before the command has read anything.
+    wait_until(
+        lambda: log.exists() and f"broker {SURVIVOR} at" in log.read_text(),
+        "the recovery to have read the cluster",
+    )
     disaster.bring_all_up()
     recovering.join(150)
     (done,) = ended
-    assert done.status == 0, done
+    assert done.status == 0, str(done)
     assert disaster.metadata.wait_caught_up().partition(LATE, 0).leader in (1, 2)
     assert len(disaster.client.consume(LATE, 0)) == 200

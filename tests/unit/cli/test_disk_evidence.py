@@ -134,7 +134,7 @@ def test_the_simulator_gives_the_evidence_for_a_rehearsal(tmp_path: Path) -> Non
     assert row["candidates"][0]["loss"]["atMost"] is not None
     missing = invoke(tmp_path, "ktriage", "simulate", "disk", "stale-long-tail", "9")
     assert (missing.status, missing.out) == (2, "")
-    assert "has no broker 9" in missing.err
+    assert "has no broker or controller 9" in missing.err
 
 
 def test_a_broker_that_answers_itself_needs_no_disk(tmp_path: Path, topic_id: str) -> None:

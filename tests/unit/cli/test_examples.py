@@ -33,7 +33,7 @@ def words_of(text: str) -> list[str]:
     for word in lexer:
         if word[0] in "|;>":
             break
-        words.append(word.replace("$seed", "1"))
+        words.append(word.replace("$seed", "1").replace("$node", "1"))
     return words
 
 
