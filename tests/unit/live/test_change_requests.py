@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -130,6 +131,7 @@ class Fleet(BrokerFleet):
         pools = SimpleNamespace(_order=lambda *_: [1, 2], _ask=self._asking(ask), _leftovers=set())
         pools.quorum, pools._forwarding, pools._common = _no_quorum, None, None
         pools._quorum = SimpleNamespace(forget=lambda: None)
+        pools._any = partial(BrokerFleet._any, pools)
         return await BrokerFleet.any(cast("BrokerFleet", pools), ask, again=again, forwarded=forwarded)
 
     def _asking(self, ask: Callable[[BrokerConnection], Awaitable[Any]]) -> Callable[..., Any]:
