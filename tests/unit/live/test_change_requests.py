@@ -131,7 +131,7 @@ class Fleet(BrokerFleet):
         pools = SimpleNamespace(_order=lambda *_: [1, 2], _ask=self._asking(ask), _leftovers=set())
         pools.quorum, pools._forwarding, pools._common = _no_quorum, None, None
         pools._quorum = SimpleNamespace(forget=lambda: None)
-        pools._any = partial(BrokerFleet._any, pools)
+        pools._any = partial(BrokerFleet._any, cast("BrokerFleet", pools))
         return await BrokerFleet.any(cast("BrokerFleet", pools), ask, again=again, forwarded=forwarded)
 
     def _asking(self, ask: Callable[[BrokerConnection], Awaitable[Any]]) -> Callable[..., Any]:
