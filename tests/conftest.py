@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
+from console import paths
 from tests import kept_runs
 from tests.repetitions import repetitions
 
@@ -30,3 +33,10 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 10, 20)
+
+
+@pytest.fixture(autouse=True)
+def _each_test_has_its_own_state_directory() -> Iterator[None]:
+    """A command that a test runs in this process decides where records lie for the rest of the process."""
+    yield
+    paths.use_state_dir(None)

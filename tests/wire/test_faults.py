@@ -264,6 +264,8 @@ async def test_a_broker_of_another_cluster_is_told_by_its_cluster_id() -> None:
 async def test_another_broker_behind_the_address_is_told_by_its_id() -> None:
     async with served_backend() as first:
         wrong = parse_address(f"127.0.0.1:{first.served.ports[node(4)]}")
+        # A connection that is being opened already goes to the right address.
+        await first.backend._fleet.connection(BAD)
         first.backend._fleet.overrides[BAD] = wrong
         result = await first.survey(await first.offline())
         assert whole(result, 1) and not whole(result, BAD)
