@@ -4,6 +4,7 @@ on, and where they lead a second one, ``quorum status`` says so and whom to stop
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.live.returning_voters import RETURNS, ReturningVoters, all_returns, r
 pytestmark = pytest.mark.long
 
 CLUSTER = returning_cluster("4.3.1")
+OTHER = replace(CLUSTER, spare_controllers=CLUSTER.spare_controllers + 1)
 CHOSEN = (RETURNS[1], RETURNS[3])
 """One that cannot lead, and two that can. ``make soak`` has all, in place and on 4.4.0 too."""
 
@@ -33,6 +35,8 @@ def test_old_voters_lead_a_second_quorum_only_where_nothing_tells_them_of_the_ne
     }
 
 
+# A cluster of its own: the test before leaves its topics and a quorum that was rebuilt.
+@pytest.mark.parametrize("cluster", [OTHER], indirect=True, ids=["4.3.1"])
 def test_what_brokers_took_from_old_voters_that_led_is_kept_by_a_second_rebuild(
     cluster: KafkaCluster, tmp_path: Path
 ) -> None:

@@ -196,7 +196,9 @@ async def test_a_compacted_log_with_holes_is_not_told_to_lose_nothing(
         (lineage(found, 1), KEYS + 2)
     }, "epochs and log ends do not tell them apart"
     options = ChoiceOptions(Selection(partitions=(tp,)), strategy=Strategy.AGGRESSIVE)
-    row = (await survey_and_choose(backend, options)).plan.rows[0]
+    chosen = await survey_and_choose(backend, options)
+    assert chosen.plan.rows, chosen
+    row = chosen.plan.rows[0]
     assert [candidate.broker for candidate in row.candidates] == [1, 2, 3], (
         "a fuller log is no better by itself"
     )

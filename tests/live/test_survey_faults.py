@@ -204,7 +204,16 @@ async def test_an_order_is_reverted_by_way_of_a_broker_that_has_not_seen_it_yet(
     incident_steps.wait_offline(cluster, [STALE])
     found = (await survey(backend, [STALE]))[TopicPartition(STALE, 0)]
     row = designation(found)._replace(order=(3, 1, 2))
-    recorder = ActionAt("reorder", lambda: to_controller.delay(FETCH))
+
+    def only_the_first_is_connected() -> None:
+        to_controller.delay(FETCH)
+        # Whoever is connected is asked first.
+        for pool in (backend._fleet._common, backend._fleet._forwarding):
+            other = pool.current(3)
+            if other is not None:
+                other.close()
+
+    recorder = ActionAt("reorder", only_the_first_is_connected)
     try:
         [election] = await elect(backend, recorder, row)
         assert (await backend.partitions([STALE])).states[0].replicas == (1, 3, 2), "1 knows nothing yet"
