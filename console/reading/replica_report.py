@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from console.reading.survey_json import unknown_json
 from recovery.acknowledged.verdict import Verdict
@@ -29,6 +29,8 @@ from widgets.text import Tone
 
 if TYPE_CHECKING:
     from console.reading.cluster_reading import ClusterReading
+
+T = TypeVar("T")
 
 SPANS_SHOWN = 3
 
@@ -158,15 +160,22 @@ def _number(
 
 
 _PARTITION: Field[ReplicaRow] = text_field("PARTITION", lambda r: str(r.survey.tp))
-_LOSES_ACKED: Field[ReplicaRow] = Field(
-    "acknowledged",
-    "LOSES ACKED",
-    lambda r: "" if r.verdict is None else short_verdict(r.verdict),
-    tone=lambda r: verdict_tone(r.verdict),
-    priority=1,
-    printed=False,
-    json=False,
-)
+
+
+def verdict_field(verdict: Callable[[T], Verdict | None], priority: int, *, printed: bool = True) -> Field[T]:
+    """What electing a row's replica loses of the acknowledged records, in a word or two; JSON has the verdict."""
+    return Field(
+        "acknowledged",
+        "LOSES ACKED",
+        lambda row: "" if (reached := verdict(row)) is None else short_verdict(reached),
+        tone=lambda row: verdict_tone(verdict(row)),
+        priority=priority,
+        printed=printed,
+        json=False,
+    )
+
+
+_LOSES_ACKED: Field[ReplicaRow] = verdict_field(lambda row: row.verdict, 1, printed=False)
 _WHO: tuple[Field[ReplicaRow], ...] = (
     _PARTITION,
     Field(

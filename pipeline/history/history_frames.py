@@ -298,14 +298,14 @@ def _mark_table(marks: Mapping[str, HistoryMark]) -> pa.Table:
 def _read(spark: Any, sources: HistorySources, definition: TableDefinition, schema: pa.Schema) -> Any:
     """The rows of the snapshots that are read, of any root."""
     places: dict[str, Any] = {}
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, list[Any]] = {}
     for one in sources.reads:
         if one.definition.name == definition.name:
             root = sources.clusters[one.cluster_id].root
             places[root.uri] = table_place(root, definition)
-            files.setdefault(root.uri, {})[one.file.place.uri] = one.file
+            files.setdefault(root.uri, []).append(one.file)
     whole = pa.schema([*schema, *KEYS_OF_SNAPSHOT])
-    frames = [read_files(spark, places[root], list(mine.values()), whole) for root, mine in files.items()]
+    frames = [read_files(spark, places[root], mine, whole) for root, mine in files.items()]
     return _union(frames) if frames else spark.createDataFrame([], ddl(whole))
 
 

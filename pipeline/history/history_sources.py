@@ -14,16 +14,15 @@ from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_tex
 from pipeline.history.timeline import SnapshotTimeline, broken_off, timeline, usable
 from pipeline.snapshot.catalog import (
     BrokenObservation,
-    Catalog,
     checked_roots,
     files_by_day,
     read_catalog,
     snapshots,
 )
 from pipeline.snapshot.observation import Observation, SnapshotKind, cluster_names
-from pipeline.snapshot.state_sources import RefusedSnapshot, RowsLeft, other_rows, rows_left
+from pipeline.snapshot.state_sources import RefusedSnapshot, other_rows, rows_left
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import DataFile
+from pipeline.tables.delta_table import DataFile, each_once
 from pipeline.tables.schemas import OBSERVATIONS, PARTITION_STATES, TableDefinition
 
 _BASELESS = "the full snapshot that its changes build on is missing"
@@ -142,8 +141,8 @@ class HistorySources:
     @property
     def files(self) -> list[DataFile]:
         """The files of :attr:`reads`, each once, and those of the earlier run."""
-        found = {one.file.place.uri: one.file for one in self.reads}
-        return list(found.values()) + (self.earlier.files if self.earlier is not None else [])
+        found = each_once(one.file for one in self.reads)
+        return found + (self.earlier.files if self.earlier is not None else [])
 
     def without(self, undecodable: Mapping[str, str]) -> HistorySources:
         """The same without those files, given as URIs with the reasons: the snapshots in them are unknown. Raises
@@ -199,7 +198,8 @@ def find_history(
     for catalog in checked_roots(roots, partial(read_catalog, cluster_ids=cluster_ids)):
         refused += [_refused(one) for one in catalog.broken]
         damaged += [one.file for one in catalog.broken if one.file]
-        left = _rows_left(catalog, cluster_ids)
+        files = files_by_day(catalog.root, PARTITION_STATES, cluster_ids)
+        left = rows_left(files, catalog.observations)
         for cluster_id in catalog.clusters:
             observations = usable(catalog, cluster_id, since)
             unreadable = frozenset(one.snapshot for one in catalog.broken if one.cluster_id == cluster_id)
@@ -221,17 +221,6 @@ def find_history(
     if earlier is not None:
         clusters = {name: _continued(name, one, earlier) for name, one in clusters.items()}
     return _checked(HistorySources(clusters, tuple(refused), tuple(damaged), since, earlier))
-
-
-def _rows_left(catalog: Catalog, cluster_ids: Sequence[str]) -> RowsLeft:
-    files = files_by_day(catalog.root, PARTITION_STATES, cluster_ids)
-    written: dict[date, list[Observation]] = {}
-    for one in catalog.observations:
-        written.setdefault(one.day, []).append(one)
-    found: dict[tuple[str, str], float] = {}
-    for day, observations in written.items():
-        found |= rows_left(files.get(day, ()), observations)
-    return found
 
 
 def _range_in(names: Sequence[str], file: DataFile) -> slice:

@@ -217,7 +217,7 @@ class RecordedKeys:
     @classmethod
     def listed(cls, root: StoragePath, before: RecordedKeys | None = None) -> RecordedKeys:
         """The keys as they are now; ``before``: files that were opened then need not be opened again."""
-        files = _files_by_day(root)
+        files = files_by_day(root, OBSERVATIONS)
         known = {} if before is None else before.keys
         there = {file.place.uri for mine in files.values() for file in mine}
         return cls(root, files, {uri: rows for uri, rows in known.items() if uri in there})
@@ -277,14 +277,10 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def _observation_files(root: StoragePath, cluster_ids: Collection[str]) -> Mapping[date, Sequence[DataFile]]:
-    days = _files_by_day(root, cluster_ids)
+    days = files_by_day(root, OBSERVATIONS, cluster_ids)
     if not days and not cluster_ids:
         raise PipelineError(f"{root.uri}: there are no snapshots here (ktriage snapshot --out makes them)")
     return days
-
-
-def _files_by_day(root: StoragePath, cluster_ids: Collection[str] = ()) -> Mapping[date, Sequence[DataFile]]:
-    return files_by_day(root, OBSERVATIONS, cluster_ids)
 
 
 def files_by_day(

@@ -103,18 +103,16 @@ def _rows(
     """The rows of those snapshots: ``part`` has of each cluster the files, and the names."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # an extra
 
-    files: dict[str, dict[str, DataFile]] = {}
+    files: dict[str, list[DataFile]] = {}
     places: dict[str, StoragePath] = {}
     wanted: list[tuple[str, str]] = []
     for one in sources.clusters:
         mine, names = part(one)
         places[one.chain.root.uri] = table_place(one.chain.root, PARTITION_STATES)
-        files.setdefault(one.chain.root.uri, {}).update({file.place.uri: file for file in mine})
+        files.setdefault(one.chain.root.uri, []).extend(mine)
         wanted += [(one.chain.full.cluster_id, name) for name in names]
     whole = pa.schema([*schema, *KEYS_OF_SNAPSHOT])
-    frames = [
-        read_files(spark, places[root], list(mine.values()), whole) for root, mine in files.items() if mine
-    ]
+    frames = [read_files(spark, places[root], mine, whole) for root, mine in files.items() if mine]
     if not frames:
         return spark.createDataFrame([], ddl(whole))
     columns = [pa.array(column, pa.string()) for column in zip(*wanted, strict=True)]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline.snapshot.catalog import PARALLEL, files_by_day
 from pipeline.snapshot.state_sources import Sources
-from pipeline.tables.delta_table import DataFile, read_file
+from pipeline.tables.delta_table import DataFile, each_once, read_file
 from pipeline.tables.schemas import OBSERVATIONS
 
 _READ = pa.schema(
@@ -45,11 +45,10 @@ def _files(sources: Sources) -> list[DataFile]:
     """The files that may have the newest observation of a cluster, each once."""
     roots = {chain.root.uri: chain.root for chain in sources.chains}
     by_day = {uri: files_by_day(root, OBSERVATIONS) for uri, root in roots.items()}
-    wanted: dict[str, DataFile] = {}
-    for chain in sources.chains:
-        newest = chain.newest
-        for file in by_day[chain.root.uri].get(newest.day, ()):
-            inside = file.first is None or file.first <= newest.snapshot <= file.last
-            if inside and file.may_have(newest.cluster_id):
-                wanted[file.place.uri] = file
-    return list(wanted.values())
+    return each_once(
+        file
+        for chain in sources.chains
+        for file in by_day[chain.root.uri].get(chain.newest.day, ())
+        if file.may_have(chain.newest.cluster_id)
+        and (file.first is None or file.first <= chain.newest.snapshot <= file.last)
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from pipeline.snapshot.catalog import (
 )
 from pipeline.snapshot.observation import Observation, cluster_names
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import DataFile, read_file
+from pipeline.tables.delta_table import DataFile, each_once, read_file
 from pipeline.tables.schemas import PARTITION_STATES
 
 
@@ -50,7 +50,7 @@ class ClusterFiles(NamedTuple):
     @property
     def files(self) -> tuple[DataFile, ...]:
         """All files, each once."""
-        return tuple({file.place.uri: file for file in (*self.full, *self.changes)}.values())
+        return tuple(each_once((*self.full, *self.changes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Sources:
     @property
     def files(self) -> list[DataFile]:
         """Every file of every state, each once."""
-        return list({file.place.uri: file for one in self.clusters for file in one.files}.values())
+        return each_once(file for one in self.clusters for file in one.files)
 
     def without(self, undecodable: Mapping[str, str]) -> Sources:
         """The clusters without any of those files, given as URIs with the reasons. Raises PipelineError if there
@@ -114,17 +114,14 @@ def find(
         files = files_by_day(catalog.root, PARTITION_STATES, cluster_ids)
         found = {name: _usable(catalog, name, broken.get(name), at) for name in {*catalog.clusters, *broken}}
         known.update(found)
-        chains = [chain for chain in found.values() if isinstance(chain, Chain)]
-        left = {
-            day: rows_left(files.get(day, ()), [one for one in catalog.observations if one.day == day])
-            for day in {chain.full.day for chain in chains}
-        }
+        days = {chain.full.day for chain in found.values() if isinstance(chain, Chain)}
+        left = rows_left(files, [one for one in catalog.observations if one.day in days])
         for _, chain in sorted(found.items()):
             usable: ClusterFiles | RefusedSnapshot
             if isinstance(chain, RefusedSnapshot):
                 usable = chain
             else:
-                usable = _with_files(chain, files.get(chain.full.day, ()), left[chain.full.day])
+                usable = _with_files(chain, files.get(chain.full.day, ()), left)
             if isinstance(usable, RefusedSnapshot):
                 refused.append(usable)
             else:
@@ -198,9 +195,21 @@ RowsLeft = Mapping[tuple[str, str], float]
 """How many rows of a snapshot there are, by cluster and name; infinite if nobody can tell."""
 
 
-def rows_left(files: Sequence[DataFile], written: Sequence[Observation]) -> RowsLeft:
-    """How many rows of each snapshot the files have, which are all of a day. ``written``: what was observed on that
-    day.
+def rows_left(files: Mapping[date, Sequence[DataFile]], written: Iterable[Observation]) -> RowsLeft:
+    """How many rows of each snapshot there are. ``written``: all that was observed on the days that are looked at;
+    ``files``: those of each day.
+    """
+    by_day: dict[date, list[Observation]] = {}
+    for one in written:
+        by_day.setdefault(one.day, []).append(one)
+    found: dict[tuple[str, str], float] = {}
+    for day, observations in by_day.items():
+        found |= _rows_of_day(files.get(day, ()), observations)
+    return found
+
+
+def _rows_of_day(files: Sequence[DataFile], written: Sequence[Observation]) -> RowsLeft:
+    """The same of one day.
 
     A file with several snapshots (of many clusters, or of ``compact``) is opened only if its table's log shows that
     rows are lost, or does not tell.

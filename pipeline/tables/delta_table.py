@@ -77,6 +77,11 @@ class DataFile(NamedTuple):
         return least is None or most is None or least <= cluster_id <= most
 
 
+def each_once(files: Iterable[DataFile]) -> list[DataFile]:
+    """The files in their order, each once: whoever lists them by cluster has those of several clusters twice."""
+    return list({file.place.uri: file for file in files}.values())
+
+
 def table_place(root: StoragePath, definition: TableDefinition) -> StoragePath:
     """The table's directory. Raises PipelineError for a path that ``deltalake`` would change."""
     if "%" in root.uri:

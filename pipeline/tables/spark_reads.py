@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipeline.errors import FilesGone
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import DataFile, data_files, opened, table_place
+from pipeline.tables.delta_table import DataFile, data_files, each_once, opened, table_place
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import TableDefinition
 
@@ -23,13 +23,14 @@ def has_connector(spark: Any) -> bool:
 
 
 def read_files(spark: Any, place: StoragePath, files: Sequence[DataFile], schema: pa.Schema) -> Any:
-    """Those columns of files of the table in that directory; a column that a file lacks is null. The connector
-    reads the whole table: the caller chooses the rows in any case. Raises FilesGone.
+    """Those columns of files of the table in that directory, each file once; a column that a file lacks is null.
+    The connector reads the whole table: the caller chooses the rows in any case. Raises FilesGone.
     """
     if has_connector(spark):
         return with_columns(spark.read.format(DELTA).load(place.hadoop), schema)
     if not files:
         return spark.createDataFrame([], ddl(schema))
+    files = each_once(files)
     reader = spark.read.schema(ddl(schema)).option("basePath", place.hadoop)
     rows = reader.parquet(*(file.place.hadoop for file in files))
     if len(rows.inputFiles()) < len(files):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from console.reading.replica_report import verdict_field
 from console.reading.survey_json import loss_json
 from recovery.acknowledged.verdict import Verdict
 from recovery.model import Standing
@@ -17,7 +18,7 @@ from recovery.ranking import Ranking
 from recovery.wording.loss_text import lost_ranges, short_loss
 from recovery.wording.quantity_text import offset
 from recovery.wording.replica_text import disk_text
-from recovery.wording.verdict_text import short_verdict, verdict_text
+from recovery.wording.verdict_text import verdict_text
 from widgets.fields import Field, data_field, json_of, text_field
 from widgets.loss_tone import loss_tone, verdict_tone
 from widgets.text import Line, Piece, Tone, fold, line
@@ -241,14 +242,7 @@ CANDIDATE: tuple[Field[CandidateRow], ...] = (
         tone=_loss_tone,
         priority=1,
     ),
-    Field(
-        "acknowledged",
-        "LOSES ACKED",
-        lambda one: "" if one.verdict is None else short_verdict(one.verdict),
-        tone=lambda one: verdict_tone(one.verdict),
-        priority=2,
-        json=False,
-    ),
+    verdict_field(lambda one: one.verdict, 2),
     text_field("WHICH", lambda one: lost_ranges(one.candidate.loss) if one.candidate else "", below=True),
     data_field("diskReadAtMs", lambda one: one.candidate and one.candidate.disk_read_ms),
 )

@@ -73,10 +73,7 @@ def take(
 
     def taken(observation: Observation) -> Observation:
         _report(run.program, [observation], json=run.json)
-        try:
-            _keep_up(run, root, keep, observation)
-        except PipelineError as error:
-            say(f"{observation.snapshot} is written; removing old ones failed: {error}")
+        _remove_old(run.program, root, keep, [observation], say)
         return observation
 
     def say(problem: str) -> None:
@@ -195,30 +192,29 @@ def _take_of_all(
         token = lambda: uuid.uuid4().hex[:8]  # noqa: E731  # a source of names
         return SnapshotSettings(root, answer_seconds, now, token, version(), asked=name, keys=keys)
 
-    async def job(stop: StopRequest) -> list[FleetRound]:
+    async def job(stop: StopRequest) -> FleetRound:
         allow_open_files()
         asked = [(one.title, ReadOnlyBackend(backend(one, run.screen.say))) for one in targets]
         fleet = Fleet(asked, settings, root, run.screen.say)
-        rounds: list[FleetRound] = []
-        tried = 0
+        newest, tried = FleetRound((), ()), 0
         loop = asyncio.get_running_loop()
         try:
             while not stop:
                 due = None if interval is None else loop.time() + interval
                 if tried and fleet.needs_full:
                     await asyncio.to_thread(_merge_recent, root, run.screen.say)
-                rounds = [await fleet.round(None if interval is None else interval * WAITED_FOR)]
-                _report_round(run, rounds[0], len(fleet.names))
-                _keep_up_fleet(run, root, keep, rounds[0])
+                newest = await fleet.round(None if interval is None else interval * WAITED_FOR)
+                _report_round(run, newest, len(fleet.names))
+                _remove_old(run.program, root, keep, newest.taken, run.screen.say)
                 tried += 1
                 if due is None or tried == count:
                     break
                 await asyncio.sleep(max(0.0, due - loop.time()))
         finally:
             await fleet.close()
-        return rounds
+        return newest
 
-    (last,) = run.program.supervisor.run(job) or [FleetRound((), ())]
+    last = run.program.supervisor.run(job)
     run.screen.say(f"next: {shlex.join(('ktriage', 'pipeline', 'plan', '--in', out, '--out', 'RESULT'))}")
     return Status.PARTLY if last.failed or last.late or last.problem else Status.DONE
 
@@ -247,18 +243,6 @@ def _report_round(run: Run, found: FleetRound, clusters: int) -> None:
         run.screen.say(f"nothing was written: {found.problem}")
 
 
-def _keep_up_fleet(run: Run, root: StoragePath, keep: int | None, found: FleetRound) -> None:
-    """After full snapshots: what :func:`_keep_up` does, once for all clusters."""
-    fulls = [one for one in found.taken if one.kind is SnapshotKind.FULL]
-    if not fulls or keep is None:
-        return
-    newest = max(fulls, key=lambda one: one.key)
-    try:
-        _remove_old_days(run.program, root, keep, newest.taken_at, [one.cluster_id for one in fulls])
-    except PipelineError as error:
-        run.screen.say(f"the snapshots are written; removing old ones failed: {error}")
-
-
 def _merge_recent(root: StoragePath, say: Callable[[str], None]) -> None:
     try:
         merge_recent(root)
@@ -266,10 +250,22 @@ def _merge_recent(root: StoragePath, say: Callable[[str], None]) -> None:
         say(f"small files were not merged: {error}")
 
 
-def _keep_up(run: Run, root: StoragePath, keep: int | None, taken: Observation) -> None:
-    """After a full snapshot: applies ``--keep`` to its cluster; other clusters have their own writers."""
-    if taken.kind is SnapshotKind.FULL and keep is not None:
-        _remove_old_days(run.program, root, keep, taken.taken_at, [taken.cluster_id])
+def _remove_old(
+    program: Program,
+    root: StoragePath,
+    keep: int | None,
+    taken: Sequence[Observation],
+    say: Callable[[str], None],
+) -> None:
+    """After full snapshots: applies ``--keep`` to their clusters; other clusters have their own writers."""
+    fulls = [one for one in taken if one.kind is SnapshotKind.FULL]
+    if keep is None or not fulls:
+        return
+    newest = max(fulls, key=lambda one: one.key)
+    try:
+        _remove_old_days(program, root, keep, newest.taken_at, [one.cluster_id for one in fulls])
+    except PipelineError as error:
+        say(f"{newest.snapshot} is written; removing old ones failed: {error}")
 
 
 def _remove_old_days(
