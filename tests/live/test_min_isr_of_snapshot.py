@@ -15,28 +15,39 @@ from tests.live.incident_steps import kill, produce, start, wait_all, wait_offli
 pytestmark = pytest.mark.long
 
 CLUSTER = test_metadata_log_copy.CLUSTER
+TOPIC = "made-again"
 COMMON, ALONE = 200, 300
+BYTES_BETWEEN_SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots"
+OFTEN = f"{BYTES_BETWEEN_SNAPSHOTS}={test_metadata_log_copy.SMALL_SEGMENTS[BYTES_BETWEEN_SNAPSHOTS]}\n"
+SELDOM = f"{BYTES_BETWEEN_SNAPSHOTS}={1 << 30}\n"
 
 
 @pytest.fixture(scope="module")
 def made_again(cluster: KafkaCluster) -> str:
     """The topic's name. The controller restarts, reads its log from before the first creation on, and writes a
-    snapshot. Where a snapshot was written between the two topics it does not read the value back, and another topic
-    is tried.
+    snapshot. It writes none between the two topics: it would not read the value back.
     """
     cluster.bring_all_up()
-    for number in range(10):
-        topic = f"made-again-{number}"
-        create(cluster, (topic,), [1, 2, 3], min_insync_replicas=2)
-        _delete(cluster, topic)
-        create(cluster, (topic,), [1, 2, 3])
-        controller = cluster.node(100)
-        controller.kill()
-        controller.start()
-        cluster.bring_all_up()
-        if _value_in_a_new_snapshot(cluster, topic):
-            return topic
-    pytest.fail("no snapshot has the old value")
+    controller = cluster.node(100)
+    controller.stop()
+    _change(controller.properties_file, OFTEN, SELDOM)
+    controller.start()
+    cluster.bring_all_up()
+    create(cluster, (TOPIC,), [1, 2, 3], min_insync_replicas=2)
+    _delete(cluster, TOPIC)
+    create(cluster, (TOPIC,), [1, 2, 3])
+    controller.kill()
+    _change(controller.properties_file, SELDOM, OFTEN)
+    controller.start()
+    cluster.bring_all_up()
+    _wait_for_a_new_snapshot_with_the_value(cluster, TOPIC)
+    return TOPIC
+
+
+def _change(properties: Path, old: str, new: str) -> None:
+    text = properties.read_text()
+    assert old in text
+    properties.write_text(text.replace(old, new))
 
 
 def _delete(cluster: KafkaCluster, topic: str) -> None:
@@ -44,19 +55,17 @@ def _delete(cluster: KafkaCluster, topic: str) -> None:
     wait_until(lambda: topic not in cluster.admin.list_topics(timeout=10).topics, "the deletion", 60)
 
 
-def _value_in_a_new_snapshot(cluster: KafkaCluster, topic: str) -> bool:
-    """Whether the next snapshot has a value of that topic beside the topic. The log begins behind both then."""
+def _wait_for_a_new_snapshot_with_the_value(cluster: KafkaCluster, topic: str) -> None:
+    """The next snapshot has a value of that topic beside the topic; the log begins behind both then."""
     directory = cluster.node(100).log_dirs[0] / DIRECTORY
     before = _snapshots(directory)
     wait_until(lambda: _snapshots(directory) - before, "the next snapshot", 60)
     newest = max(_snapshots(directory) - before)
     name, data = topic.encode(), (directory / newest).read_bytes()
     assert name in data
-    if name + b"\x14min.insync.replicas" not in data:
-        return False
+    assert name + b"\x14min.insync.replicas" in data
     offset = int(newest.partition("-")[0])
     wait_until(lambda: _log_start(directory) >= offset, "the log to begin with a later snapshot", 120)
-    return True
 
 
 def _log_start(directory: Path) -> int:
