@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -166,8 +167,9 @@ def read_newest(root: StoragePath, cluster_ids: Collection[str] = (), at: dateti
     for unread, ends in ((earlier, False), (later, True)):
         while unread:
             settled = _settled(found, at, any_day=ends)
-            files = [file for file in by_day[unread.pop()] if _has_others(file, settled)]
-            found = _joined(found, _read(root, files, cluster_ids))
+            # A file of several clusters may have one that is not settled.
+            files = [file for file in by_day[unread.pop()] if file.cluster_id not in settled]
+            found = _joined(found, _read(root, files, cluster_ids, settled))
     return found
 
 
@@ -181,22 +183,6 @@ def _settled(found: Catalog, at: datetime | None, *, any_day: bool) -> set[str]:
     }
 
 
-def _has_others(file: DataFile, settled: set[str]) -> bool:
-    """Whether the file has a cluster besides those. A file with several has to be opened for it, if any of them is
-    known.
-    """
-    if file.cluster_id is not None:
-        return file.cluster_id not in settled
-    if not settled:
-        return True
-    try:
-        names = pc.unique(read_file(file, _CLUSTER)["cluster_id"]).to_pylist()
-    except PipelineError:
-        return True
-    return not settled.issuperset(names)
-
-
-_CLUSTER = pa.schema([OBSERVATIONS.schema.field("cluster_id")])
 _KEYS = pa.schema(
     [OBSERVATIONS.schema.field(name) for name in ("cluster_id", "snapshot", "taken_at", "asked")]
 )
@@ -297,12 +283,15 @@ def files_by_day(
     return days
 
 
-def _read(root: StoragePath, files: Sequence[DataFile], cluster_ids: Collection[str]) -> Catalog:
+def _read(
+    root: StoragePath, files: Sequence[DataFile], cluster_ids: Collection[str], settled: Collection[str] = ()
+) -> Catalog:
+    """``settled``: clusters of which no more need be known; a file of them alone is left out."""
     broken: list[BrokenObservation] = []
     torn: list[tuple[DataFile, PipelineError]] = []
     found: dict[str, list[Observation]] = {}
     with ThreadPoolExecutor(PARALLEL) as pool:
-        for file, rows in zip(files, pool.map(_rows_of, files), strict=True):
+        for file, rows in zip(files, pool.map(partial(_rows_of, settled=settled), files), strict=True):
             if isinstance(rows, PipelineError):
                 torn.append((file, rows))
                 continue
@@ -328,9 +317,9 @@ def _of_clusters(rows: pa.Table, cluster_ids: Collection[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows["cluster_id"], value_set=pa.array(cluster_ids, pa.string())))
 
 
-def _rows_of(file: DataFile) -> pa.Table | PipelineError:
+def _rows_of(file: DataFile, settled: Collection[str]) -> pa.Table | PipelineError:
     try:
-        return read_file(file, SCHEMA)
+        return read_file(file, SCHEMA, known=settled)
     except PipelineError as error:
         return error
 

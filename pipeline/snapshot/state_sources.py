@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from pipeline.snapshot.catalog import (
 )
 from pipeline.snapshot.observation import Observation, cluster_names
 from pipeline.storage import StoragePath
-from pipeline.tables.delta_table import DataFile, each_once, read_file
+from pipeline.tables.delta_table import DataFile, each_once, read_batches, read_file
 from pipeline.tables.schemas import PARTITION_STATES
 
 
@@ -198,55 +199,42 @@ RowsLeft = Mapping[tuple[str, str], float]
 def rows_left(files: Mapping[date, Sequence[DataFile]], written: Iterable[Observation]) -> RowsLeft:
     """How many rows of each snapshot there are. ``written``: all that was observed on the days that are looked at;
     ``files``: those of each day.
+
+    A file with several snapshots (of many clusters, or of ``compact``) is opened: its table's log only says how
+    many rows all of them have, and what one has lost another may have twice.
     """
     by_day: dict[date, list[Observation]] = {}
     for one in written:
         by_day.setdefault(one.day, []).append(one)
-    found: dict[tuple[str, str], float] = {}
-    for day, observations in by_day.items():
-        found |= _rows_of_day(files.get(day, ()), observations)
-    return found
-
-
-def _rows_of_day(files: Sequence[DataFile], written: Sequence[Observation]) -> RowsLeft:
-    """The same of one day.
-
-    A file with several snapshots (of many clusters, or of ``compact``) is opened only if its table's log shows that
-    rows are lost, or does not tell.
-    """
-    counts: list[int | None] = [file.rows for file in files]  # null for a file of a writer without statistics
-    rows = sum(math.inf if count is None else count for count in counts)
-    mixed = [file for file in files if file.first is None or file.first != file.last or not file.cluster_id]
-    if mixed and rows == sum(one.changed for one in written):
-        return {one.identity: one.changed for one in written}
+    looked_at = [(day, file) for day in by_day for file in files.get(day, ())]
+    left: Counter[tuple[str, str]] = Counter()
+    unknown: dict[tuple[str, str], float] = {}
     with ThreadPoolExecutor(PARALLEL) as pool:
-        opened = dict(
-            zip((file.place.uri for file in mixed), pool.map(_rows_by_snapshot, mixed), strict=True)
-        )
-    found: dict[tuple[str, str], float] = {}
-    for file, count in zip(files, counts, strict=True):
-        mine: RowsLeft | None = {(str(file.cluster_id), file.first): math.inf if count is None else count}
-        if file.place.uri in opened:
-            mine = opened[file.place.uri]
-        if mine is None:
-            # The job finds the damage, and names it.
-            mine = {one.identity: math.inf for one in written if file.may_have(one.cluster_id)}
-        for key, more in mine.items():
-            found[key] = found.get(key, 0) + more
-    return found
+        counted = pool.map(_rows_by_snapshot, [file for _, file in looked_at])
+        for (day, file), counts in zip(looked_at, counted, strict=True):
+            if counts is None:
+                # The job finds the damage, and names it.
+                unknown |= {one.identity: math.inf for one in by_day[day] if file.may_have(one.cluster_id)}
+            else:
+                left.update(counts)
+    return {**left, **unknown}
 
 
 _SNAPSHOT = pa.schema([PARTITION_STATES.schema.field(name) for name in ("cluster_id", "snapshot")])
 
 
-def _rows_by_snapshot(file: DataFile) -> RowsLeft | None:
+def _rows_by_snapshot(file: DataFile) -> Counter[tuple[str, str]] | None:
     """None: the file cannot be read."""
+    if file.cluster_id and file.first and file.first == file.last and file.rows is not None:
+        return Counter({(file.cluster_id, file.first): file.rows})
+    counts: Counter[tuple[str, str]] = Counter()
     try:
-        rows = read_file(file, _SNAPSHOT)
+        for rows in read_batches(file, _SNAPSHOT):
+            for row in rows.group_by(_SNAPSHOT.names).aggregate([([], "count_all")]).to_pylist():
+                counts[row["cluster_id"], row["snapshot"]] += row["count_all"]
     except PipelineError:
         return None
-    counted = rows.group_by(_SNAPSHOT.names).aggregate([([], "count_all")])
-    return {(row["cluster_id"], row["snapshot"]): row["count_all"] for row in counted.to_pylist()}
+    return counts
 
 
 def other_rows(observation: Observation, found: float) -> RefusedSnapshot | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
@@ -234,16 +235,32 @@ def _check_deletion_vectors(place: StoragePath, table: DeltaTable) -> None:
         )
 
 
-def read_file(file: DataFile, schema: pa.Schema) -> pa.Table:
-    """The rows of a file, with the columns of ``schema``: null where the file lacks one. Raises PipelineError."""
+def read_file(file: DataFile, schema: pa.Schema, *, known: Collection[str] = ()) -> pa.Table:
+    """The rows of a file, with the columns of ``schema``: null where the file lacks one. No row, if the file has
+    only clusters that are ``known``. Raises PipelineError.
+    """
     with unreadable(file.place), file.place.open() as stream:
+        opened_file = pq.ParquetFile(stream)
+        if known:
+            clusters = opened_file.read(["cluster_id"], use_threads=False)["cluster_id"]
+            if set(known).issuperset(pc.unique(clusters).to_pylist()):
+                return schema.empty_table()
         # A column that the file lacks is left out.
-        stored = pq.ParquetFile(stream).read(schema.names, use_threads=False)
+        stored = opened_file.read(schema.names, use_threads=False)
     for name, value in file.partition.items():
         if name in schema.names:
             stored = stored.append_column(name, pa.repeat(partition_value(value), file.rows))
     batches = stored.combine_chunks().to_batches()
     return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema)
+
+
+def read_batches(file: DataFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same, some rows at a time: this bounds the memory. ``schema`` has no column by which the table is
+    partitioned. Raises PipelineError.
+    """
+    with unreadable(file.place), file.place.open() as stream:
+        for batch in pq.ParquetFile(stream).iter_batches(ROW_GROUP, columns=schema.names, use_threads=False):
+            yield pa.Table.from_batches([conformed(batch, schema)])
 
 
 def partition_value(value: Any) -> pa.Scalar:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -29,6 +30,7 @@ from tests.pipeline.partition_histories import (
     files_of,
     offline,
     partition,
+    rewrite,
     rot_pages,
     with_string_views,
 )
@@ -193,6 +195,27 @@ def test_rows_that_are_lost_after_the_files_were_merged_take_their_cluster_out_a
     assert {one.cluster_id: one.reason for one in history.refused} == wanted
     moments = {name: len(one.timeline.moments) for name, one in history.clusters.items()}
     assert moments == {"whole": 2, "torn": 1, "gone": 1}
+
+
+def test_rows_that_one_cluster_lost_are_missing_although_another_has_as_many_twice(tmp_path: Path) -> None:
+    root = storage_path(str(tmp_path))
+    names = ("whole", "lost", "twice")
+    _, lost, twice = [Diary(root, name).write(0, [offline(number) for number in range(4)]) for name in names]
+    merge_all(root)
+
+    def exchanged(rows: pa.Table) -> pa.Table:
+        left = rows.filter(pc.not_equal(rows["cluster_id"], "lost"))
+        return pa.concat_tables([left, rows.filter(pc.equal(rows["cluster_id"], "twice"))])
+
+    rewrite(root, exchanged)
+    wanted = {
+        "lost": f"the rows of {lost.snapshot} are missing in partition_states",
+        "twice": f"partition_states has 8 rows of {twice.snapshot}, and only 4 were written",
+    }
+    sources, history = find([root]), find_history([root])
+    assert [chain.full.cluster_id for chain in sources.chains] == ["whole"]
+    for refused in (sources.refused, history.refused):
+        assert {one.cluster_id: one.reason for one in refused} == wanted
 
 
 def test_rows_that_are_deleted_by_a_deletion_vector_are_not_read_as_if_they_were_there(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -56,9 +57,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[DataFile]:
     """The files that were read."""
     found: list[DataFile] = []
 
-    def counted(file: DataFile, schema: Any) -> Any:
+    def counted(file: DataFile, schema: Any, *, known: Collection[str] = ()) -> Any:
         found.append(file)
-        return read_file(file, schema)
+        return read_file(file, schema, known=known)
 
     monkeypatch.setattr(catalog_module, "read_file", counted)
     return found
@@ -90,6 +91,10 @@ def test_of_a_cluster_that_is_not_in_the_newest_day_older_days_are_read(
     reads.clear()
     newest = {chain.full.cluster_id: chain.newest.taken_at for chain in sources.find([root]).chains}
     assert newest == {"stopped": NOON + timedelta(minutes=3), "runs": NOON + timedelta(minutes=2883)}
+    # A file of several clusters too is opened once.
+    assert sorted(file.partition["day"] for file in reads) == sorted(
+        {file.partition["day"] for file in reads}
+    )
 
 
 def test_a_table_of_the_former_layout_is_named_with_what_to_do(tmp_path: Path) -> None:
