@@ -29,7 +29,8 @@ mount --bind "$PREFIX" "$TRIAL/python"
 PYTHON="$TRIAL/python/bin/$NAME"
 if [ -n "$WHEELHOUSE" ]; then
     "$PYTHON" -m venv "$TRIAL/venv"
-    "$TRIAL/venv/bin/python" -m pip install --quiet --no-index --find-links "$WHEELHOUSE" 'ktriage[pkcs12,serve]'
+    "$TRIAL/venv/bin/python" -m pip install --quiet --no-index --find-links "$WHEELHOUSE" \\
+        'ktriage[metrics,notify,pkcs12,serve]'
     set -- "$TRIAL/venv/bin/ktriage"
 else
     set -- "$PYTHON" "$DIST/ktriage.pyz"

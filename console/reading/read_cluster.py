@@ -42,6 +42,7 @@ from console.reading.unread_disks import OpenDisks, disks_to_read, open_disks, s
 from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, advise, first_steps, read_first, start_together, stop_and_read
+from recovery.cluster_health import short_of_replicas
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading
 from recovery.metadata_log.history import MetadataHistory
@@ -302,9 +303,11 @@ async def read_state(
     contacts: tuple[Contact, ...] = (),
     *,
     reassignments: bool = False,
+    min_isr: bool = False,
 ) -> ClusterReading:
-    """Asks an open backend for the partitions, the quorum and all disks, with ``reassignments`` for these too, and
-    for no replica's log. ``contacts`` say how each broker fared that was asked before. Raises BackendError.
+    """Asks an open backend for the partitions, the quorum and all disks, and for no replica's log. With
+    ``reassignments`` it asks for these too, with ``min_isr`` for the configuration of every topic with a replica
+    out of sync. ``contacts`` say how each broker fared that was asked before. Raises BackendError.
     """
     async with tasks() as group:
         quorum_asked = group.create_task(quorum_or_lost(backend, cluster.cluster_id))
@@ -312,11 +315,12 @@ async def read_state(
         moves_asked = group.create_task(backend.reassignments()) if reassignments else None
         found = await backend.partitions()
     quorum, dirs = quorum_asked.result(), dirs_asked.result()
+    states = short_of_replicas(found.states) if min_isr else offline_of(found)
     return ClusterReading(
         cluster,
         found,
         contacts=contacts,
-        configs=await backend.topic_configs(topics_of(offline_of(found))),
+        configs=await backend.topic_configs(topics_of(states)),
         log_dirs=dirs,
         failed_before=failed_before(cluster, found, dirs),
         quorum=quorum.quorum,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
+from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Stop
 from recovery.cluster_changes import (
@@ -24,16 +25,21 @@ STOP_CHECK_SECONDS = 0.2
 
 class WatchReport(NamedTuple):
     """One thing that happened, in a line. ``change`` is None for the watch itself: the cluster could not be asked,
-    or can be asked again. ``reading`` is set once after each reading; ``text`` is "" then.
+    or can be asked again. ``reading`` is set once after each reading, ``failed`` after each that did not succeed;
+    ``text`` is "" where there is nothing to tell.
     """
 
     text: str
     change: ClusterChange | None = None
     reading: WatchedState | None = None
+    failed: bool = False
 
 
-async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[WatchReport]:
-    """Until ``stop``. ``interval`` in seconds. The first reading is what later ones are compared with.
+async def watch(
+    backend: Backend, interval: float, stop: Stop, read: Callable[[Backend], Awaitable[WatchedState]]
+) -> AsyncIterator[WatchReport]:
+    """Until ``stop``. ``interval`` in seconds. The first reading is what later ones are compared with; ``read``
+    raises BackendError where nobody could be asked.
 
     A cluster that cannot be asked is reported once; then the last reading stays until it answers again.
     """
@@ -42,11 +48,10 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
     while not stop:
         try:
             async with asyncio.timeout(READ_SECONDS):
-                after = await _read(backend)
+                after = await read(backend)
         except (BackendError, TimeoutError) as error:
-            if not problem:
-                problem = str(error) or f"no answer within {READ_SECONDS:.0f} s"
-                yield WatchReport(f"the cluster cannot be asked: {problem}")
+            first, problem = not problem, problem or str(error) or f"no answer within {READ_SECONDS:.0f} s"
+            yield WatchReport(f"the cluster cannot be asked: {problem}" if first else "", failed=True)
         else:
             if problem:
                 problem = ""
@@ -63,11 +68,17 @@ async def watch(backend: Backend, interval: float, stop: Stop) -> AsyncIterator[
         await _rest(interval, stop)
 
 
-async def _read(backend: Backend) -> WatchedState:
+async def read_leaders(backend: Backend) -> WatchedState:
+    """Brokers and leaders, and nothing else. Raises BackendError."""
     cluster = await backend.cluster()
-    found, quorum = await backend.partitions(), await backend.quorum()
-    stale = stale_by_quorum(quorum, found.asked)
-    return watched_state(cluster.brokers, found.states)._replace(stale=stale, unseen=found.may_hide_topics)
+    partitions, quorum = await backend.partitions(), await backend.quorum()
+    return watched(cluster, partitions, stale_by_quorum(quorum, partitions.asked))
+
+
+def watched(cluster: ClusterInfo, partitions: Partitions, stale: str) -> WatchedState:
+    """What somebody waits for, of one reading; ``stale``: why it may be old, or ""."""
+    state = watched_state(cluster.brokers, partitions.states)
+    return state._replace(stale=stale, unseen=partitions.may_hide_topics)
 
 
 async def _rest(seconds: float, stop: Stop) -> None:

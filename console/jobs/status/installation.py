@@ -51,6 +51,8 @@ EXTRA: tuple[Field[Extra], ...] = (
 )
 _EXTRAS = {
     "large": ("snapshot; records compressed with snappy, lz4 or zstd", ("numpy", "pyarrow", "deltalake")),
+    "metrics": ("watch --metrics-port and --metrics-file", ("prometheus_client",)),
+    "notify": ("watch --notify-urls", ("apprise",)),
     "pkcs12": ("key stores and trust stores in PKCS12 format", ("cryptography",)),
     "serve": ("the console in a browser", ("textual_serve",)),
     "spark": ("the pipeline", ("pyspark", "pandas", "pyarrow", "deltalake")),

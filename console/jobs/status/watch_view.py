@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from backends.base.answers import Contact
@@ -19,7 +21,8 @@ from console.jobs.status.check_report import (
     problems,
     without_controller,
 )
-from console.jobs.status.cluster_watch import WatchReport, watch
+from console.jobs.status.cluster_metrics import ClusterMetrics, metrics_library, served
+from console.jobs.status.cluster_watch import WatchReport, read_leaders, watch, watched
 from console.journal.state_access import why_unusable
 from console.notifications import Notifications
 from console.output.json_document import one_line
@@ -32,6 +35,7 @@ from recovery.cluster_changes import ClusterChangeKind, WatchedState
 from recovery.cluster_health import ClusterHealth
 from recovery.model import NO_LEADER, TopicPartition
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
+from recovery.wording.cluster_health_text import stale_reason
 from recovery.wording.quantity_text import counted, printable, time_text
 from recovery.wording.unread_disk_text import came_back_text, unread_disk_lines
 
@@ -99,15 +103,40 @@ class WaitGoal(NamedTuple):
         return f"now: {now}; {until}"
 
 
-def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, interval: float) -> int:
+class MetricsOutput(NamedTuple):
+    """Where the gauges go: ``file`` is written anew at each reading, ``port`` of ``address`` serves the newest.
+    None: not asked for. ``port`` 0 lets the system choose one.
+    """
+
+    file: Path | None = None
+    port: int | None = None
+    address: str = "127.0.0.1"
+
+    def __bool__(self) -> bool:
+        return self.file is not None or self.port is not None
+
+
+def watch_cluster(
+    run: Run, awaited: WaitGoal, notifications: Notifications, output: MetricsOutput, interval: float
+) -> int:
     """Prints a line for each change until what is awaited is there; returns the exit status."""
+    if output:
+        metrics_library()
 
     async def job(backend: Backend, stop: StopRequest) -> int:
         cluster_id = (await backend.open()).cluster_id
         name = run.target.title or cluster_id
+        with _reader(run, name, cluster_id, output) as reader:
+            return await until_reached(backend, stop, cluster_id, name, reader)
+
+    async def until_reached(
+        backend: Backend, stop: StopRequest, cluster_id: str, name: str, reader: _Reader
+    ) -> int:
         begun = False
         leaders: Mapping[TopicPartition, int] = {}
-        async for change in watch(backend, interval, stop):
+        async for change in watch(backend, interval, stop, reader.read):
+            if change.failed:
+                reader.failed()
             if change.reading is not None:
                 leaders = change.reading.leaders
             report = _with_disk(change, cluster_id, leaders)
@@ -132,6 +161,47 @@ def watch_cluster(run: Run, awaited: WaitGoal, notifications: Notifications, int
         return Status.PARTLY if awaited.brokers or awaited.online else Status.DONE
 
     return run.read(job)
+
+
+class _Reader(NamedTuple):
+    """Reads what is watched; ``failed`` is called where that was not possible."""
+
+    read: Callable[[Backend], Awaitable[WatchedState]]
+    failed: Callable[[], None]
+
+
+@contextmanager
+def _reader(run: Run, name: str, cluster_id: str, output: MetricsOutput) -> Iterator[_Reader]:
+    """Reads no more than the leaders, or all that the gauges show."""
+    if not output:
+        yield _Reader(read_leaders, lambda: None)
+        return
+    metrics = ClusterMetrics(name, cluster_id)
+    not_written = ""
+
+    def write() -> None:
+        nonlocal not_written
+        problem = "" if output.file is None else metrics.write(output.file)
+        # The next readings may meet the same problem again, every few seconds.
+        if problem and problem != not_written:
+            run.screen.say(printable(f"--metrics-file {output.file}: {problem}"))
+        not_written = problem
+
+    async def read(backend: Backend) -> WatchedState:
+        reading = await read_state(backend, await backend.cluster(), min_isr=True)
+        metrics.update(reading, time.time())
+        write()
+        return watched(reading.cluster, reading.partitions, stale_reason(reading.health))
+
+    def failed() -> None:
+        metrics.failed()
+        write()
+
+    with ExitStack() as stack:
+        if output.port is not None:
+            port = stack.enter_context(served(metrics, output.address, output.port))
+            run.screen.say(f"metrics: http://{output.address}:{port}/metrics")
+        yield _Reader(read, failed)
 
 
 def _cut_off_at_start(

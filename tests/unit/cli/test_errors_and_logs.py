@@ -46,7 +46,8 @@ def test_info_tells_where_everything_is(call: Caller) -> None:
     places = {place["what"]: Path(place["path"]) for place in document["places"]}
     assert (places["pages"] / "files.md").is_file()
     assert str(places["journal, lock and plans"]).startswith(str(call.home))
-    assert {extra["extra"] for extra in document["extras"]} == {"large", "pkcs12", "serve", "spark"}
+    extras = {extra["extra"] for extra in document["extras"]}
+    assert extras == {"large", "metrics", "notify", "pkcs12", "serve", "spark"}
     assert document["version"].startswith("0.") and document["version"] in call("ktriage", "info").out
 
 

@@ -19,6 +19,8 @@ EXTRAS = (
     "cryptography",
     "textual_serve",
     "aiohttp",
+    "prometheus_client",
+    "apprise",
 )
 
 
@@ -45,6 +47,14 @@ def without_extras(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     [
         ("snapshot --simulate kills --out lake", "a snapshot needs pyarrow: pip install 'ktriage[large]'"),
         ("pipeline plan --in lake --out results", "the pipeline needs pyarrow: pip install 'ktriage[spark]'"),
+        (
+            "watch --bootstrap-server 127.0.0.1:1 --metrics-port 0",
+            "--metrics-port and --metrics-file need prometheus-client: pip install 'ktriage[metrics]'",
+        ),
+        (
+            "watch --bootstrap-server 127.0.0.1:1 --notify-urls client.properties",
+            "--notify-urls needs apprise: pip install 'ktriage[notify]'",
+        ),
         ("--simulate kills --serve", "--serve needs textual-serve: pip install 'ktriage[serve]'"),
         (
             "status --bootstrap-server 127.0.0.1:1 --command-config client.properties",

@@ -17,7 +17,7 @@ import pytest
 from backends.base.answers import Partitions
 from backends.base.errors import BackendError
 from console.errors import InputError
-from console.jobs.status.cluster_watch import watch
+from console.jobs.status.cluster_watch import read_leaders, watch
 from console.jobs.status.watch_view import WaitGoal
 from console.notifications import Notifications
 from console.output.screen import terminal_signal
@@ -90,13 +90,19 @@ def test_a_command_that_fails_is_told_and_ends_nothing() -> None:
 
 
 @contextlib.contextmanager
-def hook(status: int) -> Iterator[tuple[str, list[bytes]]]:
+def hook(*statuses: int) -> Iterator[tuple[str, list[bytes]]]:
+    """Answers each POST with the next status, and with the last of them from then on; any GET with 200."""
     bodies: list[bytes] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(status)
+            self.send_response(statuses[min(len(bodies), len(statuses)) - 1])
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.send_response(200)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -117,10 +123,55 @@ def test_a_webhook_gets_json_and_its_failure_does_not_show_its_address() -> None
     with hook(200) as (url, bodies):
         assert asyncio.run(Notifications.given(None, url).send({"text": "broker 3 is back"})) == ()
         assert json.loads(bodies[0]) == {"text": "broker 3 is back"}
-    with hook(500) as (url, _):
-        (problem,) = asyncio.run(Notifications.given(None, url).send({"text": "x"}))
+    with hook(500) as (url, bodies):
+        (problem,) = asyncio.run(Notifications.given(None, url, pause=0.0).send({"text": "x"}))
         assert "500" in problem
         assert "secret-path" not in problem
+        assert len(bodies) == 3, "sent again twice"
+
+
+def test_what_arrives_at_the_second_attempt_is_no_failure_and_a_redirect_is_no_delivery() -> None:
+    with hook(503, 200) as (url, bodies):
+        assert asyncio.run(Notifications.given(None, url, pause=0.0).send({"text": "x"})) == ()
+        assert len(bodies) == 2
+    with hook(302) as (url, _):
+        (problem,) = asyncio.run(Notifications.given(None, url, pause=0.0).send({"text": "x"}))
+        assert "302" in problem
+
+
+def test_services_get_the_text_and_those_that_did_not_are_named_without_their_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = tmp_path / "urls"
+    with hook(200) as (well, bodies), hook(302) as (redirected, _), hook(503, 200) as (late, again):
+        urls.write_text(f"# for the night\n{_json_service(well)}\n\n{_json_service(late)}\n")
+        services = Notifications.given(None, None, urls, pause=0.1)
+        assert asyncio.run(services.send({"text": "broker 3 is back"})) == ()
+        assert json.loads(bodies[0])["message"] == "broker 3 is back"
+        assert len(again) == 2
+        monkeypatch.setenv("KTRIAGE_NOTIFY_URLS", _json_service(redirected))
+        services = Notifications.given(None, None, urls, pause=0.1)
+        assert asyncio.run(services.send({"text": "x"})) == ("--notify-urls: not delivered to JSON",)
+
+
+def _json_service(url: str) -> str:
+    """As apprise writes the address of a service that takes JSON."""
+    return url.replace("http://", "json://")
+
+
+def test_a_line_that_is_no_service_is_named_and_not_shown(tmp_path: Path) -> None:
+    urls = tmp_path / "urls"
+    urls.write_text("json://127.0.0.1:1/secret\nslack://secret\n")
+    with pytest.raises(InputError, match=r"urls, line 2: no address of a service that apprise") as refused:
+        Notifications.given(None, None, urls)
+    assert "secret" not in str(refused.value)
+    for text, problem in (("# nothing\n", "no URL"), (None, "No such file or directory")):
+        urls.unlink()
+        if text is not None:
+            urls.write_text(text)
+        with pytest.raises(InputError, match=problem):
+            Notifications.given(None, None, urls)
+        urls.touch()
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://host/x", "https://", "x"])
@@ -168,7 +219,7 @@ class _Cluster:
 async def _told(cluster: _Cluster, until: str) -> list[str]:
     found: list[str] = []
     backend: Any = cluster
-    async for report in watch(backend, 0.0, NeverStopped()):
+    async for report in watch(backend, 0.0, NeverStopped(), read_leaders):
         found += [report.text] if report.text else []
         if until in found:
             return found
