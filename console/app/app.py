@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events
+from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
@@ -28,6 +28,7 @@ from console.app.session.halt import ConsoleSupervisor
 from console.app.session.safety import forbidden
 from console.app.session.session import Opening, Session
 from console.app.terminal import ConsoleDriver
+from console.app.typed_ahead import LEAVES, KeyHasActed, Typed, TypedAhead
 from console.change.registry import KEYS
 from console.errors import InputError
 from console.paths import state_dir, use_state_dir
@@ -77,8 +78,8 @@ def remember_theme(state: Path, name: str) -> bool:
     return True
 
 
-_STOPS = ("escape", "ctrl+c")
-"""Keys that stop a task, or say how: they are handled also before its question has opened."""
+LOOKS_SECONDS = 0.02
+"""How often is looked whether the field is there that keys wait for."""
 
 _EPOCH = time.time() - time.monotonic()
 
@@ -139,6 +140,8 @@ class Console(App[int], inherit_bindings=False):
         self.last_line = ""
         self._first = target
         self._typed: tuple[float, bool] = (float("-inf"), False)
+        self._ahead = TypedAhead()
+        self._handing_on = False
         self._leaving: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
         self._letting_go = False
@@ -286,13 +289,53 @@ class Console(App[int], inherit_bindings=False):
         self.leave(1)
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.InputEvent) and not self.screen_stack:
+        if isinstance(event, events.InputEvent | events.Paste) and not self.screen_stack:
             return  # the last keys, while the last screen closes
         if isinstance(event, events.Key | events.MouseDown):
             self._somebody_is_there()
-        if isinstance(event, events.Key) and not event.is_forwarded and self._meant_elsewhere(event):
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self._typed_one(event)
+        else:
+            await super().on_event(event)
+
+    async def _typed_one(self, event: Typed) -> None:
+        """Hands it on, or keeps it until the key before it has acted."""
+        if self._ahead or self._ahead.must_wait(self.desk, self.screen):
+            self._ahead.add(event, self.screen)
+            self._hand_on_later()
+        else:
+            await self._hand_on(event)
+
+    def _hand_on_later(self) -> None:
+        if not self._handing_on:
+            self._handing_on = True
+            self.set_timer(LOOKS_SECONDS, self._hand_on_what_waits, name="keys")
+
+    async def _hand_on_what_waits(self) -> None:
+        self._handing_on = False
+        while self._ahead and self.screen_stack and not self._ahead.must_wait(self.desk, self.screen):
+            event = self._ahead.take(self.screen)
+            if event is not None:
+                await self._hand_on(event)
+        if self._ahead:
+            self._hand_on_later()
+
+    async def _hand_on(self, event: Typed) -> None:
+        if isinstance(event, events.Key) and self._meant_elsewhere(event):
             return
+        handed_to = self.focused or self.screen
+        command = self._ahead.is_command(event, self.desk, self.screen)
         await super().on_event(event)
+        if command:
+            self._ahead.acts(handed_to)
+
+    @on(KeyHasActed)
+    def _key_has_acted(self) -> None:
+        self._ahead.acted()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """A field that opened takes the keys now."""
+        self._ahead.focused(event.widget)
 
     def _meant_elsewhere(self, event: events.Key) -> bool:
         return self._meant_for_what_closed(event) or self._meant_for_what_opens(event)
@@ -314,7 +357,7 @@ class Console(App[int], inherit_bindings=False):
         that question, so the key does not answer it either.
         """
         desk = self.desk
-        if desk is None or self.screen is not desk or event.key in _STOPS:
+        if desk is None or self.screen is not desk or event.key in LEAVES:
             return False
         return desk.tasks.withholds()
 

@@ -149,7 +149,8 @@ class Robot:
     def hits(self, *keys: str) -> None:
         """Keys in one burst, as they come over a slow line: none waits for what the one before led to."""
         for key in keys:
-            self.app.post_message(Key(key, key if len(key) == 1 else None))
+            character = " " if key == "space" else key if len(key) == 1 else None
+            self.app.post_message(Key(key, character))
 
     async def types(self, text: str) -> None:
         await self.pilot.press(*("space" if char == " " else char for char in text))

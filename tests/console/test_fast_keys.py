@@ -31,6 +31,7 @@ from tests.console.test_wizard import SCENARIO, opens_the_wizard
 from widgets.bars.title_bar import TitleBar
 from widgets.dialogs.confirmation import Confirmation
 from widgets.dialogs.help_screen import HelpScreen
+from widgets.dialogs.partition_finder import PartitionFinder
 
 LOST = "last-replica-standing"
 TWO_BRANCHES = "stale-long-tail"
@@ -111,6 +112,32 @@ async def test_the_palette_is_closed_and_opened_in_one_burst() -> None:
             await robot.pilot.pause()
             robot.hits("escape", "escape", "escape")
             await robot.until(lambda: robot.app.screen is robot.app.desk, "the desk")
+
+
+async def test_a_name_is_typed_ahead_of_the_field_that_it_is_for() -> None:
+    async with console("zone-power-loss") as robot:
+        robot.hits("f", "o", "r", "d", "space", "1", "7")
+        await robot.asked(PartitionFinder)
+        field = robot.app.screen.query_one(Input)
+        await robot.until(lambda: field.value == "ord 17", f"the whole name; there is {field.value!r}")
+        await robot.press("escape")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the desk")
+        robot.hits("4", "slash", "1", "0", "2", "enter")
+        await robot.until(lambda: robot.desk.pane == QUORUM and robot.desk.table.filtered, "the filter")
+        await robot.sees("filter '102'")
+        await robot.until(lambda: not isinstance(robot.app.focused, Input), "the keys of the pane again")
+        assert not robot.session.poller.state.schedule.paused and not robot.session.safety.armed
+        robot.hits("colon", *"offline", "enter")
+        await robot.until(lambda: robot.desk.pane == OFFLINE, "the command that was typed")
+
+
+async def test_a_question_is_not_answered_by_what_was_typed_before_it_was_there() -> None:
+    async with console(TWO_BRANCHES) as robot:
+        robot.hits("c", "down", "enter", "1", "enter")
+        await robot.asked(ChoiceQuestion)
+        await robot.pilot.pause()
+        assert isinstance(robot.app.screen, ChoiceQuestion) and robot.session.draft.plan is None
+        assert robot.desk.pane == OFFLINE
 
 
 async def test_keys_that_come_while_another_cluster_is_opened_do_nothing() -> None:

@@ -176,3 +176,14 @@ def test_options_of_the_console_before_a_command_are_refused(home: Path) -> None
     ended = invoke(home, "ktriage", "--simulate", "last-replica-standing", "status")
     assert ended.status == 2
     assert "come after the command" in ended.err
+
+
+def test_a_name_that_is_typed_in_one_burst_arrives_whole(terminal: Terminal) -> None:
+    terminal.starts("--simulate", "zone-power-loss")
+    terminal.sees("READ-ONLY", "payments-0")
+    terminal.types("ford 17")
+    terminal.sees("Find a partition in every pane", "ord 17")
+    terminal.types("Escape")
+    terminal.until(lambda: "Find a partition" not in terminal.screen, "the list again")
+    terminal.types("4/102", "Enter", "q")
+    assert terminal.ended() == 0

@@ -63,8 +63,12 @@ class FilterBar(Horizontal):
         field.focus()
 
     def close(self) -> None:
-        """Hides the bar; the caller gets the keys again."""
+        """Hides the bar; the caller gets the keys again. From now on the field takes none: the next may be there
+        already.
+        """
         self.remove_class("open")
+        if self.query_one(Input).has_focus:
+            self.screen.set_focus(None)
 
     @property
     def value(self) -> RowFilter | None:

@@ -24,7 +24,7 @@ Start = Callable[[Coroutine[Any, Any, None], str], Worker[None]]
 class RunningTask:
     """``busy`` names the running task, "" if none runs. ``halt`` stops the sending, None if nothing is being
     sent. ``asks``: the running task is about to open a question or a screen, and keys that come before are meant
-    for what opens, not for the pane behind it.
+    for what opens, not for the pane behind it. ``types``: it opens a field, and keys wait for that.
 
     ``start`` runs a coroutine under a name; ``ended`` is called after each task.
     """
@@ -38,20 +38,23 @@ class RunningTask:
         self._start = start
         self._ended = ended
         self.busy = ""
-        self.asks = False
+        self.asks = self.types = False
         self.halt: Halt | None = None
         self._worker: Worker[None] | None = None
         self._since = 0
 
-    def begin(self, busy: str, job: Coroutine[Any, Any, None], *, asks: bool = True) -> None:
+    def begin(
+        self, busy: str, job: Coroutine[Any, Any, None], *, asks: bool = True, types: bool = False
+    ) -> None:
         """Starts ``job``. A refusal becomes one line; an unexpected error ends the console. ``asks``: it opens a
-        question or a screen; when it opens no more before its end, it calls :meth:`asks_no_more`.
+        question or a screen; when it opens no more before its end, it calls :meth:`asks_no_more`. ``types``: a
+        field, which needs nothing of a cluster.
         """
         if self.busy:
             job.close()
             self._say(f"wait: {self.busy}; Esc stops it", Tone.WARN)
             return
-        self.busy, self.asks = busy, asks
+        self.busy, self.asks, self.types = busy, asks, types
         self._since = self._session.since
         self._worker = self._start(self._guarded(job), busy)
 
@@ -61,12 +64,12 @@ class RunningTask:
         except (ConsoleError, BackendError, PlanError) as error:
             self._say(str(error), Tone.BAD)
         finally:
-            self.busy, self.asks = "", False
+            self.busy, self.asks, self.types = "", False, False
             self._ended()
 
     def asks_no_more(self) -> None:
         """From now on keys act on the panes again, though the task goes on."""
-        self.asks = False
+        self.asks = self.types = False
 
     def withholds(self) -> bool:
         """Whether a key is to do nothing now, and says so: its question is not on the screen yet."""

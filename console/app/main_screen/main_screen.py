@@ -193,6 +193,11 @@ class MainScreen(PanesScreen):
         return self.tasks.busy
 
     @property
+    def opens_field(self) -> bool:
+        """Whether a key that was pressed opens a field which is not there yet."""
+        return bool(self._early) or self.tasks.types
+
+    @property
     def table(self) -> RowTable[Any]:
         return self.pane_of(self.pane).table
 

@@ -29,7 +29,7 @@ class PartitionSearch:
         self._not_led: frozenset[str] = frozenset()
 
     def handlers(self) -> Handlers:
-        return {"find": lambda: self._desk.tasks.begin("finding", self._find())}
+        return {"find": lambda: self._desk.tasks.begin("finding", self._find(), types=True)}
 
     def pane_shown(self) -> None:
         """Puts the cursor on the partition that was found, the first time that a pane is opened since."""
@@ -44,9 +44,9 @@ class PartitionSearch:
         partitions = self._desk.session.view.partitions
         known = [] if partitions is None else [state.tp for state in partitions.states]
         found = await self._desk.ask(PartitionFinder(known, self._bookmarks))
+        self._desk.tasks.asks_no_more()
         if found is None:
             return
-        self._desk.tasks.asks_no_more()
         self._bookmarks = (found, *(tp for tp in self._bookmarks if tp != found))[:BOOKMARKS]
         self._found, self._not_led = found, frozenset(PANES)
         filtered = self._desk.table().filtered
