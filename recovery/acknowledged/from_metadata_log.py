@@ -109,7 +109,7 @@ class InSyncHistories:
                 self._shut_down[broker] = shut_down(history, broker)
         restarts = {broker: self._restarts[broker] for broker in brokers}
         topic = TopicSubject(subject.topic_id)
-        return InSyncHistory(
+        found = InSyncHistory(
             intervals,
             min_isr_over_time(
                 history, topic, restarts, min_isr, answers=answers, file_answers=self._file_answers
@@ -118,6 +118,9 @@ class InSyncHistories:
             from_creation=begins_whole,
             shut_down=frozenset(broker for broker in brokers if self._shut_down[broker]),
         )
+        if rebuilt is not None:
+            found.begins = "the rebuild of the quorum, which wrote the partition"
+        return found
 
 
 def in_sync_history(history: MetadataHistory, survey: Survey) -> InSyncHistory | Unknown:

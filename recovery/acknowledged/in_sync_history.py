@@ -73,10 +73,11 @@ class LedAlone(NamedTuple):
 class InSyncHistory:
     """The states of one partition, the oldest first.
 
-    ``from_creation``: the first is its creation; otherwise it is what a snapshot holds, and nothing is known of
-    earlier elections. ``shut_down``: brokers that are in a controlled shutdown, or ended in one.
-    ``once_compacted``: a topic of this name had a cleanup.policy with compact at any time of the log. ``ends``: why
-    the metadata log is no evidence behind this history, "" where it is evidence to its end.
+    ``from_creation``: the first is its creation; otherwise it is what a snapshot holds, or a rebuild of the quorum
+    wrote (``begins``), and nothing is known of earlier elections. ``shut_down``: brokers that are in a controlled
+    shutdown, or ended in one. ``once_compacted``: a topic of this name had a cleanup.policy with compact at any
+    time of the log. ``ends``: why the metadata log is no evidence behind this history, "" where it is evidence to
+    its end.
 
     What happened before all present replicas were in the ISR of one leader does not count: see :attr:`start`.
     """
@@ -94,6 +95,7 @@ class InSyncHistory:
         self.shut_down = shut_down
         self.once_compacted = False
         self.ends = ""
+        self.begins = "a snapshot"
         self._min_isr = min_isr
         self._restarts = restarts
         self._files_used: set[int] = set()

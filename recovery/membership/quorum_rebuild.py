@@ -295,6 +295,17 @@ def ahead_from(chosen: QuorumCopy, others: Iterable[ComparedQuorumCopy]) -> int:
     return min([chosen.end, *(one.agrees_to or 0 for one in others if one.copy.node in ahead)])
 
 
+def is_forked(chosen: QuorumCopy, others: Iterable[ComparedQuorumCopy]) -> bool:
+    """Whether another copy and the chosen one each have changes of their own, or may: two quorums went on from one
+    log, as where old voters led on beside a rebuilt quorum.
+    """
+    return any(
+        one.agrees_to is None if one.lost_from is None else one.lost_from < chosen.end
+        for one in others
+        if one.relation is not CopyRelation.OTHER_CLUSTER
+    )
+
+
 def voters_to_name(chosen: QuorumCopy, others: Sequence[ComparedQuorumCopy]) -> tuple[int, ...]:
     """Whom a rebuild from the chosen copy must name as dead: all that any copy knows to have, or to have had, a
     vote, but the copy's own node where it is a voter.

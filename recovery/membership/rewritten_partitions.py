@@ -89,10 +89,13 @@ def rewritten_partitions(
     unscanned: Collection[int],
     *,
     is_stale: bool,
+    is_forked: bool = False,
     restored: Collection[PartitionSubject] = (),
 ) -> tuple[RewrittenPartition, ...]:
     """``is_stale``: changes after the copy's end are lost, so that an ISR of the copy may have lost a member since.
     That is taken for granted where none of the scanned brokers runs: there may be changes that no copy has.
+    ``is_forked``: another copy has changes of its own from an offset on that the chosen one has too, so that both
+    gave out the same leader epochs: one that the disks know is not that of the chosen copy.
     ``restored``: partitions that the copy does not know and that are written too, with the replicas that were
     scanned. A partition of which a replica on an ``unscanned`` broker is not looked at gets an epoch that
     EPOCH_MARGIN covers.
@@ -106,8 +109,12 @@ def rewritten_partitions(
     written = []
     for subject, now in known.present.items():
         replicas = by_subject.get(subject, ())
-        trusts_isr = not is_stale and any(d.runs for d in replicas)
-        after = _rewritten(now, replicas, unscanned, trusts_isr=trusts_isr)
+        # Members of the ELR do not lead while the ISR has any, unless it has lost them since.
+        successors = (*now.elr, *now.last_known_elr) if is_stale or not now.isr else ()
+        electable = {*now.isr, *successors}
+        if not is_stale and any(d.runs for d in replicas):
+            electable = set()  # whoever leads knows the ISR
+        after = _rewritten(now, replicas, unscanned, electable, is_forked=is_forked)
         if after is not None:
             newest = max((d.epoch for d in replicas), default=-1)
             name, added = known.topics.get(subject.topic_id, ""), after.replicas[len(now.replicas) :]
@@ -121,16 +128,25 @@ def rewritten_partitions(
 
 
 def _rewritten(
-    now: Registration, disks: Sequence[ScannedReplica], unscanned: Collection[int], *, trusts_isr: bool
+    now: Registration,
+    disks: Sequence[ScannedReplica],
+    unscanned: Collection[int],
+    electable: Collection[int],
+    *,
+    is_forked: bool,
 ) -> Registration | None:
+    """``electable``: whom the controller may elect by itself without being trusted to know who has the best log;
+    empty: it knows.
+    """
     newest = max((d.epoch for d in disks), default=-1)
+    taken = newest > now.leader_epoch or (is_forked and newest == now.leader_epoch > 0)
     epoch = max(newest, now.leader_epoch) + EPOCH_MARGIN
     best = max((d.position for d in disks), default=_NO_RECORD)
     holders = {d.broker: d for d in disks if d.position == best}
     # Where a reassignment was lost with the changes, the best log may be on a broker that is no replica by the
     # copy. An ISR may hold replicas only: the controller elects nobody else (seen on 4.3.1).
     outside = tuple(d for broker, d in holders.items() if broker not in now.replicas)
-    if newest > now.leader_epoch or (not trusts_isr and _behind(now, disks, unscanned, best)):
+    if taken or _behind(electable, disks, unscanned, best):
         return _with_replicas(now, outside)._replace(
             isr=tuple(sorted(holders)),
             leader=NO_LEADER,
@@ -142,7 +158,7 @@ def _rewritten(
         )
     if set(now.replicas) & set(unscanned):
         # The ISR is on disks that were not read. A log that only a broker outside of it has may be the last.
-        is_last = not trusts_isr and len(outside) == len(holders) and best > _NO_RECORD
+        is_last = bool(electable) and len(outside) == len(holders) and best > _NO_RECORD
         assigned = _with_replicas(now, outside if is_last else ())
         return assigned._replace(leader_epoch=epoch, partition_epoch=now.partition_epoch + EPOCH_MARGIN)
     return None
@@ -153,13 +169,16 @@ _NO_RECORD = (-1, 0)
 
 
 def _behind(
-    now: Registration, disks: Iterable[ScannedReplica], unscanned: Collection[int], best: tuple[int, int]
+    electable: Collection[int],
+    disks: Iterable[ScannedReplica],
+    unscanned: Collection[int],
+    best: tuple[int, int],
 ) -> bool:
-    """Whether a member of the ISR was looked at and lacks what the best log has. A broker whose log dirs were all
-    read and that has no folder of the partition has an empty log.
+    """Whether one of them was looked at and lacks what the best log has. A broker whose log dirs were all read and
+    that has no folder of the partition has an empty log.
     """
-    logs = dict.fromkeys(set(now.isr) - set(unscanned), _NO_RECORD)
-    logs |= {d.broker: d.position for d in disks if d.broker in now.isr}
+    logs = dict.fromkeys(set(electable) - set(unscanned), _NO_RECORD)
+    logs |= {d.broker: d.position for d in disks if d.broker in electable}
     return any(position < best for position in logs.values())
 
 

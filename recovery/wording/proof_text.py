@@ -224,7 +224,10 @@ def _history_steps(history: InSyncHistory) -> Iterator[ProofStep]:
     elif history.known_from_start:
         yield ProofStep(f"{begins}: the partition was created.")
     else:
-        yield ProofStep(f"{begins}, a snapshot: elections of before are not known.")
+        yield ProofStep(
+            f"The proof begins with {history.begins} ({time_text(first.since_ms)}): elections of before are not"
+            " known."
+        )
     if history.ends:
         yield ProofStep(f"The metadata log is evidence up to there only: {history.ends}.")
     shown = range(max(history.start, len(history.intervals) - MOST_CHANGES), len(history.intervals))

@@ -104,6 +104,9 @@ async def test_without_a_quorum_the_first_pane_says_what_to_do_first() -> None:
         await robot.sees("As before, no controller leads: 0 offline", "Nobody can be elected", "Do first")
         shown = " ".join(robot.screen.split())
         assert "leaders and ISRs are shown as they were before. Do first: Start 102 or 101" in shown
+        assert "$ ktriage quorum status --simulate two-of-three-voters-lost" in robot.screen
+        await robot.press("O")
+        await robot.sees("$ ktriage replicas --simulate two-of-three-voters-lost")
 
 
 async def test_without_a_quorum_nothing_is_said_to_be_well() -> None:

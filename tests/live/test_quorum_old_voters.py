@@ -55,13 +55,16 @@ def test_what_brokers_took_from_old_voters_that_led_is_kept_by_a_second_rebuild(
     for command in ("status", "handover"):
         told = console(command)
         assert "quorum LED BY OLD VOTERS" in told.out and f"Do first: Stop {named}" in told.out, told
-    used = max(max(found) for found in leader_epochs(cluster, ORDERS))
+    used = [max(epochs) for epochs in leader_epochs(cluster, ORDERS)]
     voters.rebuild_again(everybody)
     voters.quorum.check_goes_on()
     # A broker writes the checkpoint some time after it has appended the records.
     wait_until(
-        lambda: min(max(found) for found in leader_epochs(cluster, ORDERS)) > used,
+        lambda: all(
+            max(now) > before for now, before in zip(leader_epochs(cluster, ORDERS), used, strict=True)
+        ),
         f"leader epochs above {used} in each checkpoint",
+        describe_state=lambda: leader_epochs(cluster, ORDERS),
     )
     for found in leader_epochs(cluster, ORDERS):
         assert found == sorted(set(found)), found

@@ -14,6 +14,7 @@ from console.command_words import choice_words, evidence_words
 from console.paths import unused
 from console.target import Target
 from recovery.model import TopicPartition
+from recovery.wording.cluster_health_text import stale_reason
 
 MOST_NAMED = 5
 
@@ -28,9 +29,11 @@ def command_line(
     draft: Draft,
     evidence: Sequence[str] = (),
     metadata_dir: Path | None = None,
+    quorum_first: bool = False,
 ) -> str:
     """For the current state of the pane. ``evidence`` are the files of disks that count as answers;
-    ``metadata_dir`` holds the copied metadata log that the console was given.
+    ``metadata_dir`` holds the copied metadata log that the console was given. ``quorum_first``: no controller that
+    may be trusted leads, so that what is offline is not known.
     """
     sources = evidence_words(evidence, metadata_dir)
     if pane == PLAN:
@@ -38,6 +41,8 @@ def command_line(
     if pane == REPLICAS and cursor is not None:
         return target.command("replicas", *_named((cursor,)), *sources)
     if pane == OFFLINE:
+        if quorum_first and not (marked or rows.others):
+            return target.command(*_WHOLE[QUORUM])
         which = _listed(marked, rows)
         return target.command(*which, *(sources if which[0] == "replicas" else ()))
     return target.command(*_WHOLE.get(pane, ("status",)))
@@ -47,6 +52,7 @@ def session_command(
     session: Session, pane: str, cursor: TopicPartition | None, marks: Iterable[Hashable]
 ) -> str:
     """The command for the pane of a session with these marked rows."""
+    health = session.view.health
     return command_line(
         session.target,
         pane,
@@ -56,6 +62,7 @@ def session_command(
         draft=session.draft,
         evidence=tuple(one.source for one in session.evidence),
         metadata_dir=session.metadata_dir,
+        quorum_first=health is not None and health.cut_off is None and bool(stale_reason(health)),
     )
 
 

@@ -321,9 +321,12 @@ def _no_branch_below(survey: Survey, surviving: SurvivingLog, history: MetadataH
     }
     leaders = None
     if history is not None:
-        intervals = history.intervals(PartitionSubject(state.topic_id, state.partition))
+        subject = PartitionSubject(state.topic_id, state.partition)
+        intervals = history.intervals(subject)
         first = min((span.epoch for span in lineage.spans), default=0)
-        if intervals and intervals[0].registration.leader_epoch <= first:
+        # A rebuild of the quorum wrote partitions whose last leaders are in no log.
+        rebuilt = history.written_by_rebuild(subject) is not None
+        if intervals and not rebuilt and intervals[0].registration.leader_epoch <= first:
             states = (one.registration for one in intervals)
             leaders = {(now.leader_epoch, now.leader) for now in states if now.has_leader}
     epochs = {span.epoch for span in lineage.spans}

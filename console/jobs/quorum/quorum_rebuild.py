@@ -55,6 +55,7 @@ from recovery.membership.quorum_rebuild import (
     ahead_from,
     copy_refusals,
     from_json,
+    is_forked,
     new_voter,
     newer_voters,
     nodes_ahead,
@@ -87,6 +88,7 @@ from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.metadata_image import image_of
 from recovery.metadata_log.records import TopicRecord
+from recovery.wording.quantity_text import counted
 
 METADATA_TOPIC = "__cluster_metadata"
 
@@ -147,13 +149,14 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         raise InputError(str(error)) from None
     brokers = registered_brokers(history)
     disks, known = read_disks(request, copy, history, brokers), known_partitions(history)
-    lost = lost_partitions(known, disks.replicas)
+    lost, forked = lost_partitions(known, disks.replicas), is_forked(copy, evidence.copies)
     topics = lost_topics(known, lost)
     written = rewritten_partitions(
         known,
         disks.replicas,
         disks.left_out,
         is_stale=bool(request.accept_loss_of or lost),
+        is_forked=forked,
         restored=[subject for one in topics for subject in one.keepable] if request.keep_strays else (),
     )
     newer, replaced = newer_voters(copy, evidence.copies), replaced_voters(evidence.copies)
@@ -207,7 +210,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         dead=tuple(sorted(set(request.dead))),
         brokers=brokers,
         losses=tuple(accepted_losses(evidence, request)),
-        unchecked=tuple(unchecked(request, written)),
+        unchecked=tuple(unchecked(request, written, forked=forked)),
         partitions=written,
         known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
         newer=newer,
@@ -437,8 +440,17 @@ def accepted_losses(evidence: LostQuorumEvidence, request: RebuildRequest) -> It
 _LISTED = 200
 
 
-def unchecked(request: RebuildRequest, written: Sequence[RewrittenPartition]) -> Iterable[str]:
-    """What the operator has decided to go on without."""
+def unchecked(
+    request: RebuildRequest, written: Sequence[RewrittenPartition], *, forked: bool = False
+) -> Iterable[str]:
+    """What the operator has decided to go on without; ``forked`` as in :func:`is_forked`."""
+    twice = sum(one.disk_epoch == one.known_epoch > 0 for one in written) if forked else 0
+    if twice:
+        yield (
+            f"whether brokers followed two quorums: both may have given the leader epoch of"
+            f" {counted(twice, 'partition')} out, and replicas that were written to in both differ without an epoch"
+            " that tells"
+        )
     for broker in request.unscanned:
         count = sum(broker in one.registration.replicas for one in written)
         yield (

@@ -288,3 +288,4 @@ def test_what_came_before_a_rebuild_of_the_quorum_proves_nothing_of_who_was_in_s
     assert controller.verdict(1, logs).kind is not VerdictKind.NONE
     verdict = controller.verdict(1, logs)
     assert not any(one.kind is KEPT for one in verdict.conditions), verdict
+    assert history.begins == "the rebuild of the quorum, which wrote the partition"

@@ -62,6 +62,32 @@ def test_the_isr_is_the_best_log_by_the_epoch_of_its_last_record() -> None:
     assert (after.replicas, after.directories) == (NOW.replicas, NOW.directories)
 
 
+def test_an_elr_member_that_is_behind_is_not_elected_where_the_isr_is_empty_or_may_have_been_lost() -> None:
+    """The rebuilt quorum fenced everybody, and left 2 in the ELR; under the old voters 1 wrote alone."""
+    fenced = NOW._replace(isr=(), elr=(2,), leader=-1, leader_epoch=6)
+    known = KNOWN._replace(present={SUBJECT: fenced})
+    disks = [disk(1, 5, 140), disk(2, 5, 120)]
+    for member in (fenced, fenced._replace(elr=(), last_known_elr=(2,))):
+        known = KNOWN._replace(present={SUBJECT: member})
+        (one,) = rewritten_partitions(known, disks, (), is_stale=True)
+        after = one.registration
+        assert (after.isr, after.elr, after.last_known_elr, after.leader_epoch) == ((1,), (), (), 1_006)
+    # A copy that lacks nothing holds an ELR that is not elected while the ISR has members.
+    assert written(disk(1, 4, 100), disk(2, 4, 100), disk(3, 2, 50)) == []
+    (after,) = written(disk(1, 4, 100), disk(2, 4, 100), disk(3, 2, 50), is_stale=True)
+    assert (after.isr, after.elr) == ((1, 2), ())
+
+
+def test_a_leader_epoch_that_two_quorums_gave_out_is_not_gone_on_with() -> None:
+    """The copy's quorum gave epoch 4 out, and the old voters another epoch 4, in which the disks were written."""
+    disks = [disk(1, 4, 100), disk(2, 4, 100)]
+    (one,) = rewritten_partitions(KNOWN, disks, (), is_stale=True, is_forked=True)
+    assert (one.registration.leader_epoch, one.registration.isr) == (1_004, (1, 2))
+    below = [disk(1, 3, 100), disk(2, 3, 100)]
+    in_sync = KNOWN._replace(present={SUBJECT: NOW._replace(elr=())})
+    assert rewritten_partitions(in_sync, below, (), is_stale=True, is_forked=True) == ()
+
+
 def test_equal_logs_are_all_in_the_isr() -> None:
     (after,) = written(disk(1, 6, 110), disk(2, 6, 110), disk(3, 6, 90))
     assert after.isr == (1, 2)

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.jobs.consumers.group_offsets import StayingLog, staying_log
+from recovery.controller.registration import Registration
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupKind, GuessedUse, guessed_use
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement, SurvivingLog, judge_offset
 from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.records import PartitionRecord
 from recovery.model import NO_EPOCH, EpochSpan, Lineage, ReplicaLog, Unknown
 from tests.unit.acknowledged.controller_log import ControllerLog
 from tests.unit.recovery.logs import WholeLog, cluster_logs
@@ -269,6 +271,14 @@ def test_the_metadata_log_tells_whether_the_silent_replica_ever_led() -> None:
     )
     unsure = judged(staying(3, led(1, 3, 1)), 900)
     assert unsure.place is LastReadPlace.EITHER, "3 led in epoch 1, and does not tell what it wrote"
+
+
+def test_a_log_that_a_rebuild_of_the_quorum_goes_on_with_does_not_tell_who_led_before() -> None:
+    """3 led in epoch 1 and took records alone, which the chosen copy lacks; the rebuild wrote epoch 1001."""
+    told = ControllerLog()
+    told.says(PartitionRecord("id", 0, Registration((1, 2, 3), (1,), -1, 1_001)))
+    unsure = judged(staying(1_001, told.folded()), 900)
+    assert (unsure.place, unsure.go_back_to) == (LastReadPlace.EITHER, None)
 
 
 def test_behind_the_planned_end_the_place_to_go_back_to_is_that_end() -> None:
