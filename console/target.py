@@ -74,7 +74,9 @@ class Target:
             yield f"{line} {shlex.join(self.arguments)}" if _ENDS_WITH_COMMAND.search(line) else line
 
 
-_ENDS_WITH_COMMAND = re.compile(r": ktriage (?!.* --(?:bootstrap-server|cluster|simulate) )[^`|<>]+[^.`]$")
+_ENDS_WITH_COMMAND = re.compile(
+    r": ktriage (?!.* --(?:bootstrap-(?:server|controller)|cluster|simulate) )[^`|<>]+[^.`]$"
+)
 
 
 def resolve(

@@ -12,6 +12,7 @@ from backends.base.membership import (
     NOTHING_READ,
     ClusterNode,
     Controller,
+    EveryAddress,
     Membership,
     NodeProbe,
     ProcessRole,
@@ -23,6 +24,7 @@ from recovery.membership.controllers_asked import (
     ControllersAsked,
     RememberedQuorum,
     rebuilt_away,
+    rebuilt_between,
 )
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits, wedged
@@ -214,6 +216,7 @@ async def lost(
         answering=answering,
         commits=commits,
         replaced=replaced,
+        old_running=_old_running(found, saved or {}),
         known_brokers=tuple(sorted(node.id for node in found.brokers)),
     )
     if saved is None:
@@ -231,6 +234,21 @@ async def lost(
         for v in saved["voters"]
     ]
     return described(tuple(hosts), True, str(saved["at"]))
+
+
+def _old_running(found: EveryAddress, saved: Mapping[str, Any]) -> tuple[int, ...]:
+    """The voters of a quorum that is led, and was rebuilt away, that answer. One that was formatted again follows
+    the rebuilt quorum, whatever its node id.
+    """
+    own = {int(voter["id"]) for voter in saved.get("voters", ())}
+    epoch = int(saved.get("leaderEpoch", 0))
+    old = {
+        key.id
+        for led in found.led.values()
+        if rebuilt_between(led.leader_epoch, epoch)
+        for key in led.voters.keys
+    }
+    return tuple(sorted({node.id for node in found.controllers if _answers(node)} & old - own))
 
 
 async def lost_at_named(membership: Membership) -> QuorumWithoutLeader:

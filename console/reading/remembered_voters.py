@@ -22,6 +22,7 @@ from console.reading.quorum_state import (
 )
 from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away
 from recovery.membership.preflight import LivenessLimits, strength
+from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown, Why
 from recovery.wording.after_rebuild_text import growth_line
 from recovery.wording.quantity_text import printable
@@ -91,7 +92,8 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
     if saved is None or "leaderEpoch" not in saved:
         return None
     addresses = tuple(f"{e[1]}:{e[2]}" for voter in saved["voters"] for e in voter["endpoints"][:1])
-    return RememberedQuorum(int(saved["leaderEpoch"]), str(saved["at"]), addresses)
+    keys = tuple(ReplicaKey(int(voter["id"]), str(voter["directoryId"])) for voter in saved["voters"])
+    return RememberedQuorum(int(saved["leaderEpoch"]), str(saved["at"]), addresses, keys)
 
 
 async def ask_every_controller(

@@ -7,7 +7,7 @@ asking the addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberState, QuorumHealth
-from recovery.membership.voters import Voter, VoterEndpoint, majorities_overlap
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet, majorities_overlap
 from recovery.model import Unknown, Why
 from recovery.wording.quantity_text import both, counted
 
@@ -62,30 +62,58 @@ class ControllerFinding(NamedTuple):
     text: str
 
 
+def old_voters(older: VoterSet, rebuilt: Collection[ReplicaKey]) -> tuple[str, ...]:
+    """Who of the ``older`` voters must not run: not those that the rebuild kept, which are the quorum now. Where it
+    gave one's node id to another disk, with the disk.
+    """
+    ids = {key.id for key in rebuilt}
+    gone = (
+        key
+        for key in older.keys
+        if not any(Voter(new).matches(key) or Voter(key).matches(new) for new in rebuilt)
+    )
+    return tuple(
+        f"{key.id} (with the disk {key.directory_id})" if key.id in ids else str(key.id) for key in gone
+    )
+
+
+def controllers_text(names: Sequence[str]) -> str:
+    """``controller 100``, ``controllers 100 and 101``."""
+    return f"controller{'' if len(names) == 1 else 's'} {both(names)}"
+
+
+def old_voters_stopped(names: Sequence[str]) -> str:
+    """What is done about old voters that run, without a full stop."""
+    return (
+        f"Stop {controllers_text(names)}, and wipe or rename {'its' if len(names) == 1 else 'their'} log dirs"
+    )
+
+
 class RememberedQuorum(NamedTuple):
-    """The cluster's quorum as it was seen ``at`` a time: its leader's epoch, and its voters' addresses."""
+    """The cluster's quorum as it was seen ``at`` a time: its leader's epoch, its voters and their addresses."""
 
     epoch: int
     at: str
     addresses: tuple[str, ...]
+    voters: tuple[ReplicaKey, ...]
 
     def is_beyond(self, quorum: Quorum) -> bool:
         """Whether the quorum is so far behind that it is not the one that was seen: an election is one epoch."""
-        return _rebuilt_between(quorum.leader_epoch, self.epoch)
+        return rebuilt_between(quorum.leader_epoch, self.epoch)
 
     def older(self, quorum: Quorum) -> tuple[ControllerFinding, ...]:
-        """That the leader is one of the voters that were replaced by a rebuild."""
+        """That voters which were replaced by a rebuild lead."""
         if not self.is_beyond(quorum):
             return ()
-        voters = both([key.id for key in quorum.voters.keys])
+        gone = old_voters(quorum.voters, self.voters)
         where = ",".join(self.addresses) or "HOST:PORT"
         return (
             ControllerFinding(
                 QuorumProblem.OLDER_EPOCH,
                 f"epoch {quorum.leader_epoch:,} IS OLDER than epoch {self.epoch:,}, in which this cluster's quorum"
-                f" was led at {self.at}: it was rebuilt before that, and these are its old voters, which must not"
-                f" run. Stop controllers {voters}, and wipe or rename their log dirs; the rebuilt quorum: ktriage"
-                f" quorum status --bootstrap-controller {where}",
+                f" was led at {self.at}: it was rebuilt before that, and old voters lead here. They must not run."
+                f" {old_voters_stopped(gone)}; the rebuilt quorum: ktriage quorum status"
+                f" --bootstrap-controller {where}",
             ),
         )
 
@@ -309,11 +337,11 @@ def _fetches(health: QuorumHealth, voter: Voter) -> bool:
 
 def rebuilt_away(older: Quorum, newer: Quorum) -> bool:
     """Whether ``newer`` is so far ahead that it was rebuilt in the place of ``older``: an election is one epoch."""
-    between = _rebuilt_between(older.leader_epoch, newer.leader_epoch)
+    between = rebuilt_between(older.leader_epoch, newer.leader_epoch)
     return older.cluster_id == newer.cluster_id and between
 
 
-def _rebuilt_between(older: int, newer: int) -> bool:
+def rebuilt_between(older: int, newer: int) -> bool:
     """Whether elections alone do not lead from one quorum epoch to the other: a rebuild adds a margin."""
     return newer - older >= EPOCH_MARGIN // 2
 
@@ -323,10 +351,11 @@ def _of_rebuild(one: Quorum, other: Quorum) -> str:
     older, newer = sorted((one, other), key=lambda quorum: quorum.leader_epoch)
     if not rebuilt_away(older, newer):
         return ""
-    stale = [voter.key.id for voter in older.voters.voters if newer.voters.find(voter.key) is None]
+    gone = old_voters(older.voters, newer.voters.keys)
+    stopped = old_voters_stopped(gone)
     return (
-        f". Epoch {newer.leader_epoch} is that of a rebuilt quorum, whose old voters must not run: stop controllers"
-        f" {both(stale)}, and wipe or rename their log dirs"
+        f". Epoch {newer.leader_epoch} is that of a rebuilt quorum, whose old voters must not run:"
+        f" {stopped[0].lower()}{stopped[1:]}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recovery.membership.controllers_asked import node_names
+from recovery.membership.controllers_asked import controllers_text, node_names, old_voters_stopped
 from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import both
 
@@ -63,7 +63,8 @@ class QuorumWithoutLeader:
     ``answering``: the addresses where a controller answers. ``commits``: whether what ``leads`` has committed
     anything in its epoch; None: not known. ``replaced``: the voters that a rebuild replaced, by node id.
     ``known_brokers``: those that the cluster names, reached or not. ``only_named``: the hosts are the addresses
-    that were given, and none of them told of any other.
+    that were given, and none of them told of any other. ``old_running``: those who run of voters that a rebuild
+    replaced and that lead a quorum of their own, by node id.
     """
 
     cluster_id: str
@@ -76,6 +77,7 @@ class QuorumWithoutLeader:
     replaced: tuple[int, ...] = ()
     known_brokers: tuple[int, ...] = ()
     only_named: bool = False
+    old_running: tuple[int, ...] = ()
 
     @property
     def majority(self) -> int:
@@ -162,6 +164,23 @@ class QuorumWithoutLeader:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What is seen, what it means, and what has to happen; without full stops."""
+        return (*self.old_sentences, *self._own_sentences)
+
+    @property
+    def old_sentences(self) -> tuple[str, ...]:
+        """That voters run which a rebuild replaced; nothing where none does."""
+        if not self.old_running:
+            return ()
+        old = [str(node) for node in self.old_running]
+        return (
+            f"{controllers_text(old)} {'leads' if len(old) == 1 else 'lead'} a quorum of"
+            f" {'its' if len(old) == 1 else 'their'} own, which a rebuild replaced: what brokers take from it is"
+            " lost again",
+            old_voters_stopped(old),
+        )
+
+    @property
+    def _own_sentences(self) -> tuple[str, ...]:
         if not self.hosts:
             return (
                 "nobody leads, and no controller is known from here: name one with --bootstrap-controller",

@@ -12,12 +12,17 @@ from typing import NamedTuple
 
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, QuorumState
-from recovery.membership.controllers_asked import RememberedQuorum, node_names
+from recovery.membership.controllers_asked import (
+    RememberedQuorum,
+    controllers_text,
+    node_names,
+    old_voters,
+)
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
-from recovery.wording.lost_quorum_text import RUNBOOK, WARNING, action, asked_text, leader_state
+from recovery.wording.lost_quorum_text import RUNBOOK, WARNING, action, asked_text, leader_state, warnings
 from recovery.wording.quantity_text import both, counted, either, printable
 
 
@@ -111,9 +116,8 @@ def _without_leader(
         yield old
     elif lost is not None and (do := action(lost)):
         asked = f"{leader_state(lost)}: {asked_text(lost)}; {lost.majority} needed."
-        yield AdviceText(
-            do, warnings=(WARNING,), reasons=(asked, "The ways back are shown by ktriage quorum status.")
-        )
+        ways = "The ways back are shown by ktriage quorum status."
+        yield AdviceText(do, warnings=tuple(warnings(lost)), reasons=(asked, ways))
     elif health.quorum.state is QuorumState.CANNOT_COMMIT and isinstance(quorum, QuorumHealth):
         down = [member.key.id for member in quorum.dead_voters]
         need = -quorum.strength.spare
@@ -151,10 +155,9 @@ def old_voters_advice(quorum: QuorumHealth, earlier: RememberedQuorum) -> Advice
     """What to do where the leader that answers was a voter before a rebuild; None: it was not."""
     if not earlier.is_beyond(quorum.quorum):
         return None
-    keys = quorum.quorum.voters.keys
+    gone = old_voters(quorum.quorum.voters, earlier.voters)
     return AdviceText(
-        f"Stop controller{'' if len(keys) == 1 else 's'} {both([key.id for key in keys])}: a rebuild replaced"
-        f" {'it' if len(keys) == 1 else 'them'}.",
+        f"Stop {controllers_text(gone)}: a rebuild replaced {'it' if len(gone) == 1 else 'them'}.",
         warnings=("What is changed here is not in the rebuilt quorum.",),
         reasons=(
             *(f"{one.text[0].upper()}{one.text[1:]}." for one in earlier.older(quorum.quorum)),

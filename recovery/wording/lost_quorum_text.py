@@ -61,6 +61,12 @@ def action(lost: QuorumWithoutLeader) -> str:
 WARNING = "Never format: an empty disk has neither vote nor log."
 
 
+def warnings(lost: QuorumWithoutLeader) -> Iterator[str]:
+    """What goes before that, or against it."""
+    yield from (f"{one[0].upper()}{one[1:]}." for one in lost.old_sentences[1:])
+    yield WARNING
+
+
 def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     """The least harm first; empty where nothing is missing, or somebody leads."""
     if not _stuck(lost):
@@ -138,7 +144,7 @@ def guide_lines(lost: QuorumWithoutLeader, connected: Connected = unconnected) -
         return
     yield f"{asked_text(lost)}. {lost.majority} are needed."
     yield action(lost)
-    yield WARNING
+    yield from warnings(lost)
     yield ""
     yield "WHAT SURVIVES WHERE"
     yield from (f"  {one}" for one in survives(lost))

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from backends.base.membership import Membership
+from backends.base.membership import ClusterNode, EveryAddress, Membership, NodeProbe, ProcessRole
 from console.jobs.quorum.quorum_report import verdict_lines
 from console.last_healthy import recall
 from console.reading.quorum_state import QuorumReading
+from console.reading.quorum_state import lost as read_lost
 from console.reading.remembered_voters import MEMORY, reading_of_everybody, remember_voters, remembered_quorum
 from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.membership.controllers_asked import (
@@ -24,9 +25,11 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown, Why
-from recovery.wording.cluster_advice import cluster_advice
+from recovery.wording.cluster_advice import cluster_advice, old_voters_advice
 from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.lost_quorum_text import guide_lines
 from tests.unit.membership.quorums import CLUSTER, key, quorum
 
 REFUSED = Unknown(Why.NOT_ANSWERED, "connection refused")
@@ -244,7 +247,7 @@ def test_a_controller_of_another_quorum_is_not_told_to_join_this_one() -> None:
 
 
 def test_a_leader_whose_epoch_is_far_behind_the_one_that_was_seen_leads_old_voters() -> None:
-    seen = RememberedQuorum(1_003, "2026-01-01T00:00:00+00:00", ("host9:9093",))
+    seen = RememberedQuorum(1_003, "2026-01-01T00:00:00+00:00", ("host9:9093",), (key(9),))
     ((problem, text),) = seen.older(quorum(1, 2, 3))
     assert problem is QuorumProblem.OLDER_EPOCH
     assert text.startswith(
@@ -254,6 +257,51 @@ def test_a_leader_whose_epoch_is_far_behind_the_one_that_was_seen_leads_old_vote
     assert seen.older(quorum(1, leader_epoch=1_004)) == ()
 
 
+def test_the_voter_that_was_rebuilt_is_never_told_to_be_stopped_or_wiped() -> None:
+    """The ordinary rebuild goes on with an old voter: its disk is the only one that holds the quorum."""
+    old = quorum(1, 2, 3, down=(1,))
+    rebuilt = quorum(1, leader_epoch=1_007)
+    seen = RememberedQuorum(1_007, "2026-01-01T00:00:00+00:00", ("host1:9093",), rebuilt.voters.keys)
+    ((_, text),) = seen.older(old)
+    assert "Stop controllers 2 and 3, and wipe or rename their log dirs" in text, text
+    advice = old_voters_advice(health(old, LivenessLimits()), seen)
+    assert advice is not None and advice.action.startswith("Stop controllers 2 and 3: a rebuild"), advice
+    # On another disk the node goes on, and the old disk must not.
+    seen = seen._replace(voters=(ReplicaKey(1, "another"),))
+    ((_, text),) = seen.older(old)
+    disk = old.voters.voters[0].key.directory_id
+    assert f"Stop controllers 1 (with the disk {disk}), 2 and 3, and wipe" in text, text
+
+
+async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_only_follows_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """1 is down; 2 and 3 lead with their old disks; 4 was formatted again after the rebuild, to be added."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    rebuilt = quorum(1, leader_epoch=1_007)
+    remember_voters(rebuilt, (2, 3, 4))
+    settings = Unknown(Why.NOT_ALLOWED, "")
+    probes: dict[int, NodeProbe | Unknown] = {
+        node: NodeProbe(address(node), CLUSTER, node, 2, (0, 1), 42, settings) for node in (2, 3, 4)
+    }
+    nodes = tuple(
+        ClusterNode(node, ProcessRole.CONTROLLER, address(node), answer)
+        for node, answer in ({1: REFUSED} | probes).items()
+    )
+
+    class OldVotersLead:
+        async def every_address(self, _further: object) -> EveryAddress:
+            return EveryAddress((), nodes, {address(2): replace(quorum(1, 2, 3), leader=key(2))})
+
+    without = await read_lost(cast(Membership, OldVotersLead()), CLUSTER, recall(CLUSTER, MEMORY))
+    assert without.old_running == (2, 3)
+    told = list(guide_lines(without))
+    assert "Stop controllers 2 and 3, and wipe or rename their log dirs." in told, told
+    advice = cluster_advice(ClusterHealth(quorum_finding(without)), None, without, (), ()).first[0].text
+    assert advice.action.startswith("Start 1 with its old disk"), advice
+    assert advice.warnings[0].startswith("Stop controllers 2 and 3"), advice
+
+
 def test_no_controller_of_a_quorum_that_was_rebuilt_away_is_to_be_started() -> None:
     """Of its old voters that run: one asks for them to be stopped, and nothing else asks for the third to start."""
     old = quorum(1, 2, 3, down=(3,))
@@ -261,7 +309,7 @@ def test_no_controller_of_a_quorum_that_was_rebuilt_away_is_to_be_started() -> N
     start = "Start controller 3 with its old disk."
     assert any(text.startswith(start) for text in verdict_lines(plain))
     rebuilt = quorum(9, leader_epoch=1_007, leader=key(9))
-    seen = RememberedQuorum(1_007, "2026-01-01T00:00:00+00:00", ("host9:9093",))
+    seen = RememberedQuorum(1_007, "2026-01-01T00:00:00+00:00", ("host9:9093",), (key(9),))
     for reading in (
         replace(plain, asked=ControllersAsked((answers(1), answers(9, led=rebuilt)))),
         replace(plain, earlier=seen),
