@@ -120,7 +120,7 @@ class LiveMetadataLog:
                     await asyncio.sleep(0)
                 except asyncio.CancelledError as error:
                     cancelled = error
-        self.history.rebuilt = self._rebuilt.found
+        self.history.rebuilt, self.history.quorum_epoch = self._rebuilt.found, self._rebuilt.epoch
         unusable = batches.problem is not None and batches.next_offset <= self.next_offset
         self.next_offset = max(self.next_offset, min(batches.next_offset, part.high_watermark))
         if cancelled is not None:

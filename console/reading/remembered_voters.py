@@ -20,7 +20,8 @@ from console.reading.quorum_state import (
     read_rebuild,
     saved_voters,
 )
-from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away
+from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away, rebuilt_between
+from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown, Why
@@ -96,6 +97,19 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
     return RememberedQuorum(int(saved["leaderEpoch"]), str(saved["at"]), addresses, keys)
 
 
+def log_of_old_voters(cluster_id: str, epoch: int | None) -> str:
+    """That a metadata log whose newest batch is of that quorum ``epoch`` is not the rebuilt quorum's; "" where that
+    is not known.
+    """
+    earlier = remembered_quorum(cluster_id)
+    if earlier is None or epoch is None or not rebuilt_between(epoch, earlier.epoch):
+        return ""
+    return (
+        f"THIS LOG IS OF OLD VOTERS (quorum epoch {epoch:,}), which a rebuild replaced: the cluster's quorum was"
+        f" led in epoch {earlier.epoch:,} at {earlier.at}. Whom to stop: ktriage quorum status"
+    )
+
+
 async def ask_every_controller(
     membership: Membership, cluster_id: str, rebuilt: RebuiltLog | Unknown | None = None
 ) -> ControllersAsked:
@@ -128,6 +142,21 @@ async def quorum_problems(membership: Membership) -> tuple[str, ...]:
         reading = await reading_of_everybody(membership, await read_quorum_state(membership))
         to_grow = growth_line(reading.rebuilt, reading.health)
         return tuple(printable(text) for text in (*(f.text for f in reading.findings), to_grow) if text)
+    return ()
+
+
+async def rebuilt_problems(backend: Backend, quorum: Quorum | Unknown | None) -> tuple[str, ...]:
+    """The same of a quorum that was rebuilt, as its epoch shows; nothing of any other, whose controllers are not
+    asked one by one.
+    """
+    membership: Membership | None = getattr(backend, "membership", None)
+    if membership is None or quorum is None or isinstance(quorum, Unknown):
+        return ()
+    if quorum.leader_epoch <= EPOCH_MARGIN:
+        return ()
+    with contextlib.suppress(BackendError):
+        await membership.open()
+        return await quorum_problems(membership)
     return ()
 
 

@@ -90,11 +90,12 @@ class MetadataHistory:
 
     ``refused`` are the records that Kafka refuses, by offset. ``ends`` is the record before which :attr:`evidence`
     was cut; None: it was not. ``rebuilt`` is where a rebuild of the quorum wrote last; None: nowhere, as far as the
-    log was read with its control records.
+    log was read with its control records. ``quorum_epoch``: of the newest batch; None: not known.
     """
 
     def __init__(self) -> None:
         self.rebuilt: RebuiltLog | None = None
+        self.quorum_epoch: int | None = None
         self.refused: dict[int, RefusedRecord] = {}
         self.ends: RefusedRecord | None = None
         self._registrations = BrokerRegistrations()
@@ -146,7 +147,7 @@ class MetadataHistory:
         ends = next(iter(self.refused.values()))
         cut = MetadataHistory()
         cut.ends, cut._reader = ends, self._reader  # another of its kind
-        cut.rebuilt = self.rebuilt
+        cut.rebuilt, cut.quorum_epoch = self.rebuilt, self.quorum_epoch
         for row in self.rows():
             if row.batch == ends.batch:
                 break

@@ -25,7 +25,8 @@ class RebuiltLog(NamedTuple):
 
 
 class RebuiltLogFinder:
-    """Follows the batches of a log, in their order, those that are read again too; ``found`` is the newest rebuild.
+    """Follows the batches of a log, in their order, those that are read again too; ``found`` is the newest rebuild,
+    ``epoch`` that of the newest batch.
 
     ``voters`` and ``epoch``: of the snapshot that the log begins after; None: it begins without.
     """
@@ -33,14 +34,14 @@ class RebuiltLogFinder:
     def __init__(self, voters: VoterSet | None = None, epoch: int | None = None) -> None:
         self.found: RebuiltLog | None = None
         self.voters = voters or VoterSet(())
-        self._epoch = epoch
+        self.epoch = epoch
         self._next = -1
 
     def batch(self, base: int, end: int, epoch: int, controls: Sequence[ControlRecord] = ()) -> None:
         """A batch of the offsets ``base`` to ``end`` (without it). ``controls``: what it says of the quorum."""
         if base < self._next:
             return
-        before, self._epoch, self._next = self._epoch, epoch, end
+        before, self.epoch, self._next = self.epoch, epoch, end
         sets = [record for record in controls if isinstance(record, VoterSet)]
         if before is not None and epoch > before and controls and isinstance(controls[0], VoterSet):
             earlier = () if self.found is None else self.found.gone

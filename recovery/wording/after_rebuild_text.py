@@ -37,6 +37,10 @@ NOBODY_LED_YET = (
     " it before. A partition that the rebuild wrote with this broker alone as ISR has had no leader since, and"
     " nobody leads it before it is elected here (seen on 4.3.1)"
 )
+ENDS_ALONE = (
+    "One that was started while no controller led ends itself after a minute"
+    " (initial.broker.registration.timeout.ms)"
+)
 TWO_STARTS = (
     "A broker whose metadata log was cut off may not learn a voter with a new node id: it logs that it is unable to"
     " register, and ends after a minute. Start it again: then it reads who votes (seen on 4.3.1)"
@@ -126,8 +130,8 @@ def after_rebuild(
         NextStep(AfterRebuildStep.START, f"Start {who}, and wait until it leads", "", (status,)),
         NextStep(
             AfterRebuildStep.BROKERS,
-            "Wait until every broker is registered and unfenced",
-            TWO_STARTS if loses else "",
+            "Start each broker that does not run, and wait until all are registered and unfenced",
+            f"{ENDS_ALONE}{f'. {TWO_STARTS}' if loses else ''}",
             (connected("watch", *waited),),
         ),
         NextStep(
@@ -269,7 +273,7 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
             if after.away and not after.wrong_settings:
                 yield f"{brokers_are(after.away, 'not back')}: look at this setting there"
         case AfterRebuildStep.BROKERS:
-            yield brokers_are(after.away, "not back: fenced, or not registered")
+            yield f"{brokers_are(after.away, 'not back')}: not running, not registered, or fenced"
         case AfterRebuildStep.SURVEY | AfterRebuildStep.ELECT:
             waiting = counted(after.offline, "partition")
             yield f"{waiting} without a leader; what each choice loses is in pane 1"

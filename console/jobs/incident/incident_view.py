@@ -198,6 +198,10 @@ def _timeline(
         problems.append("The metadata log was not read: no cluster and no --metadata-dir was named.")
         return None
 
+    if now is not None and now.lost is not None and now.lost.old_running:
+        problems.append("The metadata log was not read: old voters lead, and theirs is not the cluster's.")
+        return None
+
     async def job(quorum: Membership, _stop: StopRequest) -> TimelineSource:
         await quorum.open()
         log = await quorum.metadata_log()

@@ -239,5 +239,5 @@ async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None
             f"brokers will set {counted(len(plan.strays), 'folder')} aside as strays"
             f" ({', '.join(partitions[:_NAMED])}{more}). To go on, {question}"
         )
-    if (await run.ask(question)).replace(",", " ").split() != wanted.split():
+    if sorted((await run.ask(question)).replace(",", " ").split()) != sorted(wanted.split()):
         raise NotDone(f"not confirmed ({wanted} was expected); nothing was written")

@@ -61,22 +61,25 @@ def status(
     from console.reading.cluster_reading import ClusterReading, not_answered  # noqa: PLC0415
     from console.reading.copied_log import read_metadata_dir  # noqa: PLC0415
     from console.reading.read_cluster import read_cluster  # noqa: PLC0415  # not for --help
+    from console.reading.remembered_voters import rebuilt_problems  # noqa: PLC0415
     from recovery.cluster_health import QuorumState  # noqa: PLC0415
     from recovery.unread_disks import before_start, by_broker, still_to_read  # noqa: PLC0415
     from recovery.wording.quantity_text import printable  # noqa: PLC0415
 
-    async def job(backend: Backend, _stop: object) -> ClusterReading:
-        return await read_cluster(
+    async def job(backend: Backend, _stop: object) -> tuple[ClusterReading, tuple[str, ...]]:
+        reading = await read_cluster(
             backend, recovery_duration_ms / 1000, now, run.screen.progress, disks=disks, copy=copy
         )
+        return reading, await rebuilt_problems(backend, reading.quorum)
 
     disks, copy = read_evidence(evidence), read_metadata_dir(metadata_dir)
     now = time.time()
-    view = run.read(job)
+    view, rebuilt = run.read(job)
     # A reading may take half a minute; a simulation's time stands still meanwhile.
     until = now if run.target.kind == "simulated" else time.time()
     resumes = resumes_first(view.cluster.cluster_id, view.cluster_marks)
-    lines = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
+    head, *rest = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
+    lines = (head, *(f"  ! {problem}" for problem in rebuilt), *rest)
     run.screen.out(overview_document(view) if run.json else run.target.commands_in(lines))
     missing = not_answered(view)
     for line in missing:
@@ -100,13 +103,13 @@ def status(
         elif view.totals.offline:
             sources = evidence_words(evidence, None if copy is None else copy.path)
             run.next("plan", "--all-offline-partitions", *sources, unused())
-        elif health.quorum.dead_voters:
+        elif health.quorum.dead_voters or rebuilt:
             run.next("quorum", "status")
         elif health.failed_dirs:
             run.next("log-dirs")
         elif replaceable := [broker for broker in health.brokers_down if broker not in to_read]:
             _if_gone(run, replaceable[0])
-    return Status.DONE if health.well and not missing else Status.PARTLY
+    return Status.DONE if health.well and not missing and not rebuilt else Status.PARTLY
 
 
 def _every_cluster(run: Run, duration: float) -> int:

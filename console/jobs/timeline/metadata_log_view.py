@@ -33,6 +33,7 @@ from console.jobs.timeline.timeline_report import (
     timeline_markdown,
 )
 from console.output.json_document import one_line
+from console.reading.remembered_voters import log_of_old_voters
 from console.signals import StopRequest
 from recovery.metadata_log.timeline import ClusterEvent, MetadataTimeline
 from recovery.wording.quantity_text import human_bytes
@@ -111,6 +112,8 @@ class TimelinePrinter:
         await log.read(progress=lambda done, of: progress("reading the metadata log", done, of))
         timeline = MetadataTimeline(log.history)
         notes = ((VIRTUAL,) if quorum.simulated else ()) + gaps(log.history, log.snapshot_offset)
+        rival = log_of_old_voters(cluster_id, log.history.quorum_epoch)
+        notes = (rival, *notes) if rival else notes
         # Virtual times cannot be compared with the journal's.
         own, unmarked = (OwnChanges(), ()) if quorum.simulated else own_changes(cluster_id)
         source = TimelineSource(f"metadata log of {quorum.title}", timeline, (*notes, *unmarked), own)

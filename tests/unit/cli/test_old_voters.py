@@ -56,3 +56,9 @@ def test_nothing_that_needs_a_controller_can_be_done_there(seen: Caller, job: st
 def test_a_plan_is_not_made_of_their_states(seen: Caller) -> None:
     ended = seen("ktriage", "plan", "--all-offline-partitions", "plan.json", *OLD)
     assert ended.status == 1 and "led by voters that a rebuild replaced" in ended.err, ended
+
+
+def test_the_timeline_says_whose_log_it_is(seen: Caller) -> None:
+    """They fence brokers that follow the rebuilt quorum."""
+    ended = seen("ktriage", "timeline", *OLD)
+    assert "THIS LOG IS OF OLD VOTERS" in ended.err and "epoch 5,000" in ended.err, ended

@@ -302,6 +302,9 @@ def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
     assert document["rebuilt"]["replaced"][0]["directoryId"] == new["directoryId"]
     assert document["problems"][0]["problem"] == "old disk"
     assert told in call("ktriage", "check", *disk_failure).err
+    monkeypatch.setattr("console.reading.remembered_voters.EPOCH_MARGIN", 0)
+    status = call("ktriage", "status", *disk_failure)
+    assert status.status == 1 and f"! {told}" in status.out, status
     page = " ".join(call("ktriage", "handover", *disk_failure).out.split())
     assert f"C{told[1:]}" in page, page
     added = call("ktriage", "quorum", "add", str(new["id"]), *disk_failure, "--yes", "--reason", "a test")
