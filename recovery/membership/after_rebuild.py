@@ -218,7 +218,8 @@ def _new_disk(node: int) -> str:
     """What is done with an old disk. A node of both roles keeps its data, in a log dir of its own."""
     return (
         "Stop it, wipe or rename its metadata log dir, format it with --no-initial-controllers, and start it;"
-        f" if node {node} is a broker too, set metadata.log.dir to a new directory instead, and format that"
+        f" if node {node} is a broker too, keep its log dirs, move __cluster_metadata-0 out of them, set"
+        " metadata.log.dir to a new directory, and format with --ignore-formatted as well"
     )
 
 

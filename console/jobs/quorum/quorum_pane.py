@@ -30,7 +30,7 @@ from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown
 from recovery.wording.advice_text import AdviceText
 from recovery.wording.cluster_advice import old_voters_advice
-from recovery.wording.lost_quorum_text import WARNING, action, asked_text, leader_state
+from recovery.wording.lost_quorum_text import action, asked_text, leader_state, warnings
 from recovery.wording.quantity_text import counted, offset, printable
 from widgets.base_pane import TablePane
 from widgets.table import RowTable
@@ -101,7 +101,7 @@ class QuorumPane(TablePane):
                         Piece(f"{state}. ", Tone.BAD),
                         Piece(printable(action(lost)), Tone.STRONG),
                     )
-                    yield (Piece(WARNING, Tone.WARN),)
+                    yield from ((Piece(one, Tone.WARN),) for one in warnings(lost))
                     yield (Piece(f"{printable(asked_text(lost))}; {lost.majority} needed"),)
                     yield (Piece("M", Tone.KEY), Piece(" the ways back, the least harm first"))
                 if lost.hosts:

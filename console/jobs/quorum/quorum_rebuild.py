@@ -157,6 +157,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         disks.left_out,
         is_stale=bool(request.accept_loss_of or lost),
         is_forked=forked,
+        gone=request.dead,
         restored=[subject for one in topics for subject in one.keepable] if request.keep_strays else (),
     )
     newer, replaced = newer_voters(copy, evidence.copies), replaced_voters(evidence.copies)

@@ -152,6 +152,8 @@ def rehearsal_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     led = f"a controller led after {report.led_after_ms / 1000:.1f} s in quorum epoch {offset(report.epoch)}"
     if report.differences:
         yield printable(f"REHEARSAL FAILED ({who}): {led}, and does not have what the log implies:")
+        if cause := rehearsal_cause(report):
+            yield printable(f"  {cause}")
         yield from (printable(f"  {line}") for line in (*report.differences, *report.errors))
         return
     counts = report.counts

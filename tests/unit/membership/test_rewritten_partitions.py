@@ -88,6 +88,18 @@ def test_a_leader_epoch_that_two_quorums_gave_out_is_not_gone_on_with() -> None:
     assert rewritten_partitions(in_sync, below, (), is_stale=True, is_forked=True) == ()
 
 
+def test_a_member_of_the_isr_that_runs_leads_in_the_place_of_one_that_never_comes_back() -> None:
+    runs = disk(2, 4, 100)._replace(runs=True)
+    (one,) = rewritten_partitions(KNOWN, [runs], (1,), is_stale=False, gone=(1,))
+    after = one.registration
+    assert (after.isr, after.leader, after.leader_epoch, after.replicas) == ((2,), 2, 1_004, (1, 2, 3))
+    # Where changes are lost, or nobody runs, 1 may have been the last one in the ISR; it may also come back.
+    for scanned, is_stale, gone in ((runs, True, (1,)), (disk(2, 4, 100), False, (1,)), (runs, False, ())):
+        known = KNOWN._replace(present={SUBJECT: NOW._replace(elr=())})
+        (one,) = rewritten_partitions(known, [scanned], (1,), is_stale=is_stale, gone=gone)
+        assert (one.registration.isr, one.registration.leader) == ((1, 2), 1), (scanned, is_stale, gone)
+
+
 def test_equal_logs_are_all_in_the_isr() -> None:
     (after,) = written(disk(1, 6, 110), disk(2, 6, 110), disk(3, 6, 90))
     assert after.isr == (1, 2)
