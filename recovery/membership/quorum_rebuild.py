@@ -31,7 +31,7 @@ from recovery.membership.rewritten_partitions import (
 from recovery.membership.stray_replicas import StrayReplica, read_stray, stray_members
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
-FORMAT = "ktriage.quorum-rebuild/6"
+FORMAT = "ktriage.quorum-rebuild/7"
 WARNING = "the digest is over all that decides; a plan that was edited is refused"
 MAX_EPOCH = (1 << 31) - 1
 NO_VOTERS = VoterSet(())
@@ -107,6 +107,7 @@ class RebuildPlan:
     the voter set of a copy that goes on beyond the chosen one, or shares nothing with it; empty: there is none.
     ``replaced`` are the voters that rebuilds in the past of a copy replaced. ``ahead`` are the nodes whose metadata
     log goes on beyond the chosen copy, or may; their snapshots above ``ahead_from`` may be of changes it lacks.
+    ``ahead_dirs``: where their metadata logs were given, by node, as far as they were.
     ``losses`` and ``unchecked`` are what the operator has accepted, in words. ``strays`` are the scanned folders
     that the quorum has no place for. ``rehearsal`` None: there was none
     yet.
@@ -141,6 +142,7 @@ class RebuildPlan:
     ahead: tuple[int, ...] = ()
     ahead_from: int = 0
     strays: tuple[StrayReplica, ...] = ()
+    ahead_dirs: tuple[tuple[int, str], ...] = ()
 
     @property
     def other_voters(self) -> tuple[Voter, ...]:
@@ -548,6 +550,7 @@ def _members(plan: RebuildPlan) -> dict[str, object]:
         "brokers": list(plan.brokers),
         "ahead": list(plan.ahead),
         "aheadFrom": plan.ahead_from,
+        "aheadDirs": [list(one) for one in plan.ahead_dirs],
         "losses": list(plan.losses),
         "unchecked": list(plan.unchecked),
         "strays": [stray_members(one) for one in plan.strays],
@@ -628,6 +631,7 @@ def _plan(members: Mapping[str, Any]) -> RebuildPlan:
         tuple(_int(node) for node in members["ahead"]),
         _int(members["aheadFrom"]),
         tuple(read_stray(one) for one in members["strays"]),
+        tuple((_int(node), str(path)) for node, path in members["aheadDirs"]),
     )
 
 

@@ -5,7 +5,7 @@ console what is seen of each step.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from recovery.membership.after_rebuild import (
@@ -79,13 +79,15 @@ def after_rebuild(
     joining: Sequence[int] = (),
     ahead: Sequence[int] = (),
     ahead_from: int = 0,
+    ahead_dirs: Mapping[int, str] | None = None,
     connected: Connected = unconnected,
 ) -> tuple[NextStep, ...]:
     """The steps in their order. ``voter``: the new one, None: not known. ``server``: its listener, host:port;
     ``loses``: whether the copy that was taken lacks anything that a broker may have applied. ``away``: the brokers
     that are waited for; none: not known. ``restored``: topics that only brokers' disks knew.
     ``joining``: controllers that are formatted and fetch. ``ahead``: nodes that may have a snapshot of changes that
-    the quorum lacks, above the offset ``ahead_from``; none: not known.
+    the quorum lacks, above the offset ``ahead_from``; none: not known. ``ahead_dirs``: their metadata logs, as far
+    as these were given.
     """
     who = "the new voter" if voter is None else f"controller {voter}"
     which = f"brokers {ids(brokers)}" if brokers else "every broker"
@@ -100,7 +102,8 @@ def after_rebuild(
         " broker register only after it has fenced the former process (broker.session.timeout.ms, 9 s)",
     )
     which_ahead = f"node{'' if len(ahead) == 1 else 's'} {both(ahead)}" if ahead else "every other node"
-    away_to = "LOG_DIR.snapshots-before-rebuild"
+    known = ahead_dirs or {}
+    at = [known.get(node, f"LOG_DIR/{METADATA_LOG}") for node in ahead] or [f"LOG_DIR/{METADATA_LOG}"]
     pick = f"awk -F- '/[.]checkpoint$/ && $1+0 > {ahead_from}'"
     moved = NextStep(
         AfterRebuildStep.MOVE,
@@ -108,7 +111,7 @@ def after_rebuild(
         f" of {METADATA_LOG}, and leave its log there. Each of them: {AHEAD_RISK}",
         "Where its log begins above that offset, start the node without the whole directory, and only once the"
         " controller has a snapshot that is newer than the rebuild: else topics that are newer become strays",
-        (f"mkdir {away_to} && cd LOG_DIR/{METADATA_LOG} && ls | {pick} | xargs -I @ mv @ {away_to}/",),
+        tuple(_moved_away(path, pick) for path in dict.fromkeys(at)),
     )
     compared = NextStep(
         AfterRebuildStep.RESTORED,
@@ -168,6 +171,11 @@ def after_rebuild(
             "Two of them that name only each other would elect a leader of their own",
         ),
     )
+
+
+def _moved_away(path: str, pick: str) -> str:
+    away = shlex.quote(f"{path.rpartition('/')[0]}.snapshots-before-rebuild")
+    return f"(mkdir -p {away} && cd {shlex.quote(path)} && ls | {pick} | xargs -I @ mv @ {away}/)"
 
 
 _MARKS = {

@@ -45,7 +45,7 @@ from console.jobs.quorum.lost_quorum_evidence import (
 from console.new_files import replace_own, write_new
 from console.provenance import made_by, now, version
 from recovery.disk_evidence import DiskReading
-from recovery.membership.lost_quorum import EPOCH_MARGIN, QuorumCopy, RunningNode
+from recovery.membership.lost_quorum import EPOCH_MARGIN, CopyRelation, QuorumCopy, RunningNode
 from recovery.membership.quorum_rebuild import (
     GivenVoter,
     PlannedFile,
@@ -190,6 +190,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         steps, epoch = plan_steps(copy, voter, [one.copy for one in evidence.copies])
     except RebuildError as error:
         raise NotDone(str(error)) from None
+    ahead = _ahead(evidence, disks.left_out, request.dead)
     header = ReplacementHeader(str(uuid.uuid4()), now().isoformat(timespec="seconds"), made_by(), version())
     plan = RebuildPlan(
         header=header,
@@ -216,7 +217,14 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
         newer=newer,
         replaced=replaced,
-        ahead=_ahead(evidence, disks.left_out, request.dead),
+        ahead=ahead,
+        ahead_dirs=tuple(
+            sorted(
+                (one.copy.node, str(Path(one.copy.path).absolute()))
+                for one in evidence.copies
+                if one.copy.node in ahead and one.relation is not CopyRelation.OTHER_CLUSTER
+            )
+        ),
         ahead_from=ahead_from(copy, evidence.copies),
         restored_topics=_restored_topics(evidence, written),
         strays=stray_replicas(known, disks.replicas, topics if request.keep_strays else (), written),

@@ -1,4 +1,4 @@
-"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/6``
+"""The plan of a rebuild, and what is done after it, in words and as ``ktriage.quorum-rebuild/7``
 (docs/output.md).
 """
 
@@ -202,6 +202,7 @@ def host_lines(plan: RebuildPlan) -> Iterator[str]:
         away=plan.brokers,
         ahead=plan.ahead,
         ahead_from=plan.ahead_from,
+        ahead_dirs=dict(plan.ahead_dirs),
         restored=[one.topic for one in plan.restored_topics],
     )
     yield from (f"{number}. {step.text}" for number, step in enumerate(steps, start=1))
@@ -284,6 +285,7 @@ def rebuild_document(plan: RebuildPlan, file: Path, *, applied: bool | None) -> 
             "brokers": list(plan.brokers),
             "ahead": list(plan.ahead),
             "aheadFrom": plan.ahead_from,
+            "aheadDirs": [list(one) for one in plan.ahead_dirs],
             "losses": list(plan.losses),
             "unchecked": list(plan.unchecked),
             "strays": [stray_members(one) for one in plan.strays],

@@ -385,7 +385,7 @@ def test_a_plan_comes_back_from_its_file_and_an_edited_one_does_not(disks: Path,
     file.write_text(file.read_text().replace('"dead": [\n    101,', '"dead": [\n    100,'))
     with pytest.raises(InputError, match="it was edited"):
         read_rebuild(file)
-    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/6"}'):
+    for text in ("", "{}", "[]", '{"format": "ktriage.quorum-rebuild/7"}'):
         file.write_text(text)
         with pytest.raises(InputError):
             read_rebuild(file)
@@ -444,6 +444,8 @@ def test_a_node_whose_metadata_goes_on_beyond_the_copy_is_named_with_what_is_mov
     """Kafka keeps its snapshots when it cuts the log off, and starts from them. Broker 1 has one record more."""
     plan = made(disks)
     assert plan.ahead == (1,) and from_json(to_json(plan)) == plan
+    away = f"(mkdir -p {disks}/node-1.snapshots-before-rebuild && cd {disks}/node-1/__cluster_metadata-0 && "
+    assert any(away in line for line in host_lines(plan)), "where it was given"
     shown = "\n".join(rebuild_lines(plan, disks / "plan.json"))
     assert "NODE 1 must not start again with a snapshot above offset 51 in __cluster_metadata-0" in shown
     wanted = "On node 1, while it is stopped, move the snapshots above offset 51"
