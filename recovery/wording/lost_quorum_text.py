@@ -67,6 +67,12 @@ def warnings(lost: QuorumWithoutLeader) -> Iterator[str]:
     yield WARNING
 
 
+_NO_DISK = (
+    " The plan below is for no controller's disk left; where one is whole, quorum evidence prints another, which"
+    " goes on with it. Who has carried a rebuild out starts the new voter, and nobody else."
+)
+
+
 def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     """The least harm first; empty where nothing is missing, or somebody leads."""
     if not _stuck(lost):
@@ -86,7 +92,8 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
         WayBack(
             "Rebuild: only where the disks of a majority are gone for good",
             "The quorum goes on from one copy, with one voter. What this copy lacks is lost (quorum evidence names"
-            f" it), and no old voter may ever start again with its disk. Read first: {RUNBOOK}",
+            f" it), and no old voter may ever start again with its disk.{_NO_DISK if not _voting(lost) else ''}"
+            f" Read first: {RUNBOOK}",
             last_resort(lost),
         ),
     )
