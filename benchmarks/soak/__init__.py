@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.simulator.fuzz import FuzzResult
-from backends.simulator.fuzz_pool import fuzz_seeds
+from testbed.histories.history_pool import histories_of
+from testbed.histories.random_histories import HistoryResult
 
 
 class SoakOptions(NamedTuple):
@@ -45,7 +45,7 @@ def run_seeds(
     name: str,
     options: SoakOptions,
     seeds: range,
-    take: Callable[[FuzzResult], None],
+    take: Callable[[HistoryResult], None],
     *,
     virtual_seconds: int,
     operator: bool = False,
@@ -57,7 +57,7 @@ def run_seeds(
     began = time.monotonic()
     limit = float("inf") if options.seconds is None else began + options.seconds
     done = wrong = 0
-    for result in fuzz_seeds(
+    for result in histories_of(
         seeds, jobs, lambda: time.monotonic() >= limit, seconds=virtual_seconds, operator=operator
     ):
         done += 1

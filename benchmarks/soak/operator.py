@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from backends.simulator.incident_fuzz import INCIDENT_SECONDS
-from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from benchmarks.soak import SoakOptions, run_seeds
+from testbed.histories.random_incidents import INCIDENT_SECONDS
+from testbed.histories.verdict_soundness import VerdictCounts
 
 ROUNDS = 2_000
 

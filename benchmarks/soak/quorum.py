@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from backends.simulator.fuzz import prepare
-from backends.simulator.fuzz import run as happen
 from backends.simulator.history import Line
-from backends.simulator.quorum_faults import QUORUM_FAULTS
 from benchmarks.soak import SoakOptions
+from testbed.histories.quorum_faults import QUORUM_FAULTS
+from testbed.histories.random_histories import prepare
+from testbed.histories.random_histories import run as happen
 
 ROUNDS = 5_000
 SECONDS = 60

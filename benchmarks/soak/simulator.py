@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from backends.simulator.fuzz import FuzzResult
 from benchmarks.soak import SoakOptions, run_seeds
+from testbed.histories.random_histories import HistoryResult
 
 ROUNDS = 20_000
 SECONDS = 60
@@ -19,7 +19,7 @@ def run(options: SoakOptions) -> int:
     steps = 0
     excuses: Counter[str] = Counter()
 
-    def take(result: FuzzResult) -> None:
+    def take(result: HistoryResult) -> None:
         nonlocal steps
         steps += result.steps
         excuses.update(lost.excuse for lost in result.lost)

@@ -18,16 +18,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.simulator.fuzz_pool import fuzz_seeds
-from backends.simulator.incident_fuzz import INCIDENT_SECONDS
-from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from benchmarks.soak import SoakOptions
+from testbed.histories.history_pool import histories_of
+from testbed.histories.random_incidents import INCIDENT_SECONDS
+from testbed.histories.verdict_soundness import VerdictCounts
 
 ROUNDS = 20_000
 PART = 100
 """Seeds in one part of a record."""
 ROOT = Path(__file__).parents[2]
-JUDGED = ("recovery", "backends")
+JUDGED = ("recovery", "backends", "testbed")
 """The packages whose code decides the outcome, as far as an incident imports it."""
 
 
@@ -115,8 +115,8 @@ def code_digest(root: Path) -> str:
 def imported_sources(root: Path) -> list[Path]:
     """The files of :data:`JUDGED`, below ``root``, that a process has imported once it ran an incident."""
     code = (
-        "import sys; from backends.simulator.incident_fuzz import INCIDENT_SECONDS, fuzz_incident;"
-        "fuzz_incident(0, INCIDENT_SECONDS);"
+        "import sys; from testbed.histories.random_incidents import INCIDENT_SECONDS, random_incident;"
+        "random_incident(0, INCIDENT_SECONDS);"
         "print(*(getattr(module, '__file__', None) or '' for module in list(sys.modules.values())), sep='|')"
     )
     command = [sys.executable, "-c", code]
@@ -130,7 +130,7 @@ def _run_part(seeds: range, jobs: int, limit: float, code: str) -> SoakPart:
     """It ends before the last of ``seeds`` where the time limit stopped it."""
     began = time.monotonic()
     part = SoakPart(seeds.start, seeds.start, code)
-    results = fuzz_seeds(
+    results = histories_of(
         seeds, jobs, lambda: time.monotonic() >= limit, seconds=INCIDENT_SECONDS, incidents=True
     )
     for result in results:

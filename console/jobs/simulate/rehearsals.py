@@ -1,4 +1,4 @@
-"""``ktriage simulate``: scenarios are listed, shown, run, fuzzed and reset."""
+"""``ktriage simulate``: scenarios are listed, shown, run and reset."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from backends.simulator.disk_image import (
     write_metadata_log_dir,
 )
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
-from backends.simulator.fuzz import FuzzResult
-from backends.simulator.fuzz_pool import fuzz_seeds
 from backends.simulator.history import Line
-from backends.simulator.invariants.verdict_soundness import VerdictCounts
 from backends.simulator.loop import SECOND
 from backends.simulator.rehearsal import Interrupted, RehearsalResult, end_of, rehearse
 from backends.simulator.scenario.bounds import LONGEST
@@ -336,54 +333,3 @@ def _with_disks(program: Program, of: DiskOf, job: Callable[[SimulatorBackend], 
             await backend.close()
 
     return program.supervisor.run(opened)
-
-
-def fuzz(
-    program: Program, first: int, seeds: int, jobs: int, *, incidents: bool, operator: bool, json: bool
-) -> int:
-    """Many random histories; each that breaks an invariant is printed with the command that replays it.
-
-    Raises Stopped after a signal, after printing what was found until then.
-    """
-    wanted = range(first, first + seeds)
-    failed: list[FuzzResult] = []
-    stop = program.supervisor.stop
-    steps = lost = done = 0
-    verdicts = VerdictCounts()
-    results = fuzz_seeds(wanted, jobs, lambda: bool(stop), incidents=incidents, operator=operator)
-    for done, result in enumerate(results, start=1):
-        steps += result.steps
-        lost += len(result.lost)
-        verdicts.add(result.verdicts)
-        program.screen.progress("seeds", done, seeds)
-        if result.failed:
-            failed.append(result)
-            what = result.error or str(result.broken[0])
-            program.screen.say(f"seed {result.seed}: {what}", f"  replay: {result.replay}")
-    if json:
-        rows = [
-            {"seed": row.seed, "broken": [str(b) for b in row.broken], "error": row.error} for row in failed
-        ]
-        fields = {"seeds": done, "first": first, "steps": steps, "excusedLosses": lost, "failed": rows}
-        fields["verdicts"] = verdicts.judged
-        program.screen.out(document("simulate-fuzz", fields))
-    else:
-        program.screen.out(
-            [
-                f"{done:,} seeds, {steps:,} steps: {len(failed)} broke an invariant",
-                f"{verdicts.judged:,} verdicts; of {verdicts.choices:,} best choices"
-                f" {verdicts.decided:,} were decided without the metadata log, {verdicts.decided_by_log:,} with it,"
-                f" {verdicts.decided_by_disks:,} with it and the disks of silent brokers",
-                *(_operator_counts(verdicts) if operator else ()),
-            ]
-        )
-    if stop.signum is not None:
-        raise Stopped(stop.signum, in_flight=False)
-    return Status.PARTLY if failed else Status.DONE
-
-
-def _operator_counts(verdicts: VerdictCounts) -> Iterator[str]:
-    yield (
-        f"{verdicts.looks:,} looks of an operator, {verdicts.looks_refused:,} of them at a cluster that did not"
-        f" answer; {verdicts.overtaken:,} partitions changed meanwhile, {verdicts.elected:,} were elected"
-    )

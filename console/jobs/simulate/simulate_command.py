@@ -24,7 +24,6 @@ Examples:
   ktriage simulate list
   ktriage simulate run stale-long-tail --strategy aggressive
   ktriage plan --simulate stale-long-tail recovery.json
-  ktriage simulate fuzz --seeds 1000 --jobs 2
   ktriage simulate serve stale-long-tail
   ktriage simulate fault kill broker-2
 """
@@ -116,49 +115,6 @@ def run(
     recovery = None if strategy is None else rehearsals.RecoveryBy(strategy, ranking)
     return rehearsals.run(
         ctx.obj, scenario, seed, recovery, until, metadata_dir=metadata_dir, json=output == Output.JSON
-    )
-
-
-def fuzz(
-    ctx: typer.Context,
-    *,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The first seed.")] = 1,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            "--seeds", min=1, metavar="N", help="The number of seeds; each gives one random history."
-        ),
-    ] = 100,
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=1, metavar="N", help="The number of parallel processes.")
-    ] = 1,
-    incidents: Annotated[
-        bool,
-        typer.Option(
-            "--incidents",
-            help="Histories that leave partitions offline: the ELR on and off, power losses, failed disks.",
-        ),
-    ] = False,
-    operator: Annotated[
-        bool,
-        typer.Option(
-            "--operator",
-            help="The same, with an operator who reads and elects by the code that does so on a real cluster.",
-        ),
-    ] = False,
-    output: OutputFormat = Output.TABLE,
-) -> int:
-    """Runs random histories and checks every invariant at every step, and every verdict on acknowledged records.
-    For each history that breaks one, the command that replays it is printed.
-
-    \b
-    Example:
-      ktriage simulate fuzz --seeds 1000 --jobs 2
-    """
-    from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
-
-    return rehearsals.fuzz(
-        ctx.obj, seed, seeds, jobs, incidents=incidents, operator=operator, json=output == Output.JSON
     )
 
 
@@ -341,7 +297,6 @@ VERBS = (
     Verb("list", "List the scenarios that come with ktriage.", list_),
     Verb("show", "Show the cluster and the faults of a scenario.", show),
     Verb("run", "Run a scenario; with --strategy, recover it and count the true loss.", run),
-    Verb("fuzz", "Run random histories and check every invariant at every step.", fuzz),
     Verb("disk", "Print what a scan of a simulated broker's disks finds, or write its log dirs.", disk),
     Verb("reset", "Delete the saved state of --simulate SCENARIO.", reset),
     Verb(

@@ -21,7 +21,6 @@ from backends.metadata_log.directory import DIRECTORY
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from backends.simulator.disk_image import write_log_dirs
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
-from backends.simulator.fuzz import prepare, run
 from console.jobs.quorum.lost_quorum_evidence import changes_from, gather_evidence, history_of
 from console.jobs.quorum.quorum_rebuild import (
     RebuildRefused,
@@ -35,6 +34,7 @@ from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, voters_t
 from recovery.membership.rewritten_partitions import KnownPartitions, ScannedReplica
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.metadata_log.log_changes import PartitionSubject
+from testbed.histories.random_histories import prepare, run
 from tests.repetitions import repetitions
 
 pytestmark = pytest.mark.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -103,11 +102,6 @@ def test_a_rehearsed_plan_is_reviewed_without_its_cluster_for_what_will_be_sent(
         (("replicas", "--simulate", "nothing-like-it", "--all-offline-partitions"), "no scenario"),
         (("replicas", "--bootstrap-server", "x:1", "--seed", "2", "--all-offline-partitions"), "--simulate"),
         (("simulate", "explode"), "explode"),
-        (("simulate", "fuzz", "nope"), "ktriage simulate fuzz: Got unexpected extra argument(s) (nope)"),
-        (
-            ("simulate", "fuzz", "last-replica-standing", "--seeds", "2"),
-            "unexpected extra argument(s) (last-replica-standing)",
-        ),
         (("simulate", "list", "foo"), "ktriage simulate list: Got unexpected extra argument(s) (foo)"),
         (
             ("simulate", "run", "stale-long-tail", "again"),
@@ -121,7 +115,6 @@ def test_a_rehearsed_plan_is_reviewed_without_its_cluster_for_what_will_be_sent(
             ("simulate", "show", "stale-long-tail", "--speed", "1.0"),
             "ktriage simulate show: No such option: --speed",
         ),
-        (("simulate", "fuzz", "--until", "3"), "ktriage simulate fuzz: No such option: --until"),
         (("simulate", "step", "5", "6"), "ktriage simulate step: Got unexpected extra argument(s) (6)"),
         (
             ("simulate", "serve", "stale-long-tail", "--seeds", "3"),
@@ -193,44 +186,6 @@ def test_a_malformed_scenario_gets_one_line_with_file_and_line(tmp_path: Path) -
     assert f"{mine}:4" in ended.err
 
 
-@pytest.mark.long
-def test_fuzzing_in_two_processes_finds_what_one_finds(tmp_path: Path) -> None:
-    found = [
-        _json(_ktriage(tmp_path, "simulate", "fuzz", "--seeds", "4", "--jobs", jobs, "--output", "json"))
-        for jobs in ("1", "2")
-    ]
-    assert found[0] == found[1]
-    assert found[0]["failed"] == []
-    assert found[0]["steps"] > 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
-def test_stopping_to_fuzz_ends_every_process_and_tells_what_was_found(
-    tmp_path: Path, signum: signal.Signals, status: int
-) -> None:
-    """As a terminal does it: every process of the group gets the signal."""
-    line = command_line("ktriage", "simulate", "fuzz", "--seeds", "100000", "--jobs", "2")
-    with subprocess.Popen(
-        line,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        wait_until(lambda: len(_group(process.pid)) >= 3, "both workers", 30.0)
-        os.killpg(process.pid, signum)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert "0 broke an invariant" in out
-    assert "Traceback" not in err and signum.name in err
-    wait_until(lambda: not _group(process.pid), "nobody left behind", 30.0)
-
-
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT][: repetitions(1, 2)])
 def test_a_run_that_takes_long_ends_with_the_first_signal(tmp_path: Path, signum: signal.Signals) -> None:
     line = command_line("ktriage", "simulate", "run", "last-replica-standing", "--until", "1000000")
@@ -254,17 +209,6 @@ def _working(process: int) -> bool:
     """It has used two seconds of CPU, which is more than its start takes."""
     used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11]
     return int(used) > 2 * os.sysconf("SC_CLK_TCK")
-
-
-def _group(leader: int) -> list[int]:
-    """The processes of a group that run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _parent, group = stat.read_text().rpartition(")")[2].split()[:3]
-            if int(group) == leader and state != "Z":
-                found.append(int(stat.parent.name))
-    return found
 
 
 def test_check_tells_who_answers_and_what_the_scenario_denies(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from backends.metadata_log.topic_scan import TopicScan
 from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.events import Event, MetadataCommitted
-from backends.simulator.fuzz import TOPIC, prepare, run
 from backends.simulator.partition_table import id_of
 from backends.simulator.world import World
 from recovery.controller.cluster_image import BrokerRegistration
@@ -24,6 +23,7 @@ from recovery.metadata_log.records import (
     RegisterBrokerRecord,
     ResourceType,
 )
+from testbed.histories.random_histories import TOPIC, prepare, run
 from tests.repetitions import repetitions
 
 SEEDS = repetitions(10, 50)

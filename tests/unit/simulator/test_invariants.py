@@ -16,7 +16,6 @@ from backends.simulator.broker.leadership import Leadership
 from backends.simulator.broker.partition_leader import PartitionLeader
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.events import Event, LeadershipTaken, MetadataWritten
-from backends.simulator.fuzz import fuzz, prepare, run
 from backends.simulator.invariants.checker import Checker, InvariantBroken
 from backends.simulator.invariants.promises import DataPromise
 from backends.simulator.loop import SECOND
@@ -29,6 +28,7 @@ from recovery.controller import broker_changes as rules
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.invariants import Invariant
 from recovery.controller.registration import PartitionChange
+from testbed.histories.random_histories import prepare, random_history, run
 from tests.unit.simulator.clusters import (
     FOO,
     QUICK,
@@ -327,5 +327,5 @@ def test_what_was_given_up_is_no_broken_promise(seed: int) -> None:
     """16316: a replica that has no log yet is elected uncleanly. 19050: a controller loses its disk after the
     upgrade to kraft.version 1, and votes for one that has not heard of it and counts it by its node id.
     """
-    result = fuzz(seed)
+    result = random_history(seed)
     assert not result.failed, result.error or str(result.broken[0])

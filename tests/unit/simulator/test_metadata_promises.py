@@ -9,7 +9,6 @@ from contextlib import suppress
 
 import pytest
 
-from backends.simulator.fuzz import prepare, run
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
 from backends.simulator.world import World
@@ -19,6 +18,7 @@ from recovery.controller.registration import PartitionChange, Registration, merg
 from recovery.controller.rules import ControllerRules
 from recovery.controller.transition import ElectedLeader, elect
 from recovery.controller.transition_targets import Proposal, Targets, without
+from testbed.histories.random_histories import prepare, run
 from tests.unit.simulator.clusters import topology, without_elr
 
 SEEDS = 40

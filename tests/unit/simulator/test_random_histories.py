@@ -7,11 +7,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from backends.simulator.fuzz import fuzz, mend, topology
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.network import broker, controller
 from backends.simulator.world import World
+from testbed.histories.history_pool import histories_of
+from testbed.histories.random_histories import mend, random_history, topology
 from tests.repetitions import repetitions
 from tests.unit.simulator import clusters
 
@@ -22,23 +23,29 @@ SHARDS = 10
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_short_histories_break_nothing(shard: int) -> None:
     for seed in range(shard, SEEDS, SHARDS):
-        result = fuzz(seed, seconds=30)
+        result = random_history(seed, seconds=30)
         assert not result.failed, f"{result.error or result.broken[0]}\nreplay: {result.replay}"
 
 
 def test_a_seed_replays_to_the_same_history_and_its_topology_is_its_own() -> None:
-    assert fuzz(3, 10) == fuzz(3, 10)
-    assert fuzz(3, 10).digest != fuzz(4, 10).digest
+    assert random_history(3, 10) == random_history(3, 10)
+    assert random_history(3, 10).digest != random_history(4, 10).digest
     assert topology(3) == topology(3)
+
+
+@pytest.mark.long
+def test_two_processes_see_what_one_sees() -> None:
+    alone, together = (list(histories_of(range(4), jobs, seconds=10)) for jobs in (1, 2))
+    assert alone == together
 
 
 @pytest.mark.long
 def test_a_defect_is_told_with_the_seed_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaders that never truncate their followers: some seed meets it, and names itself."""
     monkeypatch.setattr("backends.simulator.broker.fetch_sessions._divergence", lambda _log, _position: None)
-    failed = next(result for seed in range(100) if (result := fuzz(seed, 30)).failed)
+    failed = next(result for seed in range(100) if (result := random_history(seed, 30)).failed)
     print(f"caught with seed {failed.seed}")
-    assert failed.replay == f"ktriage simulate fuzz --seed {failed.seed} --seeds 1"
+    assert failed.replay == f"python -m benchmarks.soak simulator --first {failed.seed} --rounds 1"
 
 
 BROKERS = st.integers(1, 3)

@@ -8,11 +8,11 @@ import pytest
 
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.events import Acknowledged, TransactionEnded, TransactionMarked, TransactionWritten
-from backends.simulator.invariants.read_committed import ReadCommittedRecords
 from backends.simulator.loop import SECOND
 from backends.simulator.topology import TransactionSpec
 from backends.simulator.world import World
 from recovery.model import EpochSpan
+from testbed.histories.read_committed import ReadCommittedRecords
 from tests.unit.simulator.clusters import FOO, cluster, topology, until
 
 PAYMENT = 7

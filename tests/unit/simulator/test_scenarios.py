@@ -50,7 +50,7 @@ def test_two_hundred_thousand_partitions_are_loaded_as_few_values() -> None:
 @pytest.mark.long
 def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
     script = (
-        "from backends.simulator.fuzz import fuzz\n"
+        "from testbed.histories.random_histories import random_history\n"
         "from backends.simulator.scenario.files import read\n"
         "from backends.simulator.simulation import Simulation\n"
         "for name in ('zone-power-loss', 'disk-failure', 'stale-long-tail', 'controller-auto-join'):\n"
@@ -58,7 +58,7 @@ def test_the_histories_of_two_processes_are_the_same_byte_for_byte() -> None:
         "    simulation.advance_to(120_000_000)\n"
         "    print(simulation.world.history.digest())\n"
         "for seed in range(8):\n"
-        "    print(fuzz(seed, 20).digest)\n"
+        "    print(random_history(seed, 20).digest)\n"
     )
     digests = [
         subprocess.run(

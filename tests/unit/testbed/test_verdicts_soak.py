@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.simulator.fuzz_pool import fuzz_seeds
 from benchmarks.soak import SoakOptions, verdicts
+from testbed.histories.history_pool import histories_of
 
 FIRST = 60_010
 code_digest = cache(verdicts.code_digest)
@@ -22,9 +22,9 @@ def run_seeds(monkeypatch: pytest.MonkeyPatch) -> list[range]:
 
     def counted(seeds: range, *more: object, **options: object) -> object:
         ran.append(seeds)
-        return fuzz_seeds(seeds, *more, **options)  # type: ignore[arg-type]  # passed on as they came
+        return histories_of(seeds, *more, **options)  # type: ignore[arg-type]  # passed on as they came
 
-    monkeypatch.setattr(verdicts, "fuzz_seeds", counted)
+    monkeypatch.setattr(verdicts, "histories_of", counted)
     monkeypatch.setattr(verdicts, "PART", 2)
     monkeypatch.setattr(verdicts, "INCIDENT_SECONDS", 15)
     monkeypatch.setattr(verdicts, "code_digest", code_digest)

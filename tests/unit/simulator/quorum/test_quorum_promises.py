@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from backends.simulator.fuzz import prepare, run
 from backends.simulator.invariants.checker import InvariantBroken
 from backends.simulator.invariants.promises import QuorumPromise
 from backends.simulator.loop import SECOND
@@ -23,6 +22,7 @@ from recovery.membership.quorum import Quorum, VoterChangeRefusal
 from recovery.membership.raft_votes import Elector, RaftLogEnd, Vote, VoteRequest, vote
 from recovery.membership.voter_changes import RemoveRaftVoter, remove_voter
 from recovery.membership.voters import ReplicaKey, VoterSet
+from testbed.histories.random_histories import prepare, run
 from tests.unit.simulator.quorum.quorums import ask, cut, key, knows, quorum, send, until
 
 SEEDS = 60

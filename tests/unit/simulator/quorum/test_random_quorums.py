@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from backends.simulator.fuzz import mend
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import SetConfig
 from backends.simulator.world import World
 from recovery.membership.raft_votes import RaftRole
 from recovery.membership.voter_changes import RemoveRaftVoter
+from testbed.histories.random_histories import mend
 from tests.repetitions import repetitions
 from tests.unit.simulator.quorum.quorums import announced, cut, quorum, until
 

@@ -13,9 +13,7 @@ from backends.simulator.broker.broker_process import BrokerProcess
 from backends.simulator.broker.replica_log import Log, missing
 from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.events import Acknowledged, Event
-from backends.simulator.invariants.acknowledged_records import AcknowledgedRecords, Spans
 from backends.simulator.invariants.ground_truth import GroundTruth
-from backends.simulator.invariants.read_committed import ReadCommittedRecords
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.partition_table import id_of
 from backends.simulator.world import World
@@ -41,6 +39,8 @@ from recovery.model import (
     Why,
 )
 from recovery.ranking import Ranking, rank
+from testbed.histories.acknowledged_records import AcknowledgedRecords, Spans
+from testbed.histories.read_committed import ReadCommittedRecords
 
 SILENT = Unknown(Why.NOT_ANSWERED, "no answer")
 
@@ -67,7 +67,7 @@ class VerdictCounts:
     ``none_beside_acks_1`` those of them whose choice lacks records that their leader acknowledged alone
     (acks=1): a verdict does not speak of these. ``transactions`` counts those of the runs by their
     outcome; ``within_transaction`` are choices of partitions that a transaction was open in. ``looks`` counts
-    those of an operator (:mod:`backends.simulator.incident_operator`), of which ``looks_refused`` were answered by
+    those of an operator (:mod:`testbed.histories.incident_operator`), of which ``looks_refused`` were answered by
     nobody; ``overtaken`` are partitions that changed meanwhile, and ``elected`` those that the operator elected.
     """
 

@@ -15,7 +15,6 @@ from backends.base.judged_partitions import judged
 from backends.base.metadata_log import MetadataLogSource
 from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.broker.replica_log import Log, missing
-from backends.simulator.invariants.verdict_soundness import VerdictPromise, VerdictSoundness
 from backends.simulator.rehearsal import NullRecorder
 from backends.simulator.simulation import Simulation
 from recovery.acknowledged.partition_facts import NOT_ASKED, PartitionFacts
@@ -26,6 +25,7 @@ from recovery.plan.make import plan_row
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
+from testbed.histories.verdict_soundness import VerdictPromise, VerdictSoundness
 
 SURVEY_SECONDS = 5.0
 """Virtual seconds that a silent broker is waited for."""

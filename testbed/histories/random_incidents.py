@@ -9,29 +9,36 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from backends.simulator import fuzz
-from backends.simulator.fuzz import FAULTS, PARTITIONS, TOPIC, FuzzResult
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import CreateTopic, DeleteTopic, ElectLeaders, SetConfig
 from backends.simulator.network import broker, controller
-from backends.simulator.quorum_faults import Fault
 from backends.simulator.topology import ProducerSpec, Topology, TransactionSpec
 from backends.simulator.world import World
 from recovery.controller.rules import MIN_ISR, ControllerRules, UncleanRecoveryStrategy
 from recovery.controller.transition_targets import ElectionKind
 from recovery.model import TopicPartition
+from testbed.histories.quorum_faults import Fault
+from testbed.histories.random_histories import (
+    FAULTS,
+    PARTITIONS,
+    TOPIC,
+    HistoryResult,
+    judged_run,
+    tell,
+    topology,
+)
 
 INCIDENT_SECONDS = 45
 BROKERS_DIFFER = True
 
 
-def fuzz_incident(
+def random_incident(
     seed: int,
     seconds: int = INCIDENT_SECONDS,
     *,
     brokers_differ: bool = BROKERS_DIFFER,
     operator: bool = False,
-) -> FuzzResult:
+) -> HistoryResult:
     """One run of ``seconds`` of virtual time. ``brokers_differ``: with the faults of :data:`DIFFERING_BROKERS`.
     ``operator``: somebody looks in and elects meanwhile, by the code that does so in production.
     """
@@ -40,7 +47,7 @@ def fuzz_incident(
         made = with_differing_brokers(made, seed)
     faults = {**INCIDENT_FAULTS, **DIFFERING_BROKERS} if brokers_differ else INCIDENT_FAULTS
     first = _begin_differing if brokers_differ else None
-    result = fuzz.judged_run(made, seed, seconds, faults, first, operator=operator)
+    result = judged_run(made, seed, seconds, faults, first, operator=operator)
     return replace(result, incident=True)
 
 
@@ -61,8 +68,8 @@ def with_differing_brokers(made: Topology, seed: int) -> Topology:
 
 
 def incident_topology(seed: int) -> Topology:
-    """As the fuzzer's, with the ELR off in half of them."""
-    drawn = fuzz.topology(seed)
+    """As those of random histories, with the ELR off in half of them."""
+    drawn = topology(seed)
     random = Random(f"incident {seed}")  # noqa: S311  # seeded: the same numbers again
     elr = random.random() < 0.5
     strategy = random.choice((UncleanRecoveryStrategy.BALANCED,) * 5 + (UncleanRecoveryStrategy.AGGRESSIVE,))
@@ -94,7 +101,7 @@ def _start_one(world: World, random: Random) -> None:
 
 def _unclean_topic(world: World, random: Random) -> None:
     value = random.choice(("true", "false", "false"))
-    fuzz.tell(world, SetConfig(TOPIC, "unclean.leader.election.enable", value))
+    tell(world, SetConfig(TOPIC, "unclean.leader.election.enable", value))
 
 
 def _power_off_all(world: World, _random: Random) -> None:
@@ -135,8 +142,8 @@ def _make_the_topic_again(world: World, random: Random) -> None:
     alive = {number for number, registration in world.image.brokers.items() if registration.active}
     if not all(alive.intersection(replicas) for replicas in assignments):
         return  # it could be deleted, and not be made
-    fuzz.tell(world, DeleteTopic(TOPIC))
-    fuzz.tell(world, CreateTopic(TOPIC, assignments, random.choice((None, None, 1, 2))))
+    tell(world, DeleteTopic(TOPIC))
+    tell(world, CreateTopic(TOPIC, assignments, random.choice((None, None, 1, 2))))
 
 
 def _min_isr_somewhere(world: World, random: Random) -> None:
@@ -144,7 +151,7 @@ def _min_isr_somewhere(world: World, random: Random) -> None:
     value = random.choice((None, "1", "2", "2", "3"))
     where = random.choice(("topic", "cluster", "broker", "broker"))
     broker = random.choice(list(world.specs)) if where == "broker" else None
-    fuzz.tell(world, SetConfig(TOPIC if where == "topic" else "", MIN_ISR, value, broker))
+    tell(world, SetConfig(TOPIC if where == "topic" else "", MIN_ISR, value, broker))
 
 
 def _edit_a_file(world: World, random: Random) -> None:
@@ -160,8 +167,8 @@ def _raise_and_fail_over(world: World, random: Random) -> None:
     partition = world.image.partitions.get(tp)
     if partition is None:
         return
-    fuzz.tell(world, SetConfig(TOPIC, MIN_ISR, str(min(len(partition.isr) + 1, 3))))
-    fuzz.tell(world, ElectLeaders(ElectionKind.PREFERRED, None))
+    tell(world, SetConfig(TOPIC, MIN_ISR, str(min(len(partition.isr) + 1, 3))))
+    tell(world, ElectLeaders(ElectionKind.PREFERRED, None))
     if random.random() < 0.6:
         soon = random.randrange(100 * MILLISECOND, SECOND)
         world.loop.call_later(soon, lambda: world.kill_broker(partition.replicas[0]))
@@ -209,7 +216,7 @@ def _begin_differing(world: World, random: Random) -> None:
 
 
 def _min_isr_of_the_topic(world: World, random: Random) -> None:
-    fuzz.tell(world, SetConfig(TOPIC, MIN_ISR, random.choice(("2", "2", "3"))))
+    tell(world, SetConfig(TOPIC, MIN_ISR, random.choice(("2", "2", "3"))))
 
 
 def _restart_one(world: World, random: Random) -> None:

@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from backends.simulator.config import Config
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.invariants.promises import BrokenInvariant, LostRecords
-from backends.simulator.invariants.verdict_soundness import VerdictCounts, VerdictSoundness
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import ElectLeaders, Reassign, SetConfig, UpdateFeature
 from backends.simulator.network import NetworkConditions, broker, controller
-from backends.simulator.quorum_faults import QUORUM_FAULTS, Fault
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology
@@ -24,9 +22,9 @@ from recovery.controller.rules import ELR_FEATURE, KIP_966, ControllerRules, Unc
 from recovery.controller.transition_targets import ElectionKind
 from recovery.membership.quorum import MembershipRules
 from recovery.model import NO_LEADER, TopicPartition
-
-if TYPE_CHECKING:
-    from backends.simulator.incident_operator import IncidentOperator
+from testbed.histories.incident_operator import IncidentOperator
+from testbed.histories.quorum_faults import QUORUM_FAULTS, Fault
+from testbed.histories.verdict_soundness import VerdictCounts, VerdictSoundness
 
 Faults = Mapping[str, tuple[int, Fault]]
 """By name: how often one happens in relation to the others, and what it does."""
@@ -36,7 +34,7 @@ PARTITIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class FuzzResult:
+class HistoryResult:
     """The run of one seed: broken invariants, excused losses, the digest of the history, and its verdicts."""
 
     seed: int
@@ -56,11 +54,11 @@ class FuzzResult:
     @property
     def replay(self) -> str:
         """The command that runs this seed again, with its history."""
-        kind = " --operator" if self.operator else " --incidents" if self.incident else ""
-        return f"ktriage simulate fuzz{kind} --seed {self.seed} --seeds 1"
+        name = "operator" if self.operator else "verdicts" if self.incident else "simulator"
+        return f"python -m benchmarks.soak {name} --first {self.seed} --rounds 1"
 
 
-def fuzz(seed: int, seconds: int = 60) -> FuzzResult:
+def random_history(seed: int, seconds: int = 60) -> HistoryResult:
     """One run of ``seconds`` of virtual time."""
     return judged_run(topology(seed), seed, seconds, FAULTS)
 
@@ -73,7 +71,7 @@ def judged_run(
     first: Fault | None = None,
     *,
     operator: bool = False,
-) -> FuzzResult:
+) -> HistoryResult:
     """One run of ``faults`` on the cluster ``made``, after ``first``; before each fault every verdict is held
     against the truth. With ``operator``, an operator looks in and elects meanwhile.
     """
@@ -82,7 +80,7 @@ def judged_run(
     if first is not None:
         first(world, _random(seed, "first"))
     soundness = VerdictSoundness(world, checker.known, _random(seed, "verdicts"))
-    looking = _operator(simulation, soundness) if operator else None
+    looking = IncidentOperator(simulation, soundness, _random(seed, "operator")) if operator else None
 
     def judge() -> None:
         checker.settle()
@@ -100,7 +98,7 @@ def judged_run(
     finally:
         if looking is not None:
             looking.close()
-    return FuzzResult(
+    return HistoryResult(
         seed,
         world.loop.steps,
         tuple(checker.broken),
@@ -110,13 +108,6 @@ def judged_run(
         soundness.counts,
         operator=operator,
     )
-
-
-def _operator(simulation: Simulation, soundness: VerdictSoundness) -> IncidentOperator:
-    # The live adapter is imported only where somebody asks with it.
-    from backends.simulator.incident_operator import IncidentOperator  # noqa: PLC0415
-
-    return IncidentOperator(simulation, soundness, _random(simulation.seed, "operator"))
 
 
 def without_faults(made: Topology) -> Scenario:

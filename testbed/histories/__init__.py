@@ -1,0 +1,1 @@
+"""Random histories of the simulator: faults, invariants and verdicts held against what really happened."""
