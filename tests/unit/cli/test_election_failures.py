@@ -37,23 +37,6 @@ def test_failures_are_named_on_stderr_and_results_stay_on_stdout(call: Caller) -
     assert "next: ktriage apply " in ended.err
 
 
-def test_an_election_whose_answer_never_came_is_a_success_where_its_leader_is_seen(call: Caller) -> None:
-    backend = cluster_of(2)
-    backend.fails = {tp(0): "no answer in 3 s", tp(1): "no answer in 3 s"}
-    plan = planned(call, backend)
-
-    async def elected_all_the_same() -> None:
-        state = backend.states[tp(0)]
-        leader = json.loads((call.home / plan).read_text())["partitions"][0]["designatedLeader"]
-        backend.states[tp(0)] = state._replace(leader=leader, leader_epoch=5, isr=(leader,))
-
-    backend.before_designate = elected_all_the_same
-    ended = call("ktriage", "apply", *ANY, plan, *AGREED, "--output", "json")
-    assert ended.status == 1
-    told = {row["partition"]: row["outcome"] for row in json.loads(ended.out)["elections"]}
-    assert told == {0: "elected", 1: "failed"}
-
-
 MENDS = "ktriage resume reverts the replica order"
 LED = Election(tp(0), Outcome.ELECTED, 2, 5, "that write may come")
 

@@ -18,7 +18,6 @@ from backends.simulator.session.state_file import StateError
 from console.simulator_backend import state_file
 from recovery.model import Lineage, ReplicaLog, Standing, TopicPartition, Unknown, Why
 from recovery.ranking import Ranking
-from tests.plan_rows import with_log
 from tests.unit.simulator.operators import Record, backend, chosen, elect, survey
 
 FOO = TopicPartition("payments", 0)
@@ -189,40 +188,6 @@ async def test_a_state_of_another_seed_or_another_history_is_refused(tmp_path: P
         await backend("stale-long-tail", state).open()
 
 
-async def test_a_row_whose_log_has_changed_since_is_stale_and_nothing_is_sent() -> None:
-    cluster = backend("stale-long-tail")
-    await cluster.open()
-    (row,) = chosen(await survey(cluster))
-    record = Record()
-    for changed in (
-        row._replace(leader_epoch=row.leader_epoch - 1),
-        row._replace(topic_id="x" * 22),
-        row._replace(replicas=row.replicas[::-1]),
-        with_log(row, 2, end=-1),
-    ):
-        (election,) = await elect(cluster, [changed], record)
-        assert election.outcome is Outcome.STALE, election
-    assert record.before_ == []
-
-
-async def test_where_it_cannot_be_recorded_nothing_is_sent() -> None:
-    cluster = backend("stale-long-tail")
-    await cluster.open()
-    rows = chosen(await survey(cluster))
-    (election,) = await elect(cluster, rows, Record(full=True))
-    assert election.outcome is Outcome.FAILED
-    assert "the journal could not be written" in election.detail
-    assert (await cluster.partitions()).states[0].leader == -1
-
-
-async def test_a_stop_leaves_the_rest_unattempted() -> None:
-    cluster = backend("stale-long-tail")
-    await cluster.open()
-    rows = chosen(await survey(cluster))
-    (election,) = await cluster.designate(rows, Ranking.LAST_RECORD, Record(), attempts=0, stop=True)
-    assert election.outcome is Outcome.NOT_ATTEMPTED
-
-
 @pytest.mark.long
 async def test_two_thousand_elections_go_out_in_batches_of_a_thousand() -> None:
     cluster = backend("offline-2000")
@@ -242,22 +207,6 @@ async def test_the_partitions_come_in_pages_and_none_is_missing() -> None:
     named = await cluster.partitions(["orders-3", "nobody"])
     assert len(named.states) == 100
     assert [tp.topic for tp in named.unknown] == ["nobody"]
-
-
-async def test_missing_permissions_are_told_by_name_and_hide_nothing_else() -> None:
-    denied = 'operator: {at: 90, denied: ["READ topic payments", "DESCRIBE cluster"]}'
-    cluster = _with("stale-long-tail", "operator: {at: 90}", denied)
-    await cluster.open()
-    surveyed = await survey(cluster)
-    log = surveyed.surveys[0].log(1)
-    assert log is not None
-    assert isinstance(log.lineage, Unknown)
-    assert log.lineage.why is Why.NOT_ALLOWED
-    assert "READ" in log.lineage.detail
-    quorum = await cluster.quorum()
-    assert isinstance(quorum, Unknown)
-    assert quorum.why is Why.NOT_ALLOWED
-    assert all(isinstance(dirs, Unknown) for dirs in (await cluster.log_dirs()).values())
 
 
 async def test_without_cluster_action_logs_are_read_as_released_kafka_offers_them_and_nothing_is_elected() -> (
@@ -287,38 +236,6 @@ async def test_an_operator_whom_nobody_answers_is_told_so() -> None:
     with pytest.raises(Unreachable, match="no bootstrap server"):
         await cluster.open()
     await cluster.close()
-
-
-async def test_an_unclean_election_takes_the_first_live_replica_in_assignment_order() -> None:
-    cluster = backend("stale-long-tail")
-    await cluster.open()
-    record = Record()
-    (election,) = await cluster.elect(False, [FOO], record)
-    assert (election.outcome, election.leader) == (Outcome.ELECTED, 1)
-    assert record.after_[0][1]["applied"] == [FOO]
-    (again,) = await cluster.elect(False, [FOO], record)
-    assert again.outcome is Outcome.ALREADY_ONLINE
-
-
-async def test_a_failed_log_dir_is_seen_in_its_broker_and_in_the_replicas() -> None:
-    cluster = backend("disk-failure")
-    await cluster.open()
-    dirs = await cluster.log_dirs([2])
-    assert not isinstance(dirs[2], Unknown)
-    assert [held.error for held in dirs[2]] == [None, "KAFKA_STORAGE_ERROR"]
-    states = {state.tp: state for state in (await cluster.partitions(["sessions"])).states}
-    offline = [state for state in states.values() if state.offline]
-    assert len(offline) == 2
-    assert all(state.offline_replicas == (2,) for state in offline)
-
-
-async def test_reassignments_are_listed_while_they_run() -> None:
-    more = "  - {at: 60, do: reassign, partition: payments-1, replicas: [3, 1]}\noperator"
-    cluster = _with("disk-failure", "operator", more)
-    await cluster.open()
-    found = await cluster.reassignments()
-    assert not isinstance(found, Unknown)
-    assert (await cluster.reassignments([FOO])) == tuple(row for row in found if row.tp == FOO)
 
 
 async def test_a_command_that_is_stopped_while_the_simulation_opens_leaves_nothing_behind(

@@ -285,5 +285,7 @@ def test_the_answer_that_kafka_gives(row: dict[str, Any]) -> None:
     assert CASES[row["id"]]() == row["expectError"]
 
 
-def test_a_voter_updates_itself_before_kraft_version_1_since_4_1() -> None:
+def test_a_voter_updates_itself_before_kraft_version_1_since_4_1_and_is_known_by_its_node_id() -> None:
     assert error(update(static())) == "NONE"
+    world = static()
+    assert error(update(world, stranger(world, 101))) == "NONE"
