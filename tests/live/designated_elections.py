@@ -26,9 +26,6 @@ class ActionAt(MemoryRecorder):
         super().__init__()
         self._functions = {action: do}
 
-    def also(self, action: str, do: Callable[[], None]) -> None:
-        self._functions[action] = do
-
     def before(self, action: str, detail: Mapping[str, object]) -> str:
         entry = super().before(action, detail)
         do = self._functions.pop(action, None)

@@ -20,7 +20,7 @@ import pytest
 
 from console.jobs.elect.election_batches import PARTS_AT_ONCE
 from recovery.plan.election_requests import PART
-from testbed.kafka import KafkaCluster, wait_until
+from testbed.kafka import KafkaCluster
 from tests.live import incident_steps, started_cluster
 from tests.live.command_runner import CommandRunner
 from tests.repetitions import soaking
@@ -33,10 +33,6 @@ SMALL = (
     "released",
     "kill-elect",
     "kill-revert",
-    "kill-changed",
-    "kill-plan",
-    "kill-late",
-    "kill-deleted",
     "dead",
 )
 ROWS_TOGETHER = PART if soaking() else 40
@@ -186,79 +182,6 @@ def test_killed_before_the_order_is_reverted_resume_reverts_it(
     resumed = console("resume")
     assert resumed.status == 0, resumed
     assert order(disaster, "kill-revert") == OWN
-
-
-def test_what_somebody_else_has_changed_since_is_left_alone(
-    disaster: KafkaCluster, console: CommandRunner
-) -> None:
-    killed(console, "elect", *apply_words(plan(console, "kill-changed")))
-    incident_steps.assign(disaster, 2, "kill-changed", 0, [2, 3])
-    wait_until(lambda: order(disaster, "kill-changed") != WRITTEN, "the other assignment to be seen")
-    before = order(disaster, "kill-changed")
-    resumed = console("resume")
-    assert resumed.status == 1, resumed
-    assert "kill-changed-0" in resumed.out + resumed.err
-    assert order(disaster, "kill-changed") == before
-    assert console("resume").status == 0, "theirs now: it holds nothing else up"
-
-
-def test_what_a_run_left_on_a_topic_that_was_deleted_since_is_finished(
-    disaster: KafkaCluster, console: CommandRunner
-) -> None:
-    """The cluster has none of the run's topics, and still the nodes that the run was on."""
-    killed(console, "elect", *apply_words(plan(console, "kill-deleted")))
-    disaster.tools("kafka-topics", "--delete", "--topic", "kill-deleted", check=True)
-    wait_until(
-        lambda: not disaster.metadata.wait_caught_up().partitions("kill-deleted"), "the topic to be deleted"
-    )
-    told = console("status").err
-    assert "next: ktriage resume" in told and "left out" not in told, told
-    resumed = console("resume")
-    assert "the partition does not exist any more" in resumed.out + resumed.err, resumed
-    assert "resume" not in console("status").err
-
-
-def test_from_another_host_the_plan_tells_what_was_written(
-    disaster: KafkaCluster, console: CommandRunner, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    file = plan(console, "kill-plan")
-    killed(console, "elect", *apply_words(file))
-    assert order(disaster, "kill-plan") == WRITTEN
-    elsewhere = CommandRunner(
-        tmp_path_factory.mktemp("elsewhere"), disaster.bootstrap(), disaster.metadata.wait_caught_up
-    )
-    words = ("resume", "--plan", str(console.home / file))
-    interrupt_waiting(elsewhere, *words)
-    assert order(disaster, "kill-plan") == WRITTEN, "the other host's election may still be carried out"
-
-    journal_written_earlier(elsewhere, timedelta(minutes=3))
-    resumed = elsewhere(*words)
-    assert resumed.status == 0, resumed
-    assert order(disaster, "kill-plan") == OWN
-
-
-def test_an_order_is_reverted_while_resume_waits_as_soon_as_the_partition_has_a_leader(
-    disaster: KafkaCluster, console: CommandRunner
-) -> None:
-    killed(console, "elect", *apply_words(plan(console, "kill-late")))
-    with waiting(console, "resume") as process:
-        assert order(disaster, "kill-late") == WRITTEN
-        disaster.tools(
-            *(
-                "kafka-leader-election",
-                "--election-type",
-                "unclean",
-                "--topic",
-                "kill-late",
-                "--partition",
-                "0",
-            ),
-            check=True,
-        )
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said
-    assert order(disaster, "kill-late") == OWN
-    assert disaster.metadata.wait_caught_up().partition("kill-late", 0).leader == 3
 
 
 def test_released_kafka_tools_ignore_the_designated_leader_and_the_plan_says_so(

@@ -65,26 +65,6 @@ def designated(home: Path, *rows: tuple[int, int], name: str = "leaders.json") -
 
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"partitions": [{"topic": "nowhere", "partitions": [0]}]}', "unknown topic nowhere"),
-        ('{"partitions": [{"topic": "lost", "partitions": [98, 99]}]}', "no such partition: lost-98"),
-        ('{"partitions": [{"topic": "lost", "partitions": [0, 0]}]}', "twice"),
-        ('{"partitions": []}', "no partition"),
-        ("", "empty"),
-        ("not json", "line 1"),
-    ],
-)
-def test_a_wrong_input_file_is_refused_in_one_line(console: CommandRunner, text: str, said: str) -> None:
-    (console.home / "wrong.json").write_text(text)
-    ended = console("kafka-unclean-recovery", "--path-to-json-file", "wrong.json", "--automated-recovery")
-    assert ended.status == 2
-    assert said in ended.err
-    assert len(ended.err.splitlines()) == 1
-
-
-@pytest.mark.usefixtures("untouched")
-@pytest.mark.parametrize(
     ("rows", "said"),
     [
         ([(1, 9)], "lost-1: broker 9 has no replica"),
@@ -165,22 +145,6 @@ def test_under_balanced_nobody_is_elected_while_a_member_of_the_elr_may_return(
     assert not (console.home / "plan.json").exists()
 
 
-@pytest.mark.usefixtures("untouched")
-def test_without_a_terminal_nothing_is_applied_without_a_reason(console: CommandRunner) -> None:
-    console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "0", "plan.json")
-    ended = console("apply", "plan.json")
-    assert ended.status == 2
-    assert "give --yes and --reason TEXT" in ended.err
-
-
-@pytest.mark.usefixtures("untouched")
-def test_the_number_typed_where_the_topic_is_wanted_sends_nothing(console: CommandRunner) -> None:
-    console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "0", "plan.json")
-    ended = console.typing("1", "apply", "plan.json")
-    assert ended.status == 1
-    assert f"the name of the topic that may lose something is {LOST}); nothing was sent" in ended.err
-
-
 def test_automated_recovery_elects_a_replica_that_was_not_in_the_isr(
     disaster: KafkaCluster, console: CommandRunner
 ) -> None:
@@ -197,23 +161,6 @@ def test_automated_recovery_elects_a_replica_that_was_not_in_the_isr(
         assert (state.leader, state.replicas) == (SURVIVOR, (1, 2, 3))
     assert json.loads(Path(told["planFile"]).read_text())["clusterId"] == disaster.cluster_id
     assert console.sent() != []
-
-
-def test_what_is_online_already_counts_as_recovered(disaster: KafkaCluster, console: CommandRunner) -> None:
-    wanted(console.home, 4)
-    first = console(
-        "kafka-unclean-recovery", "--path-to-json-file", "wanted.json", "--automated-recovery", *IN_TIME
-    )
-    assert first.status == 0
-    epoch = disaster.metadata.wait_caught_up().partition(LOST, 4).leader_epoch
-    sent = console.sent()
-    again = console(
-        "kafka-unclean-recovery", "--path-to-json-file", "wanted.json", "--automated-recovery", *IN_TIME
-    )
-    assert again.status == 0
-    assert "1 already online" in again.out
-    assert console.sent() == sent
-    assert disaster.metadata.wait_caught_up().partition(LOST, 4).leader_epoch == epoch
 
 
 def test_the_manual_file_is_elected_by_the_election_tool(
@@ -363,21 +310,6 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
     journal = console("journal")
     assert f"reason: a canary; reviewed by ada, digest {digest}" in journal.out
     assert "incident 4711" in journal.out
-
-
-def test_a_plan_is_stale_once_somebody_else_has_elected(
-    disaster: KafkaCluster, console: CommandRunner
-) -> None:
-    console("plan", "--strategy", "aggressive", "--topic", LOST, "--partition", "13", "p.json")
-    plan = json.loads((console.home / "p.json").read_text())
-    plan["partitions"][0]["leaderEpoch"] -= 1
-    (console.home / "older.json").write_text(json.dumps(plan))
-    ended = console("apply", "older.json", "--yes", "--reason", "x")
-    assert ended.status == 4
-    assert "leader epoch" in ended.out
-    assert "next: ktriage plan" in ended.err
-    assert disaster.metadata.wait_caught_up().partition(LOST, 13).leader == -1
-    assert console.sent() == []
 
 
 def test_an_unclean_election_of_all_partitions_asks_first(

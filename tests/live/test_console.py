@@ -80,43 +80,6 @@ async def test_one_partition_is_recovered_from_the_keyboard(disaster: KafkaClust
 
 
 @pytest.mark.long
-async def test_many_are_recovered_at_once_and_the_number_is_typed(disaster: KafkaCluster, home: Path) -> None:
-    async with console(resolve(disaster.bootstrap(), None, None, None), size=(120, 40)) as robot:
-        for partition in (1, 2, 3):
-            await robot.puts_the_cursor_on(lost(partition))
-            await robot.press("space")
-        await robot.press("c")
-        await robot.sees("elects 3")
-        await robot.press("down", "down", "enter")
-        await robot.until(lambda: len(robot.session.draft.partitions) == 3, "three rows in the plan")
-        await robot.opens("6")
-        await robot.arms()
-        confirmation = await robot.asks_to_apply()
-        assert confirmation.request.expected == "3"
-        await robot.confirms("3", "drill")
-        await robot.idle()
-        await robot.hears(
-            "3 partitions have a leader. acks=all is refused until replicas are back for 3 of them"
-        )
-    assert [await leader(disaster, partition) for partition in (1, 2, 3)] == [SURVIVOR] * 3
-    assert len(records(home)) == 1
-
-
-@pytest.mark.long
-async def test_a_broker_that_is_dead_cannot_be_designated(disaster: KafkaCluster, home: Path) -> None:
-    async with console(resolve(disaster.bootstrap(), None, None, None), size=(120, 40)) as robot:
-        await puts_into_the_plan(robot, 4, SURVIVOR)
-        await robot.opens("6")
-        await robot.press("e")
-        await robot.picks_in_vain(1)
-        await robot.press("escape")
-        row = robot.session.draft.row(lost(4))
-        assert row is not None
-        assert row.leader == SURVIVOR
-    assert records(home) == []
-
-
-@pytest.mark.long
 async def test_the_only_broker_hangs_and_comes_back(disaster: KafkaCluster, home: Path) -> None:
     async with console(resolve(disaster.bootstrap(), None, None, None), size=(120, 40)) as robot:
         await robot.arms()
@@ -133,23 +96,3 @@ async def test_the_only_broker_hangs_and_comes_back(disaster: KafkaCluster, home
         await robot.press("r")
         await robot.link_is(Link.UP)
         assert not robot.session.safety.armed
-
-
-@pytest.mark.long
-async def test_a_partition_that_goes_online_while_the_confirmation_is_open_is_left_alone(
-    disaster: KafkaCluster, home: Path
-) -> None:
-    async with console(resolve(disaster.bootstrap(), None, None, None), size=(120, 40)) as robot:
-        await puts_into_the_plan(robot, 5, SURVIVOR)
-        await robot.opens("6")
-        await robot.arms()
-        await robot.asks_to_apply()
-        for broker in (1, 2):
-            await asyncio.to_thread(disaster.node(broker).start)
-        await robot.until_slowly(lambda: leader(disaster, 5), "somebody of the ISR leading")
-        await robot.confirms(LOST, "in vain")
-        await robot.idle()
-        await robot.until(lambda: lost(5) in robot.session.draft.outcomes, "an outcome")
-        assert robot.session.draft.outcomes[lost(5)].word == "online"
-    (lines,) = records(home)
-    assert not [line for line in lines if line.get("action") in ("elect", "reorder")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -158,75 +157,6 @@ async def test_an_election_whose_answer_is_lost_is_read_back(cluster: KafkaClust
         wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
 
 
-def fail() -> None:
-    raise OSError("no space left on device")
-
-
-async def test_what_cannot_be_recorded_is_not_sent(
-    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
-) -> None:
-    for action, sent in (("reorder", ["reorder"]), ("elect", ["reorder", "elect", "revert"])):
-        recorder = ActionAt(action, fail)
-        [election] = await elect(backend, recorder, row, attempts=2)
-        assert (election.outcome, election.reverted) == (Outcome.FAILED, True)
-        assert "no space left on device" in election.detail
-        assert recorder.actions == sent
-        assert "applied" not in recorder.ends.get(str(len(sent)), {}) or action == "elect"
-        wait_leader_and_order(cluster, row.tp, -1, (1, 2, 3))
-
-
-async def test_an_order_that_an_interrupted_run_left_is_reverted_and_no_other(
-    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, unused: Iterator[TopicPartition]
-) -> None:
-    [election] = await elect(backend, ActionAt("revert", fail), row)
-    assert (election.outcome, election.reverted) == (Outcome.ELECTED, False), election
-    wait_leader_and_order(cluster, row.tp, 2, (2, 1, 3))
-    other = designation((await survey(backend, [ROWS]))[next(unused)])
-    incident_steps.assign(cluster, 1, *other.tp, (3, 2, 1))
-    wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
-    recorder = MemoryRecorder()
-    ours, others = await backend.revert_orders([row.written_order, other.written_order], recorder)
-    assert (ours.outcome, ours.leader, ours.reverted) == (Outcome.ELECTED, 2, True)
-    assert (others.reverted, others.detail.split(",")[0]) == (False, "the assignment is now [3")
-    assert [detail["rows"] for detail in recorder.details] == [[row.written_order]]
-    wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
-    wait_leader_and_order(cluster, other.tp, -1, (3, 2, 1))
-
-
-async def test_cancelled_while_the_election_is_carried_out_the_order_is_reverted_once_somebody_leads(
-    cluster: KafkaCluster, row: PlanRow
-) -> None:
-    async with through_proxies(cluster) as (backend, proxies):
-        recorder = MemoryRecorder()
-        job = asyncio.create_task(elect(backend, recorder, row))
-        loop = asyncio.get_running_loop()
-        for proxy in proxies.values():
-            proxy.at(ELECT_LEADERS, lambda: loop.call_soon_threadsafe(job.cancel))
-        with pytest.raises(asyncio.CancelledError):
-            await job
-    assert recorder.actions == ["reorder", "elect", "revert"]
-    assert recorder.ends["3"] == {"applied": [row.tp], "refused": {}}
-    wait_leader_and_order(cluster, row.tp, 2, (1, 2, 3))
-
-
-@pytest.mark.parametrize("moment", ["reorder", "elect", "revert"])
-async def test_cancelled_while_a_request_is_on_its_way_the_order_is_reverted(
-    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, moment: str
-) -> None:
-    job: asyncio.Task[object]
-
-    def cancel() -> None:
-        job.cancel()
-
-    recorder = ActionAt(moment, cancel)
-    job = asyncio.create_task(elect(backend, recorder, row))
-    with pytest.raises(asyncio.CancelledError):
-        await job
-    assert recorder.actions[-1] == "revert"
-    assert recorder.ends[str(len(recorder.actions))] == {"applied": [row.tp], "refused": {}}
-    cluster.metadata.wait_partition(*row.tp, lambda state: state.replicas == (1, 2, 3), "to be as it was")
-
-
 async def test_a_replica_set_that_somebody_else_changes_meanwhile_is_left_alone(
     backend: LiveBackend, cluster: KafkaCluster, row: PlanRow
 ) -> None:
@@ -294,15 +224,3 @@ async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_l
         wait_leader_and_order(cluster, row.tp, 1, (1, 2, 3))
     finally:
         incident_steps.start(cluster, 2)
-
-
-async def test_an_elr_member_that_comes_back_before_the_election_leads_and_that_is_a_success(
-    backend: LiveBackend, cluster: KafkaCluster, row: PlanRow, promised: dict[str, tuple[str, ...]]
-) -> None:
-    """The last test here: with 3 every partition of this module is online again."""
-    assert cluster.metadata.wait_caught_up().partition(*row.tp).elr == (3,)
-    [election] = await elect(backend, ActionAt("elect", lambda: incident_steps.start(cluster, 3)), row)
-    assert (election.outcome, election.leader, election.reverted) == (Outcome.ALREADY_ONLINE, 3, True)
-    wait_leader_and_order(cluster, row.tp, 3, (1, 2, 3))
-    values = [record.value for record in cluster.client.consume(*row.tp)]
-    assert values == list(promised[ROWS])
