@@ -39,17 +39,6 @@ async def asked(served: ServedCluster, feature: str, level: int, *, dry_run: boo
         await backend.close()
 
 
-async def test_a_static_quorum_becomes_a_dynamic_one_and_a_trial_changes_nothing() -> None:
-    async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
-        assert (await asked(served, KRAFT_VERSION, 1, dry_run=True)).ended is ChangeEnd.DONE
-        assert finalised(served.world)[KRAFT_VERSION] == 0
-        assert (await asked(served, KRAFT_VERSION, 1)).ended is ChangeEnd.DONE
-        assert finalised(served.world)[KRAFT_VERSION] == 1
-        leader = served.world.quorum.leader
-        assert leader is not None
-        assert all(key.directory_id for key in leader.voters.keys)
-
-
 async def test_the_elr_is_switched_on() -> None:
     async with ServedCluster(STATIC, ServedClusterOptions(speed=5.0)) as served:
         assert (await asked(served, ELR, 1)).ended is ChangeEnd.DONE

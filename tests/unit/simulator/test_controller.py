@@ -12,17 +12,13 @@ from backends.simulator.loop import SECOND
 from backends.simulator.messages import (
     CreateTopic,
     Done,
-    ElectLeaders,
-    ElectLeadersReply,
     Reassign,
-    ReassignReply,
     SetConfig,
     UpdateFeature,
 )
 from backends.simulator.world import World
 from recovery.controller.controller_errors import ControllerError
-from recovery.controller.rules import ELR_FEATURE, KIP_966, ControllerRules, UncleanRecoveryStrategy
-from recovery.controller.transition_targets import ElectionKind
+from recovery.controller.rules import ELR_FEATURE, KIP_966, UncleanRecoveryStrategy
 from recovery.model import TopicPartition
 from tests.unit.simulator.clusters import FOO, QUICK, cluster, end, foo, tell, topology, until
 
@@ -170,51 +166,7 @@ def test_a_new_topic_is_replicated_and_a_second_of_the_name_refused() -> None:
     assert tell(world, CreateTopic("baz", ((9,),), None)).refusal is not None
 
 
-# Elections.
-
-
-def test_a_designated_election_elects_the_named_replica_or_nobody() -> None:
-    world = cluster(topology())
-    _offline(world)
-
-    def designate(leader: int) -> Any:
-        reply: ElectLeadersReply = tell(world, ElectLeaders(ElectionKind.DESIGNATED, ((FOO, leader),)))
-        return reply.refusals[FOO]
-
-    assert foo(world).leader == -1
-    assert designate(3).error is ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
-    assert designate(9).error is ControllerError.ELIGIBLE_LEADERS_NOT_AVAILABLE
-    assert designate(2) is None
-    assert foo(world).leader == 2
-    assert designate(1).error is ControllerError.ELECTION_NOT_NEEDED
-
-
-def test_more_than_a_thousand_designations_in_one_request_are_limited() -> None:
-    world = cluster(topology(partitions=1100, acks=None))
-    _offline(world)
-    rows = tuple((tp, 2) for tp in world.image.partitions)
-    reply: ElectLeadersReply = tell(world, ElectLeaders(ElectionKind.DESIGNATED, rows))
-    limited = [
-        refusal
-        for refusal in reply.refusals.values()
-        if refusal is not None and refusal.error is ControllerError.REQUEST_LIMIT_REACHED
-    ]
-    assert len(limited) == 100
-    assert sum(refusal is None for refusal in reply.refusals.values()) == 1000
-
-
-def test_another_order_of_the_same_replicas_is_written_at_once_and_elects() -> None:
-    """What stands in for a designated election on today's clusters."""
-    world = cluster(topology())
-    _offline(world)
-    reply: ReassignReply = tell(world, Reassign(((FOO, (2, 1, 3)),), False))
-    assert reply.refusals[FOO] is None
-    assert foo(world).replicas == (2, 1, 3)
-    tell(world, ElectLeaders(ElectionKind.UNCLEAN, ((FOO, -1),)))
-    assert foo(world).leader == 2
-    tell(world, Reassign(((FOO, (1, 2, 3)),), False))
-    assert foo(world).replicas == (1, 2, 3)
-    assert foo(world).leader == 2
+# Reassignments.
 
 
 def test_a_reassignment_moves_the_data_and_deletes_the_old_replica() -> None:
@@ -257,14 +209,6 @@ def test_balanced_waits_for_the_last_known_elr_and_then_recovers() -> None:
     assert foo(world).leader == 3, "it has the newest records"
 
 
-def test_none_leaves_it_to_the_operator() -> None:
-    world = _manager(UncleanRecoveryStrategy.NONE)
-    _offline(world)
-    world.start_broker(3)
-    world.loop.run_for(60 * SECOND)
-    assert foo(world).leader == -1
-
-
 def test_a_failover_in_the_middle_starts_the_recovery_anew() -> None:
     world = _manager(UncleanRecoveryStrategy.AGGRESSIVE)
     _offline(world)
@@ -272,11 +216,3 @@ def test_a_failover_in_the_middle_starts_the_recovery_anew() -> None:
     until(world, lambda: foo(world).has_leader)
     assert world.active is not None
     assert world.active.id != 100
-
-
-def test_the_last_known_leader_is_elected_when_it_returns_as_shipped() -> None:
-    config = replace(QUICK, rules=ControllerRules())
-    world = cluster(topology(config=config))
-    _offline(world)
-    world.start_broker(3)
-    until(world, lambda: foo(world).leader == 3)
