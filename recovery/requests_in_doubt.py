@@ -20,8 +20,6 @@ journal's line and the request.
 
 REORDER, ELECT, REVERT = "reorder", "elect", "revert"
 """What is recorded before the three requests of a designated election."""
-RENAMED_ACTIONS = {"restore": REVERT}
-"""As journals of earlier versions have them: they are read as the actions of today."""
 FOUND_ORDER = "found-order"
 """Sends nothing: records when orders that a run on another host wrote were first read."""
 PREFERRED = "preferred"

@@ -19,8 +19,6 @@ from recovery.controller.registration import PartitionChange, Registration
 from recovery.controller.rules import ELR_FEATURE, MIN_ISR, UncleanRecoveryStrategy, strategy_of
 from recovery.membership.raft_votes import RaftLogEnd
 from recovery.membership.voters import VoterSet
-from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.log_changes import DecodedRecord
 from recovery.metadata_log.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -318,24 +316,3 @@ def _config_changes(
     for key in dict.fromkeys((*before, *after)):
         if before.get(key) != after.get(key):
             yield ConfigRecord(kind, resource, key, after.get(key))
-
-
-class HistoryFolder:
-    """Folds committed records into ``history`` as they come, without bytes between."""
-
-    def __init__(self, records: CommittedRecords) -> None:
-        self.history = MetadataHistory()
-        self._records = records
-        self._folded = 0
-        self._offsets = OffsetCounter()
-
-    def catch_up(self) -> MetadataHistory:
-        """Folds what was committed since the last time."""
-        for batch in self._records.batches(self._folded):
-            base = self._offsets.place(batch)
-            self.history.extend_decoded(
-                DecodedRecord(base + at, batch.time_ms, base, record)
-                for at, record in enumerate(batch.records)
-            )
-        self._folded = len(self._records)
-        return self.history

@@ -185,7 +185,9 @@ class Change(ABC, Generic[C, P, R]):
         return None
 
     async def settle(self, access: Access[C], run: ChangeRun[P]) -> None:
-        """Finishes what earlier runs left. Raises NotDone if it cannot be finished."""
+        """Finishes what earlier runs left, where that matters to this change. Raises NotDone if it cannot be
+        finished.
+        """
 
     @abstractmethod
     async def prepare(self, cluster: C, cluster_id: str, operator: Operator[P]) -> P:

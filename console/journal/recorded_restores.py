@@ -24,8 +24,7 @@ class RecordedRestore(NamedTuple):
     """One command that wrote records back, with all of its runs; ``at`` is when the last one began.
 
     ``records`` stand in the target after it; None: its last run did not record how many. ``whole``: it selected
-    everything, and everything was written. ``spans`` are the offsets of the rescue that it chose from, empty in
-    journals of earlier versions.
+    everything, and everything was written. ``spans`` are the offsets of the rescue that it chose from.
     """
 
     at: str

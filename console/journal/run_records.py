@@ -18,7 +18,6 @@ from console.journal.state_access import records_access
 from recovery.assignment_order import WrittenOrder
 from recovery.membership.quorum import Quorum
 from recovery.model import TopicPartition
-from recovery.requests_in_doubt import RENAMED_ACTIONS
 from recovery.wording.quantity_text import counted
 
 
@@ -276,8 +275,7 @@ def _kind(line: Any) -> str:
 
 def _before(line: Mapping[str, Any]) -> EntryBegun:
     rows = tuple(written_order(row) for row in line.get("rows", ()))
-    action = RENAMED_ACTIONS.get(line["action"], line["action"])
-    return EntryBegun(line["entry"], line["at"], action, rows, line.get("detail", {}))
+    return EntryBegun(line["entry"], line["at"], line["action"], rows, line.get("detail", {}))
 
 
 def _after(line: Mapping[str, Any]) -> EntryEnded:

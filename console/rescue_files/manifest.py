@@ -203,7 +203,6 @@ def _branch(fields: Mapping[str, Any]) -> RescueBranch:
         BranchPart(fields["part"]),
         spans,
         _number(fields["estimatedBytes"], -1),
-        # Rescues of earlier versions are all read from brokers.
         _text(fields.get("logDir") or ""),
     )
     gaps = any(one.end != other.start for one, other in pairwise(spans))

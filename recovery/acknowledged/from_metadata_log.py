@@ -123,11 +123,6 @@ class InSyncHistories:
         return found
 
 
-def in_sync_history(history: MetadataHistory, survey: Survey) -> InSyncHistory | Unknown:
-    """The history of one partition alone, as :class:`InSyncHistories` has it."""
-    return InSyncHistories(history).of(survey)
-
-
 def _same(registration: Registration, state: PartitionState) -> bool:
     """Whether the controller's record is what the survey found. An ISR comes in any order."""
     return (

@@ -189,12 +189,6 @@ def committed_to(chosen: QuorumCopy, compared_copies: Sequence[ComparedQuorumCop
     return proof
 
 
-def old_voters_left(voters: VoterSet, dead: Iterable[int]) -> tuple[int, ...]:
-    """The voters that are not known to be dead."""
-    gone = set(dead)
-    return tuple(voter.key.id for voter in voters.voters if voter.key.id not in gone)
-
-
 def voter_path(old: VoterSet, new: VoterSet) -> tuple[VoterSet, ...]:
     """The voter sets that lead from ``old`` to ``new``, each with one voter more or fewer than the one before, as
     KIP-853 has it. Kafka 3.9.1 and 4.3.1 only log a set without a majority in common with the one before

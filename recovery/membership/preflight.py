@@ -67,17 +67,13 @@ class EndpointProbe(NamedTuple):
 
 
 class VoterSetStrength(NamedTuple):
-    """A voter set with the voters that are up. ``failures_tolerated`` is how many failures it tolerates with all
-    voters up, ``spare`` how many more it tolerates now: below 0 it cannot commit.
+    """A voter set with the voters that are up. ``spare`` is how many more failures it tolerates now: below 0 it
+    cannot commit.
     """
 
     voters: VoterSet
     up: tuple[ReplicaKey, ...]
     down: tuple[ReplicaKey, ...]
-
-    @property
-    def failures_tolerated(self) -> int:
-        return self.voters.failures_tolerated
 
     @property
     def spare(self) -> int:

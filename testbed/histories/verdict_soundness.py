@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from backends.simulator.broker.broker_process import BrokerProcess
 from backends.simulator.broker.replica_log import Log, missing
-from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.events import Acknowledged, Event
 from backends.simulator.invariants.ground_truth import GroundTruth
 from backends.simulator.loop import MILLISECOND
@@ -40,6 +39,7 @@ from recovery.model import (
 )
 from recovery.ranking import Ranking, rank
 from testbed.histories.acknowledged_records import AcknowledgedRecords, Spans
+from testbed.histories.history_folder import HistoryFolder
 from testbed.histories.read_committed import ReadCommittedRecords
 
 SILENT = Unknown(Why.NOT_ANSWERED, "no answer")

@@ -11,13 +11,13 @@ from backends.live.client.addresses import parse_addresses
 from backends.live.client.settings import ClientSettings
 from backends.live.metadata_log import LiveMetadataLog
 from backends.live.nodes.controllers import ControllerConnections
-from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.network import NetworkRole
 from backends.simulator.scenario.files import read
 from backends.simulator.served.served_cluster import ServedCluster, ServedClusterOptions
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.timeline import events
+from testbed.histories.history_folder import HistoryFolder
 from tests.wire.test_nodes import happen
 
 SCENARIO = read(str(Path(__file__).parent / "scenarios" / "three-at-peace.yaml"))

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.errors import InputError, NotDone, Status
 from console.jobs.consumers.group_offsets import (
@@ -106,9 +105,6 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
     def without_lock(self, cluster_id: str) -> None:
         if self.selection.plan is not None:
             refuse_other_cluster(self.selection.plan, cluster_id)
-
-    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedGroupFix]) -> None:
-        """Elections that an earlier run left unfinished do not matter here."""
 
     async def prepare(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedGroupFix]

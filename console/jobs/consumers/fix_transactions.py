@@ -13,7 +13,6 @@ from typing import NamedTuple
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.transactions import Marker
-from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.errors import InputError, NotDone, Status
 from console.jobs.consumers.group_offsets import refuse_unknown
@@ -98,9 +97,6 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         if self.plan is not None:
             refuse_other_cluster(self.plan, cluster_id)
         refuse_other_rescue(self.rescue, cluster_id)
-
-    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedMarkers]) -> None:
-        """Elections that an earlier run left unfinished do not matter here."""
 
     async def prepare(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedMarkers]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
-from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.errors import NotDone, Status
 from console.jobs.heal.heal_survey import (
@@ -85,9 +84,6 @@ class UnregisterBroker(Change[Backend, PreparedUnregistration, UnregisteredBroke
     reason: str
     command: Callable[..., str]
     dry_run: bool = False
-
-    async def settle(self, access: Access[Backend], run: ChangeRun[PreparedUnregistration]) -> None:
-        """Elections that an earlier run left unfinished do not matter here."""
 
     async def prepare(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedUnregistration]

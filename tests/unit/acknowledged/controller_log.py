@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
-from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.from_metadata_log import InSyncHistories
 from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.partition_facts import PartitionFacts
 from recovery.acknowledged.verdict import Verdict
@@ -106,7 +106,7 @@ class ControllerLog:
         found = survey(logs, isr=registration.isr, elr=None, last_known_elr=None)
         state = found.state._replace(leader_epoch=registration.leader_epoch, leader=registration.leader)
         surveyed = Survey(state, found.replicas, min_isr)
-        return PartitionFacts(surveyed, compacted=False, in_sync=in_sync_history(history, surveyed))
+        return PartitionFacts(surveyed, compacted=False, in_sync=InSyncHistories(history).of(surveyed))
 
     def history(self, logs: dict[int, ReplicaLog | Unknown] | None = None) -> InSyncHistory:
         found = self.facts(NOBODY_ANSWERED if logs is None else logs).in_sync

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recovery.acknowledged.broker_restarts import LastStop, broker_restarts
-from recovery.acknowledged.from_metadata_log import in_sync_history
+from recovery.acknowledged.from_metadata_log import InSyncHistories
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.log_changes import MetadataLogRecord
@@ -202,10 +202,10 @@ def test_offsets_whose_epoch_is_not_known_count_as_the_branch_that_may_be_lost()
 def test_a_log_with_damaged_records_is_not_used() -> None:
     controller = two_led_last()
     survey, history = controller.facts(NOBODY_ANSWERED).survey, controller.folded()
-    assert not isinstance(in_sync_history(history, survey), Unknown)
+    assert not isinstance(InSyncHistories(history).of(survey), Unknown)
     history.extend([MetadataLogRecord(99, 99_000, 99, b"\x01\x05\x00cut")])
     assert history.counts.malformed == 1
-    unusable = in_sync_history(history, survey)
+    unusable = InSyncHistories(history).of(survey)
     assert isinstance(unusable, Unknown) and "offset 99 is damaged" in unusable.detail
 
 
@@ -214,9 +214,9 @@ def test_a_controller_that_was_unregistered_leaves_the_log_usable() -> None:
     controller = two_led_last()
     survey, history = controller.facts(NOBODY_ANSWERED).survey, controller.folded()
     history.extend([MetadataLogRecord(99, 99_000, 99, encode(UnregisterControllerRecord(102)))])
-    assert not isinstance(in_sync_history(history, survey), Unknown)
+    assert not isinstance(InSyncHistories(history).of(survey), Unknown)
     history.extend([MetadataLogRecord(100, 99_000, 99, b"\x01\x1e\x00\x00")])
-    unusable = in_sync_history(history, survey)
+    unusable = InSyncHistories(history).of(survey)
     assert isinstance(unusable, Unknown) and "offset 100 has type 30" in unusable.detail
 
 
@@ -225,7 +225,7 @@ def test_a_log_in_which_the_topic_was_deleted_is_not_used() -> None:
     controller = two_led_last()
     survey = controller.facts(NOBODY_ANSWERED).survey
     controller.says(RemoveTopicRecord("id"))
-    assert isinstance(in_sync_history(controller.folded(), survey), Unknown)
+    assert isinstance(InSyncHistories(controller.folded()).of(survey), Unknown)
 
 
 def moves(controller: ControllerLog, *, unclean: bool = False) -> None:

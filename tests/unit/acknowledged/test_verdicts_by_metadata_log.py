@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from recovery.acknowledged.candidate_verdicts import partition_verdicts
-from recovery.acknowledged.from_metadata_log import InSyncHistories, in_sync_history
+from recovery.acknowledged.from_metadata_log import InSyncHistories
 from recovery.acknowledged.metadata_log_proofs import proofs_from_history
 from recovery.acknowledged.verdict import (
     Condition,
@@ -205,7 +205,7 @@ def test_a_log_that_ends_in_another_state_is_not_used() -> None:
     told = last_replica_standing()
     facts = told.facts(ONE_AHEAD)
     newer = facts.survey._replace(state=facts.survey.state._replace(leader_epoch=9))
-    used = in_sync_history(told.folded(), newer)
+    used = InSyncHistories(told.folded()).of(newer)
     assert isinstance(used, Unknown)
     found = partition_verdicts(replace(facts, survey=newer, in_sync=used)).candidates[2]
     assert ConditionKind.NO_UNCLEAN_ELECTION in {one.kind for one in found.conditions}

@@ -66,15 +66,6 @@ def test_an_order_is_open_from_the_moment_it_may_have_been_sent(tmp_path: Path) 
         ]
 
 
-def test_in_a_journal_of_an_earlier_version_orders_are_restored(tmp_path: Path) -> None:
-    with journal(tmp_path) as run:
-        reorder(run)
-        run.after(run.before("restore", {"rows": ROWS[:1]}), {"applied": [TPS[0]]})
-    assert open_rows(tmp_path) == [ROWS[1]]
-    (record,) = read_runs(CLUSTER, tmp_path)
-    assert [event.action for event in record.events if isinstance(event, EntryBegun)] == ["reorder", "revert"]
-
-
 def test_a_row_that_was_certainly_not_written_is_not_open(tmp_path: Path) -> None:
     with journal(tmp_path) as run:
         entry = run.before("reorder", {"rows": ROWS})

@@ -37,7 +37,7 @@ def adding(of: Quorum, new: Voter | None = None, answer: NodeIdentity | Unknown 
 def test_how_many_failures_a_set_stands(nodes: int, tolerated: int) -> None:
     of = quorum(*range(1, nodes + 1))
     found = strength(of, of.voters, LIMITS)
-    assert (found.failures_tolerated, found.spare, found.commits) == (tolerated, tolerated, True)
+    assert (found.voters.failures_tolerated, found.spare, found.commits) == (tolerated, tolerated, True)
 
 
 def test_what_a_set_stands_now_counts_only_those_that_fetch_and_keep_up() -> None:
@@ -45,7 +45,7 @@ def test_what_a_set_stands_now_counts_only_those_that_fetch_and_keep_up() -> Non
     lagging = tuple(progress(held.key, behind=5000) if held.key.id == 4 else held for held in of.progress)
     found = strength(replace(of, progress=lagging), of.voters, LIMITS)
     assert found.down == (key(4), key(5))
-    assert (found.spare, found.failures_tolerated) == (0, 2)
+    assert (found.spare, found.voters.failures_tolerated) == (0, 2)
     assert str(found) == "tolerates no more failures: 3 of 5 voters up, majority 3"
 
 

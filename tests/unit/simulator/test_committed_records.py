@@ -8,7 +8,6 @@ import pytest
 
 from backends.metadata_log.directory import DirectoryReading, read_directory
 from backends.metadata_log.topic_scan import TopicScan
-from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.encoded_metadata_log import EncodedMetadataLog
 from backends.simulator.events import Event, MetadataCommitted
 from backends.simulator.partition_table import id_of
@@ -23,6 +22,7 @@ from recovery.metadata_log.records import (
     RegisterBrokerRecord,
     ResourceType,
 )
+from testbed.histories.history_folder import HistoryFolder
 from testbed.histories.random_histories import TOPIC, prepare, run
 from tests.repetitions import repetitions
 

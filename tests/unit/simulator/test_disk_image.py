@@ -8,7 +8,6 @@ from pathlib import Path
 from backends.disk_scan.log_dir_scan import scan_log_dirs
 from backends.disk_scan.scan_values import ScanDepth
 from backends.metadata_log.quorum_copy import read_quorum_copy
-from backends.simulator.committed_records import HistoryFolder
 from backends.simulator.disk_image import write_log_dirs, write_metadata_log_dir
 from backends.simulator.simulation import Simulation
 from backends.simulator.world import World
@@ -19,6 +18,7 @@ from console.reading.disk_evidence import registration_facts
 from console.simulator_backend import scenario
 from recovery.disk_evidence import DiskReading
 from recovery.membership.quorum_rebuild import GivenVoter
+from testbed.histories.history_folder import HistoryFolder
 from tests.unit.simulator.clusters import FOO, cluster, end, topology, until
 
 
