@@ -4,7 +4,6 @@ what is left of the data. Only a simulation can tell the last, because it knows 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ from backends.simulator.scenario.build import Scenario
 from backends.simulator.scenario.fault_targets import nodes
 from backends.simulator.scenario.faults import BrokerFault, Fault
 from backends.simulator.simulation import Simulation
-from recovery.controller.metrics import PartitionCounts, count, electable_leaders, views
 from recovery.plan.make import plan_row
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
@@ -39,8 +37,7 @@ class RehearsalResult(NamedTuple):
     ``unmet`` says what the scenario expects of that moment and was not so. ``verdicts`` and ``outcomes`` count the
     strategy's decisions and the elections; ``problem`` says why nothing could be asked. ``lost`` is what was
     acknowledged with acks=all and is gone at the end, ``lacked`` what a new leader lacked of it when it took over
-    (a later leader may have it), ``broken`` the invariants that did not hold. ``electable`` is how many
-    partitions have so many electable leaders (KIP-966, "Other behaviors": ISR and ELR) at the end, from 0 on.
+    (a later leader may have it), ``broken`` the invariants that did not hold.
     """
 
     scenario: str
@@ -53,14 +50,11 @@ class RehearsalResult(NamedTuple):
     lost: tuple[FinalLoss, ...]
     lacked: tuple[LostRecords, ...]
     broken: tuple[BrokenInvariant, ...]
-    counts: PartitionCounts
-    recoveries_finished: int
     steps: int
     digest: str
     history: tuple[Line, ...]
     problem: str = ""
     unmet: tuple[str, ...] = ()
-    electable: tuple[tuple[int, int], ...] = ()
 
 
 class NullRecorder:
@@ -165,19 +159,10 @@ def _left(simulation: Simulation) -> RehearsalResult:
         lost=tuple(checker.lost_now()),
         lacked=tuple(checker.lost),
         broken=tuple(checker.broken),
-        counts=count(views(world.image)),
-        recoveries_finished=_finished(simulation),
         steps=world.loop.steps,
         digest=world.history.digest(),
         history=tuple(world.history.lines),
-        electable=tuple(sorted(Counter(map(electable_leaders, world.image.partitions.values())).items())),
     )
-
-
-def _finished(simulation: Simulation) -> int:
-    """KIP-966's ``unclean_recovery_finished_count``; each new active controller starts at 0."""
-    process = simulation.world.active
-    return 0 if process is None or process.active is None else process.active.recovery.finished
 
 
 async def _recover(

@@ -9,7 +9,7 @@ import orjson
 
 VERSIONS = {
     **dict.fromkeys(("replicas", "plan", "review", "apply", "resume", "journal", "log-dirs"), 2),
-    **dict.fromkeys(("quorum-status", "quorum-replication"), 2),
+    **dict.fromkeys(("quorum-status", "quorum-replication", "simulate-run"), 2),
     **dict.fromkeys(("status", "recover", "elect", "verify", "report"), 3),
     "quorum-rebuild": 5,
 }

@@ -194,14 +194,6 @@ def _fields(done: RehearsalResult) -> dict[str, object]:
         "lost": [row._asdict() for row in done.lost],
         "lackedByNewLeaders": [_timed(row._asdict()) for row in done.lacked],
         "broken": [_timed(row._asdict()) for row in done.broken],
-        "metrics": {
-            "underMinIsr": done.counts.under_min_isr,
-            "noElectableLeader": done.counts.no_electable_leader,
-            "uncleanRecovery": done.counts.unclean_recovery,
-            "manualElectionRequired": done.counts.manual_election_required,
-            "uncleanRecoveryFinished": done.recoveries_finished,
-            "electableLeaders": {str(leaders): partitions for leaders, partitions in done.electable},
-        },
         "steps": done.steps,
         "digest": done.digest,
         "problem": done.problem,
@@ -238,10 +230,6 @@ def _lines(done: RehearsalResult, operator_at: int) -> Iterator[str]:
     lacked = sum(row.records for row in done.lacked)
     if lacked > lost:
         yield f"(new leaders lacked {lacked:,} when they took over; later leaders had some of these)"
-    gauges = {**done.counts._asdict(), "unclean_recovery_finished": done.recoveries_finished}
-    yield f"metrics: {_counted(gauges.items())}"
-    electable = ", ".join(f"{leaders} in {partitions:,}" for leaders, partitions in done.electable)
-    yield f"electable leaders (ISR and ELR), in so many partitions: {electable}"
     yield from (f"broken: {broken}" for broken in done.broken)
     yield f"history: {done.digest}"
 

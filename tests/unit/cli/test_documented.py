@@ -23,7 +23,6 @@ BY_NAME = {
     "acknowledgedLost",
     "outcomes",
     "verdicts",
-    "electableLeaders",
     "features",
     "minIsrByBroker",
 }
