@@ -136,13 +136,26 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
 
 async def quorum_problems(membership: Membership) -> tuple[str, ...]:
     """What is wrong with the quorum that its leader does not tell, such as brokers that would not find the next
-    leader; nothing where nobody leads or the question failed.
+    leader; nothing where nobody leads, unless old voters do, or where the question failed.
     """
     with contextlib.suppress(BackendError):
-        reading = await reading_of_everybody(membership, await read_quorum_state(membership))
+        try:
+            reading = await reading_of_everybody(membership, await read_quorum_state(membership))
+        except NoLeader:
+            return await _old_voters_lead(membership)
         to_grow = growth_line(reading.rebuilt, reading.health)
         return tuple(printable(text) for text in (*(f.text for f in reading.findings), to_grow) if text)
     return ()
+
+
+async def _old_voters_lead(membership: Membership) -> tuple[str, ...]:
+    """That voters which a rebuild replaced lead, while the rebuilt quorum has no leader. Raises BackendError."""
+    cluster_id = await membership.open()
+    saved = recall(cluster_id, MEMORY)
+    if saved is None or not saved.get("replaced"):
+        return ()
+    without = await lost(membership, cluster_id, saved)
+    return (without.of_old_voters,) if without.old_running else ()
 
 
 async def rebuilt_problems(backend: Backend, quorum: Quorum | Unknown | None) -> tuple[str, ...]:

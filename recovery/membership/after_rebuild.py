@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -173,6 +173,12 @@ def quorum_findings(
     """What the controllers' own answers show to be wrong, the worst first, and old voters that run or lead.
     ``earlier``: the quorum as it was remembered.
     """
+    if asked is not None and rebuilt is not None and not isinstance(rebuilt, Unknown):
+        # An old disk is to be stopped, whatever its settings name.
+        gone = {voter.key for voter in rebuilt.gone}
+        settled = {member.key.id for member in health.members if member.key not in gone}
+        stops = {f"controller {key.id}" for key in gone if key.id not in settled}
+        asked = replace(asked, servers={name: at for name, at in asked.servers.items() if name not in stops})
     found = () if asked is None else asked.findings(health)
     several = sum(one.problem is QuorumProblem.SEVERAL_QUORUMS for one in found)
     old = () if several or earlier is None else earlier.older(health.quorum)

@@ -159,7 +159,12 @@ class QuorumWithoutLeader:
     @property
     def sentence(self) -> str:
         """What has to happen: :attr:`sentences` in one line, without the last full stop."""
-        return ". ".join(self.sentences)
+        return _in_one_line(self.sentences)
+
+    @property
+    def of_old_voters(self) -> str:
+        """:attr:`old_sentences` in one line, without the last full stop."""
+        return _in_one_line(self.old_sentences)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -289,3 +294,8 @@ class QuorumWithoutLeader:
         if self.down:
             disks = "the disk that it had" if len(self.down) == 1 else "the disks that they had"
             yield f"Bring {both([host.name for host in self.down])} back with {disks}"
+
+
+def _in_one_line(sentences: tuple[str, ...]) -> str:
+    first, *rest = sentences or ("",)
+    return ". ".join((first, *(f"{one[0].upper()}{one[1:]}" for one in rest)))

@@ -154,6 +154,14 @@ def test_an_old_voter_that_follows_with_its_disk_is_told_and_gets_no_vote() -> N
     (told,) = old_disks_of(found)
     assert told.startswith(f"controller 101 runs with the disk ({disk(101).directory_id}) that it had before")
     assert found.findings == (told,) and found.joining == (103,)
+    # It is to be stopped, and not to be given other settings first; 103 is to find the quorum.
+    servers: dict[str, tuple[str, ...] | None] = {
+        "controller 101": ("c101:9093",),
+        "controller 103": ("c101:9093",),
+    }
+    asked = ControllersAsked((AskedController("host100:9093", 100),), servers)
+    disks, settings = quorum_findings(back, asked, found.log)
+    assert disks.text == told and settings.text.startswith("controller 103 will find no leader")
     changes = {change.name: change for change in voter_changes(back, found.log)}
     assert (
         not changes["add observer 101"].possible

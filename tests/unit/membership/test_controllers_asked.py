@@ -8,12 +8,19 @@ from typing import Any, cast
 
 import pytest
 
+from backends.base.errors import NoLeader
 from backends.base.membership import ClusterNode, EveryAddress, Membership, NodeProbe, ProcessRole
 from console.jobs.quorum.quorum_report import verdict_lines
 from console.last_healthy import recall
 from console.reading.quorum_state import QuorumReading
 from console.reading.quorum_state import lost as read_lost
-from console.reading.remembered_voters import MEMORY, reading_of_everybody, remember_voters, remembered_quorum
+from console.reading.remembered_voters import (
+    MEMORY,
+    quorum_problems,
+    reading_of_everybody,
+    remember_voters,
+    remembered_quorum,
+)
 from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.membership.controllers_asked import (
     AskedController,
@@ -290,11 +297,20 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
     )
 
     class OldVotersLead:
+        async def open(self) -> str:
+            return CLUSTER
+
+        async def describe(self) -> Quorum:
+            raise NoLeader("nobody leads")
+
         async def every_address(self, _further: object) -> EveryAddress:
             return EveryAddress((), nodes, {address(2): replace(quorum(1, 2, 3), leader=key(2))})
 
     without = await read_lost(cast(Membership, OldVotersLead()), CLUSTER, recall(CLUSTER, MEMORY))
     assert without.old_running == (2, 3)
+    (problem,) = await quorum_problems(cast(Membership, OldVotersLead()))
+    assert problem.startswith("controllers 2 and 3 lead a quorum of their own, which a rebuild replaced")
+    assert problem.endswith("Stop controllers 2 and 3, and wipe or rename their log dirs")
     told = list(guide_lines(without))
     assert "Stop controllers 2 and 3, and wipe or rename their log dirs." in told, told
     advice = cluster_advice(ClusterHealth(quorum_finding(without)), None, without, (), ()).first[0].text
