@@ -95,11 +95,8 @@ class InSyncHistories:
         answers: tuple[MinIsrLevels, ...],
     ) -> InSyncHistory:
         history = self._history
-        rebuilt = history.written_by_rebuild(subject)
-        if rebuilt is not None:
-            # What the lost quorum committed behind the copy is in no log: who was in the ISR then, nobody knows.
-            intervals = tuple(one for one in intervals if one.offset >= rebuilt)
-        begins_whole = rebuilt is None and next(history.of(subject)).batch != IN_SNAPSHOT
+        intervals, rebuilt = self._since_rebuild(subject, intervals)
+        begins_whole = not rebuilt and next(history.of(subject)).batch != IN_SNAPSHOT
         if not begins_whole:
             intervals = (intervals[0]._replace(offset=BEFORE_THE_LOG), *intervals[1:])
         brokers = sorted({broker for one in intervals for broker in one.registration.replicas})
@@ -118,9 +115,27 @@ class InSyncHistories:
             from_creation=begins_whole,
             shut_down=frozenset(broker for broker in brokers if self._shut_down[broker]),
         )
-        if rebuilt is not None:
-            found.begins = "the rebuild of the quorum, which wrote the partition"
+        if rebuilt:
+            found.begins = f"the {rebuilt}"
         return found
+
+    def _since_rebuild(
+        self, subject: PartitionSubject, intervals: tuple[PartitionInterval, ...]
+    ) -> tuple[tuple[PartitionInterval, ...], str]:
+        """The states since the quorum was rebuilt last, from the one in force then on, and what that was, "" where
+        there was no rebuild since the partition exists. What the lost quorum committed behind the copy is in no
+        log: who was in the ISR then, and with which min ISR, nobody knows.
+        """
+        written, rebuilt = self._history.written_by_rebuild(subject), self._history.rebuilt
+        if rebuilt is not None and (written is None or written < rebuilt.offset):
+            made = next(self._history.of(subject))
+            if made.batch == IN_SNAPSHOT or made.offset < rebuilt.offset:
+                behind = sum(one.offset < rebuilt.offset for one in intervals[1:])
+                return intervals[behind:], "rebuild of the quorum"
+        if written is None:
+            return intervals, ""
+        since = tuple(one for one in intervals if one.offset >= written)
+        return since, "rebuild of the quorum, which wrote the partition"
 
 
 def _same(registration: Registration, state: PartitionState) -> bool:

@@ -6,10 +6,12 @@ import pytest
 
 from recovery.acknowledged.broker_restarts import LastStop, broker_restarts
 from recovery.acknowledged.from_metadata_log import InSyncHistories
+from recovery.acknowledged.in_sync_history import InSyncHistory
 from recovery.acknowledged.verdict import Condition, ConditionKind, EvidenceKind, VerdictKind
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.log_changes import MetadataLogRecord
 from recovery.metadata_log.partition_states import EventKind, kind_of_move
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import PartitionRecord, RemoveTopicRecord, UnregisterControllerRecord
 from recovery.model import EpochSpan, Lineage, ReplicaLog, Unknown
@@ -289,3 +291,21 @@ def test_what_came_before_a_rebuild_of_the_quorum_proves_nothing_of_who_was_in_s
     verdict = controller.verdict(1, logs)
     assert not any(one.kind is KEPT for one in verdict.conditions), verdict
     assert history.begins == "the rebuild of the quorum, which wrote the partition"
+
+
+def test_a_rebuild_may_have_lost_a_lower_min_isr_of_partitions_that_it_did_not_write() -> None:
+    """3 left the ISR, and acks=all was refused since, by the copy; that min ISR was set to 2 then is in no log."""
+    controller = ControllerLog(min_isr=3)
+    logs: dict[int, ReplicaLog | Unknown] = {1: SILENT, 2: SILENT, 3: log((0, 0, 100))}
+    end = controller.isr(1, 2) // 1000 + 1
+    controller.isr(1, 2, leader=-1)
+    assert controller.history(logs).whole(3) is not None
+    history = controller.folded()
+    history.rebuilt = RebuiltLog(end, end + 1, 1_001, ())
+    found = InSyncHistories(history).of(controller.facts(logs, 3).survey)
+    assert isinstance(found, InSyncHistory)
+    assert found.whole(3) is None and not found.known_from_start
+    assert found.begins == "the rebuild of the quorum"
+    history.rebuilt = RebuiltLog(0, 1, 1_001, ())
+    found = InSyncHistories(history).of(controller.facts(logs, 3).survey)
+    assert isinstance(found, InSyncHistory) and found.whole(3) is not None, "the topic was made since"
