@@ -52,30 +52,6 @@ def test_another_leader_of_our_own_election_is_none_that_was_there_already() -> 
     assert "1 leads, and not 2 as planned" in election.detail
 
 
-def test_an_elr_member_that_was_elected_while_nothing_was_sent_was_there_already() -> None:
-    cluster = Cluster((3, 1, 2), (1, 2, 3), {2: NEWEST, 1: NEWEST, 3: STALE})
-    cluster.elr = (1,)
-    row = planned(cluster, (2, 1, 3))
-    cluster.leader, cluster.epoch = 1, 6
-    election = elect(cluster, row)
-    assert (election.outcome, election.reason) == (Outcome.ALREADY_ONLINE, Reason.CLEAN_LEADER)
-    assert "write_orders" not in cluster.calls
-
-
-@pytest.mark.parametrize("native", [False, True])
-def test_a_leader_that_somebody_else_elected_is_named_with_what_it_lost(native: bool) -> None:
-    """Nothing of ours was sent: a plan designates 2, another hand elected 1, which lacks 100 offsets."""
-    cluster = three((3, 1, 2), (2, 1, 3))
-    cluster.native = native
-    row = planned(cluster, (2, 1, 3))
-    cluster.leader, cluster.epoch = 1, 6
-    election = elect(cluster, row)
-    assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1)
-    assert election.reason is Reason.UNPLANNED_LEADER
-    assert election.detail == "1 leads, and not 2 as planned; the planned log loses at least 100 offsets"
-    assert not {"write_orders", "elect"} & set(cluster.calls)
-
-
 def test_an_order_whose_answer_leaves_the_partition_out_is_put_back_and_told_as_unknown() -> None:
     cluster, journal = three((1, 2, 3), (2, 3, 1)), Journal()
     cluster.at["write_orders", 1] = lambda: LEFT_OUT
@@ -100,18 +76,6 @@ def test_an_order_that_another_run_puts_back_is_not_elected_by() -> None:
 
 
 # What was silent or fenced when the plan was made.
-
-
-@pytest.mark.parametrize("native", [False, True])
-def test_a_better_log_that_was_silent_and_is_back_makes_the_row_stale(native: bool) -> None:
-    cluster = Cluster((1, 2, 3), (1, 2), {1: STALE, 2: BEHIND}, native=native)
-    row = planned(cluster, (2, 1, 3))
-    cluster.live.add(3)
-    cluster.logs_now[3] = NEWEST
-    election = elect(cluster, row)
-    assert (election.outcome, election.reason) == (Outcome.STALE, Reason.BETTER_LOG)
-    assert not {"write_orders", "elect"} & set(cluster.calls)
-    assert cluster.asked[-1][TP] == (1, 2, 3)
 
 
 @pytest.mark.parametrize("native", [False, True])
