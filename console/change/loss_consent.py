@@ -16,10 +16,11 @@ from recovery.model import Standing
 from recovery.plan.plan_review import Summary, brief_candidate_harm, passes_over, summarise, worst
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan
-from recovery.unread_brokers import failed_disks, unread_brokers, without_disks
+from recovery.unread_brokers import unread_brokers
+from recovery.wording.group_text import affected_groups_in_short
 from recovery.wording.loss_text import brief_range
 from recovery.wording.quantity_text import counted, more
-from recovery.wording.unread_disk_text import failed_disks_in_short, unread_brokers_in_short
+from recovery.wording.unread_disk_text import unread_brokers_in_short
 
 if TYPE_CHECKING:
     from console.reading.plan_comparison import PreparedPlan
@@ -64,10 +65,9 @@ def outline(
     summary = summarise(plan)
     # Of a plan that was not compared: as it says, whose logs nobody had read when it was made.
     unread = {row.tp: unread_brokers(row) for row in plan.rows} if prepared is None else prepared.unread
-    failed = failed_disks(plan.rows, unread)
     risks = (
-        *islice(failed_disks_in_short(failed), WORST),
-        *islice(unread_brokers_in_short(without_disks(unread, failed)), WORST),
+        *unread_brokers_in_short(plan.rows, unread, WORST),
+        *affected_groups_in_short(plan.affected, plan.groups_unread),
         *risk_lines(plan, WORST, native=native),
         *(_left_out(prepared) if prepared is not None else ()),
     )
@@ -94,9 +94,10 @@ def _elects(plan: Plan, summary: Summary) -> str:
 
 def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
     acknowledged = summary.acknowledged
-    if summary.elect == 1 and set(acknowledged.values) == {VerdictValue.SOME}:
+    if set(acknowledged.values) == {VerdictValue.SOME}:
         or_more = "" if acknowledged.exact else " or more"
-        yield f"{acknowledged.at_least:,}{or_more} committed offsets."
+        of = "" if summary.elect == 1 else f" of {counted(acknowledged.of(VerdictValue.SOME), 'partition')}"
+        yield f"{acknowledged.at_least:,}{or_more} committed offsets{of}."
     elif str(acknowledged) and not acknowledged.is_none(summary.elect):
         # Of one partition there is nothing to count.
         verdicts = str(acknowledged).removesuffix(": 1") if summary.elect == 1 else acknowledged

@@ -112,5 +112,22 @@ def affected_group_lines(groups: Sequence[AffectedGroup], unread: Sequence[str])
             f"{counted(len(names), 'consumer group')} may be affected ({some_of(names)}): no epoch was committed,"
             " and a replica that did not tell its log may have held other records there"
         )
-    for why in unread:
-        yield f"there may be other consumer groups: {why}"
+    yield from (f"there may be other consumer groups: {why}" for why in unread)
+
+
+def affected_groups_in_short(groups: Sequence[AffectedGroup], unread: Sequence[str]) -> Iterator[str]:
+    """The same as warnings before the elections, whose reasons stand with the plan."""
+    sure = {
+        row.group for row in groups if row.place is not LastReadPlace.EITHER or row.go_back_to is not None
+    }
+    unsure = {row.group for row in groups} - sure
+    for names, need in (
+        (sure, "another offset after the election (ktriage groups fix)"),
+        (unsure, "a look after the election: they may have read what is cut off"),
+    ):
+        if names:
+            needs = "needs" if len(names) == 1 else "need"
+            named = some_of(sorted(map(printable, names)), 2)
+            yield f"{counted(len(names), 'group')} ({named}) {needs} {need}."
+    if unread:
+        yield "Not all groups could be read: others may be affected (the plan says why)."

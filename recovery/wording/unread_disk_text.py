@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection
 from recovery.model import TopicPartition
-from recovery.unread_brokers import UnreadBrokers
+from recovery.unread_brokers import UnreadBrokers, failed_disks, without_disks
 from recovery.unread_disks import UnreadDisk, UnreadDiskState, by_broker
 from recovery.wording.quantity_text import (
     both,
@@ -23,6 +23,7 @@ from recovery.wording.quantity_text import (
 
 if TYPE_CHECKING:
     from recovery.disk_evidence import DiskReading
+    from recovery.plan.values import PlanRow
 
 READ_DISK = "ktriage rescue read --to DIR --from-disk LOG_DIR"
 """The command, with its arguments named: the log dirs are paths of another host."""
@@ -70,6 +71,15 @@ def disk_first_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
     """What is to be done about one broker that was down when leaders of the partitions were elected."""
     names = printable(some_of(partitions))
     return f"{read_before_start((broker,))}: what only it holds of {names} is {cut_off_at_start((broker,))}"
+
+
+def failed_disk_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
+    """What is to be done about a disk that had failed, of a broker that was up."""
+    names = printable(some_of(partitions))
+    return (
+        f"before the failed disk of broker {broker} is replaced, read it ({READ_DISK}): what only it holds of"
+        f" {names} is lost with it"
+    )
 
 
 def came_back_text(broker: int, partitions: Sequence[TopicPartition]) -> str:
@@ -126,27 +136,40 @@ def unread_disk_lines(
             yield text(broker, partitions)
 
 
-def unread_broker_lines(unread: UnreadBrokers) -> Iterator[str]:
-    """Before elections: one line for each broker that is down and was not read."""
-    disks = (UnreadDisk(broker, tp) for tp, brokers in unread.items() for broker in brokers)
-    for broker, partitions in by_broker(disks).items():
+def unread_broker_lines(rows: Iterable[PlanRow], unread: UnreadBrokers) -> Iterator[str]:
+    """About the elections of the rows: one line for each broker whose disk failed, then for each that is down, and
+    that was not read.
+    """
+    failed, down = _failed_and_down(rows, unread)
+    for broker, partitions in failed:
+        yield failed_disk_text(broker, partitions)
+    for broker, partitions in down:
         yield disk_first_text(broker, partitions)
 
 
-def unread_brokers_in_short(unread: UnreadBrokers) -> Iterator[str]:
-    """The same as a warning, one sentence for each broker."""
-    disks = (UnreadDisk(broker, tp) for tp, brokers in unread.items() for broker in brokers)
-    for broker, partitions in by_broker(disks).items():
+def unread_brokers_in_short(rows: Iterable[PlanRow], unread: UnreadBrokers, most: int) -> Iterator[str]:
+    """The same as a warning, one sentence for each broker; at most so many of each kind."""
+    failed, down = _failed_and_down(rows, unread)
+    for broker, partitions in failed[:most]:
+        names = printable(some_of(partitions, 2))
+        yield f"The disk of broker {broker} failed and may hold more of {names}: read it before it is replaced."
+    for broker, partitions in down[:most]:
         names = printable(some_of(partitions, 2))
         yield f"Broker {broker} is down and may hold more of {names}: read its disk before it starts."
 
 
-def failed_disks_in_short(failed: UnreadBrokers) -> Iterator[str]:
-    """Of brokers that are up, as a warning: one sentence for each."""
-    disks = (UnreadDisk(broker, tp) for tp, brokers in failed.items() for broker in brokers)
-    for broker, partitions in by_broker(disks).items():
-        names = printable(some_of(partitions, 2))
-        yield f"The disk of broker {broker} failed and may hold more of {names}: read it before it is replaced."
+_Brokers = list[tuple[int, tuple[TopicPartition, ...]]]
+
+
+def _failed_and_down(rows: Iterable[PlanRow], unread: UnreadBrokers) -> tuple[_Brokers, _Brokers]:
+    """What keeps each broker from being read, with its partitions: its disk failed, or it is down."""
+    failed = failed_disks(rows, unread)
+    kinds = (failed, without_disks(unread, failed))
+    first, second = (
+        list(by_broker(UnreadDisk(broker, tp) for tp, brokers in kind.items() for broker in brokers).items())
+        for kind in kinds
+    )
+    return first, second
 
 
 def unread_in_short(brokers: Sequence[int]) -> str:

@@ -20,7 +20,10 @@ async def test_pane_6_names_the_groups_before_and_the_hand_over_after_the_electi
         await robot.sees("2 consumer groups affected (audit, billing)", "2 on the branch that is cut off")
         await robot.sees("billing on payments-0: committed 1,450 (epoch 0)", "back to 1,000")
         await robot.arms()
-        await robot.applies("payments", "drill")
+        await robot.asks_to_apply()
+        await robot.sees("2 groups (audit, billing) need another offset after the election")
+        await robot.confirms("payments", "drill")
+        await robot.idle()
         # A leader alone is no recovery: two groups would skip records.
         await robot.hears("offsets saved: B writes back. 2 groups, 0 transactions need you: V")
         assert "recovered" not in robot.screen

@@ -17,6 +17,7 @@ from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, Ver
 from recovery.model import Standing, Unknown, Why
 from recovery.plan.values import Plan
 from recovery.unread_brokers import failed_disks, without_disks
+from recovery.wording.unread_disk_text import unread_broker_lines
 from tests.unit.plan.plans import equal_logs, plan_of, stale_long_tail
 from tests.unit.recovery.surveys import log, survey
 from tests.unit.widgets.harness import Harness, text_of
@@ -218,5 +219,9 @@ def test_a_failed_disk_of_a_broker_that_is_up_is_named_and_no_log_is_promised_to
     for warnings in (outline(plan, native=None).risks, loss_question(prepared, "kafka:9092").warnings):
         risks = [line for line in warnings if "may hold more" in line]
         assert len(risks) == 1 and sentence in risks[0], warnings
+    (told,) = unread_broker_lines(plan.rows, unread)
+    assert told.startswith(
+        "before broker 2 is started" if kept else "before the failed disk of broker 2 is replaced"
+    )
     offered = rescue_options(None, without_disks(unread, failed_disks(plan.rows, unread)))
     assert any(one.keep for one in offered) is kept

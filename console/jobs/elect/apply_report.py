@@ -89,7 +89,7 @@ def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
     yield from elected_lines(applied.elected, limit)
     if applied.preserved is not None:
         yield from map(printable, preserved_lines(applied.preserved))
-    yield from unread_broker_lines(applied.unread)
+    yield from unread_broker_lines(applied.prepared.plan.rows, applied.unread)
 
 
 def applied_document(command: str, applied: Applied) -> Iterator[str]:

@@ -84,7 +84,7 @@ def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
     if ordered:
         yield ""
         yield from text_rows(_kafka_election_fields(results), ordered, limit=limit)
-    yield from unread_broker_lines(results.unread)
+    yield from unread_broker_lines(results.expected.values(), results.unread)
 
 
 def _kafka_election_fields(results: KafkaElectionResults) -> tuple[Field[Election], ...]:

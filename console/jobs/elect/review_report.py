@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from console.change.loss_consent import outline
 from console.jobs.elect.apply_report import (
@@ -86,7 +87,7 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
         ),
         *_counts(plan, summary, native),
         *(f"- {markdown_text(line)}" for line in _clients(plan)),
-        *(f"  - {markdown_text(line)}" for line in offsets),
+        *(f"- {markdown_text(line)}" for line in offsets),
         *([f"- {markdown_text(offline[0].upper() + offline[1:])}"] if offline else []),
         "",
         *(
@@ -103,11 +104,9 @@ def markdown(plan: Plan, file: str, next_command: str, *, native: bool | None = 
 
 
 def _clients(plan: Plan) -> list[str]:
-    """Groups and transactions, in at most five lines."""
-    return [
-        *internal_loss_lines(plan.rows),
-        *list(affected_group_lines(plan.affected, plan.groups_unread))[:3],
-    ]
+    """Kafka's own topics, and why there may be other groups, in at most five lines."""
+    unread = affected_group_lines((), plan.groups_unread)
+    return [*internal_loss_lines(plan.rows), *islice(unread, 3)]
 
 
 def _counts(plan: Plan, summary: Summary, native: bool | None) -> list[str]:

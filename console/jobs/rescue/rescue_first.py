@@ -96,7 +96,7 @@ async def rescue_notes(
     elif prepared.cut_off:
         many = counted(len(prepared.cut_off), "partition")
         notes.append(f"Nothing is read first (--no-rescue): what is cut off of {many} is gone for good.")
-    return (*notes, *(unread_broker_lines(prepared.unread) if unread else ()))
+    return (*notes, *(unread_broker_lines(prepared.holding.rows, prepared.unread) if unread else ()))
 
 
 def rescue_words(plan: Plan) -> tuple[str, ...]:

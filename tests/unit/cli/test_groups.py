@@ -51,7 +51,7 @@ def test_before_the_election_it_is_said_who_has_read_what_goes(planned: Caller) 
     before = planned("ktriage", "groups", "show", "plan.json", *HERE)
     assert "next: ktriage review plan.json" in before.err and "fix" not in before.err, before
     reviewed = planned("ktriage", "review", "plan.json", "--output", "markdown")
-    assert "2 consumer groups affected" in reviewed.out
+    assert "2 groups (audit, billing) need another offset after the election" in reviewed.out
 
 
 def test_fixed_after_the_election_and_undone(elected: Caller) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from console.change.loss_consent import loss_question, outline
 from console.jobs.consumers.group_offsets import StayingLog, staying_log
 from console.jobs.elect.review_report import markdown
+from console.reading.plan_comparison import checked_just_now
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import EpochSpan, TopicPartition
 from recovery.plan.edit import with_leader
@@ -34,6 +36,18 @@ def test_the_groups_are_named_and_what_is_not_known_is_said() -> None:
     assert unread == "there may be other consumer groups: broker 3 did not list its groups"
     text = markdown(plan, "plan.json", "ktriage apply plan.json")
     assert "billing" in text and len(text.splitlines()) <= 40
+
+
+def test_the_question_and_the_ticket_name_the_groups_in_the_same_sentence() -> None:
+    plan = with_groups()
+    named = "1 group (billing) needs another offset after the election (ktriage groups fix)."
+    unread = "Not all groups could be read: others may be affected (the plan says why)."
+    assert {named, unread} <= set(outline(plan, native=None).risks)
+    asked = "\n".join(loss_question(checked_just_now(plan), "kafka:9092").warnings)
+    ticket = markdown(plan, "plan.json", "ktriage apply plan.json")
+    assert all(text in asked and text in ticket for text in (named, unread))
+    other = with_leader(plan, plan.rows[0].tp, 1)
+    assert not [line for line in outline(other, native=None).risks if "billing" in line]
 
 
 def test_where_each_offset_is_and_goes_back_to_is_told_as_far_as_there_is_room() -> None:
