@@ -384,6 +384,12 @@ class Console(App[int], inherit_bindings=False):
         elif self.desk is not None:
             self.desk.say("q quits" if self.screen is self.desk else "Esc leaves this")
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A colon is a character where something is typed, as in an address; elsewhere it opens the palette."""
+        if action == "command_palette" and (self.screen is not self.desk or isinstance(self.focused, Input)):
+            return False
+        return super().check_action(action, parameters)
+
     def action_command_palette(self) -> None:
         """As Textual's, but without an id: the closing one may still be there when the next is opened."""
         if not isinstance(self.screen, CommandPalette):

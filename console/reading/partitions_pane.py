@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from console.reading.partition_report import PartitionsView, partition_fields, suggested, why
@@ -132,11 +132,19 @@ class PartitionsPane(TablePane):
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
-            *self._steps(width, self._advised(SHOWN_STEPS)),
+            *self._first_steps(width),
         ]
 
-    def _steps(self, width: int, steps: Iterable[AdvisedStep], *, reasons: bool = False) -> list[Line]:
-        """What to do first, in order; of an old picture only what it was then."""
+    def _first_steps(self, width: int) -> list[Line]:
+        """As many as there is room for, and that there are more."""
+        most = SHOWN_STEPS if not self.screen.has_class("-tall") else 2 * SHOWN_STEPS
+        shown, every = tuple(self._advised(most)), tuple(self._advised())
+        return self._steps(width, shown, more=len(every) > len(shown))
+
+    def _steps(
+        self, width: int, steps: Sequence[AdvisedStep], *, reasons: bool = False, more: bool = False
+    ) -> list[Line]:
+        """What to do first, in order; of an old picture only what it was then. ``more``: there are other steps."""
         advice = self._view.doubt_advice
         lines = (
             fold(line(Piece(f"{advice[:1].upper()}{advice[1:]}", Tone.STRONG)), width, "  ") if advice else []
@@ -154,7 +162,7 @@ class PartitionsPane(TablePane):
                 *([Piece(f" [{key}]", Tone.KEY)] if key and not then else []),
                 *(Piece(f" {WARNING}{warning}", Tone.WARN) for warning in step.text.warnings[:shown]),
             ]
-            if step.text.warnings[shown:]:
+            if step.text.warnings[shown:] or (more and step is steps[-1]):
                 pieces.append(Piece(" … Tab", Tone.DIM))
             lines += fold(
                 line(*(Piece(piece.text, Tone.DIM) for piece in pieces) if then else pieces), width, "  "
@@ -176,15 +184,16 @@ class PartitionsPane(TablePane):
         reading = self._view.reading
         return () if reading is None else reading.all_steps(self._counts.steps)
 
-    def _advised(self, shown: int) -> Iterator[AdvisedStep]:
+    def _advised(self, shown: int | None = None) -> Iterator[AdvisedStep]:
+        """At most ``shown`` steps; None: every step."""
         reading = self._view.reading
         advice = ClusterAdvice() if reading is None else reading.advice_with_steps(self._all_steps)
         steps = () if advice.stops else self._all_steps
-        return advised_steps(steps, shown, before=advice.first, then=advice.then)
+        most = len(steps) + len(advice.then) if shown is None else shown
+        return advised_steps(steps, most, before=advice.first, then=advice.then)
 
     def rest_lines(self, width: int) -> list[Line]:
-        steps = self._all_steps
-        return self._steps(width, self._advised(len(steps)), reasons=True)
+        return self._steps(width, tuple(self._advised()), reasons=True)
 
     def details_key(self) -> str:
         return "Tab"

@@ -91,6 +91,17 @@ class QuorumHealth:
         return tuple(sorted(dead.intersection(member.key.id for member in runs)))
 
     @property
+    def without_vote(self) -> tuple[int, ...]:
+        """The controllers that have caught up and are no voters; a new disk of a voter is not among them."""
+        voters = {key.id for key in self.quorum.voters.keys}
+        caught_up = (
+            m.key.id
+            for m in self.members
+            if m.role is MemberRole.CONTROLLER and m.state is MemberState.CAUGHT_UP
+        )
+        return tuple(sorted(set(caught_up) - voters))
+
+    @property
     def running(self) -> frozenset[int]:
         """The nodes that fetch, voters and observers."""
         return frozenset(

@@ -176,7 +176,7 @@ def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]
     if quorum.quorum.led_by_non_voter:
         yield AdviceText(f"Restart controller {quorum.quorum.leader.id}: it leads without a vote.")
     dead = {member.key.id for member in quorum.dead_voters}
-    new = quorum.new_disks
+    new, waiting = quorum.new_disks, quorum.without_vote
     warnings = (NEXT_STOPS,) if quorum.strength.spare <= 0 else ()
     for node in new:
         how = f"The new disk gets the vote of the old one: ktriage quorum replace {node} --why disk"
@@ -186,7 +186,14 @@ def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]
         reasons = (
             (how,) if quorum.dynamic else ("Static voters: another one needs controller.quorum.voters.",)
         )
-        yield AdviceText(f"Start controller {node} with its old disk.", "Or replace it.", warnings, reasons)
+        by = (
+            f"Or replace it by {either(waiting)}, which runs without a vote." if waiting else "Or replace it."
+        )
+        yield AdviceText(f"Start controller {node} with its old disk.", by, warnings, reasons)
+    if waiting and warnings and quorum.dynamic and not dead:
+        vote = "a vote" if len(waiting) == 1 else "votes"
+        add = "Each one by ktriage quorum add NODE, where it does not join by itself."
+        yield AdviceText(f"Give {both(waiting)} {vote}.", "", warnings, (add,))
 
 
 def _brokers(

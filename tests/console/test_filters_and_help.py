@@ -200,7 +200,6 @@ async def test_an_address_is_typed_into_the_picker_and_a_wrong_one_stays_in_its_
     async with console(None) as robot:
         await robot.asked(ClusterPicker)
         await robot.sees("No cluster has a name yet", "clusters: {production")
-        await robot.press("tab")
         await robot.types("kafka-1:port")
         await robot.press("enter")
         await robot.sees("--bootstrap-server: ", "kafka-1:port")

@@ -169,3 +169,30 @@ async def test_pane_3_calls_no_return_good_that_pane_1_warns_of() -> None:
         await robot.opens("3")
         await robot.sees("Do not start 3 yet: it would lead", "Do not start broker 3 first: it leads at once")
         assert "Broker 3 back" not in robot.screen
+
+
+async def test_the_first_screen_names_the_controller_that_waits_for_a_vote() -> None:
+    for incident, text in (
+        ("controller-node-failure", "Or replace it by 103, which runs without a vote."),
+        ("quorum-growing-1-to-3", "Do first: Give 101 and 102 votes."),
+    ):
+        async with console(incident) as robot:
+            await robot.until(lambda text=text: text in joined(robot), text)  # type: ignore[misc]  # mypy and defaults of lambdas
+
+
+def joined(robot: Robot) -> str:
+    """The screen's text, as if its lines were not folded."""
+    return " ".join(robot.screen.split())
+
+
+async def test_a_step_that_has_no_room_is_one_key_away() -> None:
+    """A broker that is not reached from here is the third thing to do."""
+    third = "Mend the way from here to broker 3"
+    async with console("one-sided-cuts") as robot:
+        await robot.until(lambda: "Then: Mend the network of broker 2" in joined(robot), "the second step")
+        if third not in joined(robot):
+            await robot.until(lambda: "… Tab" in joined(robot), "that there is more")
+            await robot.press("tab")
+            await robot.until(lambda: third in joined(robot), "the third step")
+    async with console("one-sided-cuts", size=(120, 40)) as robot:
+        await robot.until(lambda: third in joined(robot), "the third step")

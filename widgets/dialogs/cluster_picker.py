@@ -75,6 +75,8 @@ class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice
         Binding("q", "leave", "Leave"),
         Binding("slash", "address", "An address", show=False),
         Binding("tab,shift+tab", "other_field", show=False, priority=True),
+        Binding("down", "choices(1)", show=False),
+        Binding("up", "choices(-1)", show=False),
     ]
 
     def __init__(
@@ -107,7 +109,7 @@ class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice
         table = self.query_one(RowTable)
         table.update(self._places)
         table.group_by("kind")
-        (self.query_one(Input) if self._typed else table).focus()
+        (self.query_one(Input) if self._typed or not self._has_profile else table).focus()
         # The cursor is on the first choice: its heading is above it.
         self.call_after_refresh(table.scroll_home, animate=False, force=True)
 
@@ -126,6 +128,8 @@ class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice
         address = message.value.strip()
         if address:
             self.dismiss(ClusterChoice(ClusterKind.ADDRESS, address, ""))
+        else:
+            self.query_one(RowTable).action_activate()
 
     def action_address(self) -> None:
         self.query_one(Input).focus()
@@ -133,6 +137,16 @@ class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice
     def action_other_field(self) -> None:
         field = self.query_one(Input)
         (self.query_one(RowTable) if field.has_focus else field).focus()
+
+    def action_choices(self, step: int) -> None:
+        """From the field to the list."""
+        table = self.query_one(RowTable)
+        table.focus()
+        table.action_cursor(step)
+
+    @property
+    def _has_profile(self) -> bool:
+        return any(place.kind is ClusterKind.PROFILE for place in self._places)
 
     def action_leave(self) -> None:
         self.dismiss(None)
@@ -151,7 +165,7 @@ class ClusterPicker(DismissOnce[ClusterChoice | None], ModalScreen[ClusterChoice
             ),
             width,
         )
-        if self._profiles and not any(place.kind is ClusterKind.PROFILE for place in self._places):
+        if self._profiles and not self._has_profile:
             how = f"Type the host:port of a broker, or write names into {self._profiles}:"
             text = f"No cluster has a name yet. {how}"
             lines += fold(line(Piece(text, Tone.PLAIN)), width)
