@@ -234,6 +234,7 @@ class ClusterReading:
             earlier=self.earlier,
             unjudged=self.unread.not_judged > 0,
             empty=_empty_on_leader(short, self.log_dirs),
+            unacknowledged=self.unread.unacknowledged,
         )
 
 

@@ -13,7 +13,7 @@ from console.errors import InputError
 from console.journal.errors import JournalError
 from console.journal.run_records import journal_files
 from console.journal.unfinished_entries import unfinished
-from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection, missed_election
+from recovery.acknowledged.disks_to_read import DisksToRead, MissedElection, missed_election, passed_over
 from recovery.acknowledged.from_metadata_log import InSyncHistories
 from recovery.metadata_log.history import MetadataHistory
 from recovery.model import PartitionState, Survey, TopicPartition, Unknown
@@ -33,6 +33,7 @@ async def disks_to_read(
     the metadata log, or why none was read; ``copied``: it may have gone on since.
     """
     found: dict[TopicPartition, MissedElection] = {}
+    unacknowledged: dict[TopicPartition, tuple[int, ...]] = {}
     unknown: list[Unknown] = []
     histories = None if isinstance(history, Unknown) else InSyncHistories(history, copied=copied)
     for number, state in enumerate(states):
@@ -43,11 +44,13 @@ async def disks_to_read(
         if histories is not None:
             in_sync = histories.of(Survey(state, (), min_isr(state)))
             missed = in_sync if isinstance(in_sync, Unknown) else missed_election(state, in_sync)
+            if not (missed or isinstance(in_sync, Unknown)) and (brokers := passed_over(state, in_sync)):
+                unacknowledged[state.tp] = brokers
         if isinstance(missed, Unknown):
             unknown.append(missed)
         elif missed is not None:
             found[state.tp] = missed
-    return DisksToRead(found, len(unknown), str(unknown[0]) if unknown else "")
+    return DisksToRead(found, len(unknown), str(unknown[0]) if unknown else "", unacknowledged)
 
 
 def brokers_up(cluster: ClusterInfo) -> frozenset[int]:

@@ -36,12 +36,14 @@ class MissedElection(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class DisksToRead:
     """``partitions`` whose former members are away and may hold what the leader lacks. ``not_judged`` counts other
-    partitions with replicas that are away, and ``why`` is the reason of the first of them.
+    partitions with replicas that are away, and ``why`` is the reason of the first of them. ``unacknowledged``: of
+    other partitions, who is away since an unclean election and may hold what was never acknowledged with acks=all.
     """
 
     partitions: Mapping[TopicPartition, MissedElection] = field(default_factory=dict)
     not_judged: int = 0
     why: str = ""
+    unacknowledged: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -81,6 +83,19 @@ def missed_election(state: PartitionState, history: InSyncHistory) -> MissedElec
                 Why.NOT_ANSWERED, f"broker {earlier[0]} left the ISR before the metadata log begins"
             )
     return None
+
+
+def passed_over(state: PartitionState, history: InSyncHistory) -> tuple[int, ...]:
+    """The replicas that are :func:`away` since the newest unclean election and could have led without one: they may
+    have appended what that leader lacks.
+    """
+    for at in range(history.newest, 0, -1):
+        before, now = (history.intervals[index].registration for index in (at - 1, at))
+        members = (*before.isr, *before.elr)
+        if now.has_leader and now.leader_epoch > before.leader_epoch and now.leader not in members:
+            absent = (broker for broker in away(state) if broker in members)
+            return tuple(sorted(broker for broker in absent if not history.joined_after(broker, at)))
+    return ()
 
 
 def _unclean(history: InSyncHistory, election: DoubtfulElection) -> bool:

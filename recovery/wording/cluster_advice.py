@@ -6,8 +6,9 @@ partition is offline a broker, a controller or a disk may be the next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from recovery.advice import FirstStep
@@ -54,11 +55,13 @@ def cluster_advice(
     earlier: RememberedQuorum | None = None,
     unjudged: bool = False,
     empty: Collection[TopicPartition] = (),
+    unacknowledged: Mapping[TopicPartition, Collection[int]] = MappingProxyType({}),
 ) -> ClusterAdvice:
     """``short``: the partitions that lack a replica in their ISR; ``steps``: what is said of partitions.
     ``earlier``: the quorum as it was remembered. ``unjudged``: of some partitions it is not known whether brokers
     that are down hold records which the leader lacks.
-    ``empty``: those of ``short`` whose leaders hold no byte of them.
+    ``empty``: those of ``short`` whose leaders hold no byte of them. ``unacknowledged``: the brokers that are away
+    and may hold what was not acknowledged with acks=all, by partition.
     """
     leaderless = tuple(_without_leader(health, lost, quorum, earlier))
     if leaderless:
@@ -72,7 +75,9 @@ def cluster_advice(
     named |= {later.broker for step in steps for later in step.advice.led_after}
     found += [
         AdvicePart(text, AdviceTopic.BROKERS)
-        for text in _brokers(health, short, named, unjudged=unjudged, empty=empty)
+        for text in _brokers(
+            health, short, named, unjudged=unjudged, empty=empty, unacknowledged=unacknowledged
+        )
     ]
     if health.failed_dirs and not steps:
         found.append(AdvicePart(_failed_disks(health), AdviceTopic.DISKS))
@@ -203,6 +208,7 @@ def _brokers(
     *,
     unjudged: bool,
     empty: Collection[TopicPartition],
+    unacknowledged: Mapping[TopicPartition, Collection[int]],
 ) -> Iterator[AdviceText]:
     down = [broker for broker in health.brokers_down if broker not in named]
     lack = [state.tp for state in short if _missing(state).intersection(down)]
@@ -216,7 +222,12 @@ def _brokers(
         reason = f"Its replacement, if it is gone for good: ktriage heal show {gone} --gone-for-good"
         disks, start = ("its disk", "it starts") if len(down) == 1 else ("their disks", "they start")
         unknown = f"It is not known whether records on {disks} are lost when {start}: copy {disks} first."
-        warnings = (*((unknown,) if unjudged else ()), *_empty_leaders(lost, who, start))
+        only = [tp for tp in lack if tp not in empty and set(unacknowledged.get(tp, ())).intersection(down)]
+        warnings = (
+            *((unknown,) if unjudged else ()),
+            *_empty_leaders(lost, who, start),
+            *_unacknowledged(only, who, start),
+        )
         # A leader whose disk was replaced has nothing, and whoever follows it keeps nothing.
         whose, them = ("the disk", "it") if len(down) == 1 else ("the disks", "them")
         do = f"Copy {whose} of {who}, then start {them}" if len(lost) == lacking else f"Start {who}"
@@ -239,6 +250,15 @@ def _empty_leaders(lost: Sequence[TopicPartition], who: str, start: str) -> Iter
         which = name if one and len(name) <= _SHORT_NAME else counted(len(lost), "partition")
         leads = "is EMPTY on its leader" if one else "are EMPTY on their leaders"
         yield f"{which} {leads}: what {who} may hold is cut off when {start}."
+
+
+def _unacknowledged(partitions: Sequence[TopicPartition], who: str, start: str) -> Iterator[str]:
+    """What a start destroys that nobody was promised, but that may have been acknowledged with acks=1."""
+    if partitions:
+        name = printable(str(partitions[0]))
+        one = len(partitions) == 1 and len(name) <= _SHORT_NAME
+        which = name if one else counted(len(partitions), "partition")
+        yield f"What only {who} may hold of {which} is cut off when {start}; none was acknowledged with acks=all."
 
 
 _SHORT_NAME = 40
