@@ -232,6 +232,13 @@ def _brokers(
         whose, them = ("the disk", "it") if len(down) == 1 else ("the disks", "them")
         do = f"Copy {whose} of {who}, then start {them}" if len(lost) == lacking else f"Start {who}"
         yield AdviceText(f"{do}{copies}.", "", warnings, (reason,))
+    # Each partition that has a broker which is down lacks it in its ISR; nobody knows of those that are not seen.
+    without = set(down).difference(*(state.replicas for state in short)) if not health.unseen else ()
+    for broker in sorted(without)[:_MOST]:
+        yield AdviceText(
+            f"Start broker {broker}, or remove its registration: no partition has a replica there.",
+            reasons=("How, if it is gone for good: the last step of docs/runbook-broker-gone.md.",),
+        )
     fenced = [broker for broker in health.brokers_fenced if broker not in named]
     if fenced:
         yield AdviceText(f"Mend the network of broker {_some(fenced)} to the controllers: it runs, fenced.")

@@ -75,8 +75,8 @@ class KeyDesk:
         goes_on: str = "",
         undo: str = "",
     ) -> None:
-        """What became of a change, in one line; ``goes_on``: the key that does what is not done, ``undo`` the key
-        that takes the change back. Not ``whole``: something is left, though nothing failed.
+        """What became of a change, in one line; ``goes_on``: the key that does what is not done, ``undo`` what
+        takes the change back. Not ``whole``: something is left, though nothing failed.
         """
         problems = tuple(report.problems(sent.result))
         if sent.unrecorded:
@@ -85,8 +85,10 @@ class KeyDesk:
             ended = "; ".join(report.ended(sent.result))
             self.say(f"{ended}; {problems[0]}{and_more(len(problems))}{goes_on}", Tone.BAD)
         else:
-            back = f". {undo} takes it back" if undo else ""
-            self.say(f"{'; '.join(report.ended(sent.result))}{back}", Tone.GOOD if whole else Tone.WARN)
+            back = (undo,) if undo else ()
+            self.say(
+                ". ".join(("; ".join(report.ended(sent.result)), *back)), Tone.GOOD if whole else Tone.WARN
+            )
 
     async def confirm(self, request: ConfirmRequest) -> ConfirmAnswer | None:
         """Asks for a change, and None says so at the bottom: it was not confirmed, or the console is read-only, so

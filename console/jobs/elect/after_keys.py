@@ -134,7 +134,7 @@ class AfterKeys:
         )
         if sent is not None:
             await self._read()
-            self._desk.tell(sent, FIXED_GROUPS, undo="" if undo else "U")
+            self._desk.tell(sent, FIXED_GROUPS, undo="" if undo else "U takes it back")
 
     async def _fix_transactions(self, topics: tuple[str, ...], items: Sequence[JudgedTransaction]) -> None:
         session, cluster_id = self._desk.session, self._desk.session.view.cluster_id

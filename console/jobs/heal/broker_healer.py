@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from console.app.base.confirmed_change import asked_on_screen
 from console.app.base.key_desk import KeyDesk
 from console.app.base.screen_calls import Handlers
-from recovery.wording.quantity_text import counted, human_bytes, ids, more
+from recovery.wording.quantity_text import brokers_are, counted, human_bytes, ids, more
 from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmOption, ConfirmRequest
 from widgets.text import Tone
 
@@ -80,8 +80,11 @@ class BrokerHealer:
 
         session.poller.ask()
         healed = sent.result
+        only_then = brokers_are(sorted(prepared.gone), "up")
         whole = not (healed.open or healed.prepared.left)
-        self._desk.tell(sent, HEALED, whole=whole, undo="" if undo else "U")
+        self._desk.tell(
+            sent, HEALED, whole=whole, undo="" if undo else f"U takes it back once {only_then} again"
+        )
 
 
 def _request(change: HealReplicas, prepared: PreparedHeal, broker: str, title: str) -> ConfirmRequest:

@@ -377,6 +377,9 @@ def _warnings(prepared: PreparedHeal) -> tuple[str, ...]:
     else:
         brokers = either(sorted(prepared.gone))
         words.append(f"Do this only if broker {brokers} cannot come back: starting it again copies less.")
+        words.append(
+            f"What is copied goes back only once {brokers_are(prepared.gone, 'up')} again (ktriage heal undo)."
+        )
     if prepared.reading is not None and prepared.reading.cruise_control:
         words.append("Cruise Control seems to run here: make sure that it does not move the same replicas.")
     return tuple(words)

@@ -29,6 +29,7 @@ from backends.simulator.simulation import Simulation
 from backends.simulator.topology import cluster_id
 from console.errors import InputError, Status
 from console.output.json_document import document
+from console.paths import cluster_name, memory_dir, named_state_dir, records_dir, use_state_dir
 from console.program import Program
 from console.signals import Stopped, StopRequest
 from console.simulator_backend import scenario as scenario_of
@@ -251,11 +252,33 @@ def _counted(rows: Iterable[tuple[str, int]]) -> str:
 
 
 def reset(program: Program, name: str, seed: int, state: Path | None) -> int:
-    """Forget what ``--simulate`` has kept of the scenario and seed."""
+    """Forget what ``--simulate`` has kept of the scenario and seed. The journal, and what is remembered of the
+    cluster, are put aside: the next run is another cluster with the same id.
+    """
     scenario = scenario_of(name)
+    use_state_dir(named_state_dir(), state)
     forgot = SessionStore(scenario, seed, state or state_file(scenario, seed)).reset()
     program.screen.say(f"{name}, seed {seed}: {'starts over' if forgot else 'nothing was kept'}")
+    if forgot:
+        records = {
+            directory / cluster_name(cluster_id(scenario.name, seed))
+            for directory in (records_dir(), memory_dir())
+        }
+        for directory in sorted(records):
+            if directory.exists():
+                program.screen.say(f"what was recorded of that run: {_renamed(directory)}")
     return Status.DONE
+
+
+def _renamed(directory: Path) -> Path:
+    """Where it is now. Raises InputError."""
+    number = 1
+    while (aside := directory.with_name(f"{directory.name}.{number}")).exists():
+        number += 1
+    try:
+        return directory.rename(aside)
+    except OSError as error:
+        raise InputError(f"{directory} could not be put aside: {error.strerror or error}") from None
 
 
 class DiskOf(NamedTuple):

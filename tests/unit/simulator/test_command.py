@@ -76,6 +76,23 @@ def test_a_plan_is_made_applied_and_verified_on_a_rehearsed_incident(tmp_path: P
     assert not Path(cluster[-1]).exists()
 
 
+def test_after_a_reset_the_next_run_knows_nothing_of_the_one_before(tmp_path: Path) -> None:
+    """Its journal would have disks to be read before their brokers start, of elections that never were."""
+    cluster, plan = ("--simulate", "stale-long-tail"), str(tmp_path / "plan.json")
+    fresh = _ktriage(tmp_path, "status", *cluster)
+    made = _ktriage(tmp_path, "plan", *cluster, "--strategy", "aggressive", plan)
+    assert made.status == 0, made.err
+    applied = _ktriage(
+        tmp_path, "apply", *cluster, plan, "--yes", "--reason", "rehearsal", "--elect-unrescued"
+    )
+    assert "1 elected" in applied.out, applied.err
+    assert "the disk of broker" in _ktriage(tmp_path, "status", *cluster).out
+    reset = _ktriage(tmp_path, "simulate", "reset", "stale-long-tail")
+    kept = Path(reset.err.partition("what was recorded of that run: ")[2].strip())
+    assert list(kept.glob("*.jsonl")), reset.err
+    assert _ktriage(tmp_path, "status", *cluster).out == fresh.out
+
+
 def test_a_rehearsed_plan_is_reviewed_without_its_cluster_for_what_will_be_sent(tmp_path: Path) -> None:
     plan, seed = str(tmp_path / "my plan.json"), ("--seed", "4")
     made = _ktriage(
