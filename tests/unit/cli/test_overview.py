@@ -265,20 +265,6 @@ def test_why_reassignments_are_not_known_does_not_fill_the_table() -> None:
     assert all(len(line) < 120 for line in lines)
 
 
-def test_controllers_without_a_vote_are_named_where_the_next_failure_stops_the_quorum() -> None:
-    """The machine of 102 is lost, and 103 runs already; or one voter has no second."""
-    waiting = fetched(103, 500, 90_000, 90_000)
-    dead = quorum(fetched(101, 500, 90_000, 90_000), fetched(102, 400, 1_000, 1_000), observers=(waiting,))
-    assert "Start controller 102 with its old disk. Or give 103 the vote: it runs without one." in text(
-        view(ONLINE, told_quorum=dead)
-    )
-    alone = text(view(ONLINE, told_quorum=quorum(observers=(waiting, fetched(104, 500, 90_000, 90_000)))))
-    assert "Do first: Give controllers 103 and 104 a vote: they run without one." in alone
-    assert "ktriage quorum replace --why grow --with 103 --with 104" in alone
-    three = quorum(fetched(101, 500, 90_000, 90_000), fetched(102, 500, 90_000, 90_000), observers=(waiting,))
-    assert "without one" not in text(view(ONLINE, told_quorum=three)), "three voters are enough"
-
-
 def test_a_dead_broker_without_replicas_can_be_removed() -> None:
     brokers = (*BROKERS[:2], BROKERS[2]._replace(fenced=True))
     silent = {3: Unknown(Why.NOT_ANSWERED, "connection refused")}
