@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from pyspark.errors import PySparkException
-
 from pipeline.tables.schema_conversion import ddl
 
 Task = TypeVar("Task")
@@ -29,13 +27,3 @@ def answers(spark: Any, tasks: Sequence[Task], answered: Callable[[Task], Iterat
                 yield from answered(tasks[number])
 
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(of_numbers, ddl(schema))
-
-
-def parallelism(spark: Any) -> int:
-    """How many tasks the cluster runs at once."""
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except PySparkException:
-        # Spark Connect does not tell: it cuts a range into as many pieces.
-        pieces = spark.range(100_000).selectExpr("spark_partition_id() AS piece").distinct()
-        return int(pieces.count())

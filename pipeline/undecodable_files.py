@@ -18,8 +18,8 @@ from pipeline.tables.delta_table import DataFile, unreadable
 from pipeline.tables.schema_conversion import conformed
 
 BATCH = 20_000
-A_CORE = 4
-"""Tasks for each core: a core that is done early takes another."""
+TASKS = 64
+"""At most: of thousands of small files each task decodes many."""
 
 Reasons = Mapping[str, str]
 """Why a file cannot be decoded, by its URI."""
@@ -65,10 +65,10 @@ def leaving_out_undecodable(
 
 def undecodable(spark: Any, files: Sequence[DataFile]) -> Reasons:
     """The files that cannot be decoded, and why; each file is read whole, in Spark's tasks."""
-    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
+    from pipeline.spark_tasks import answers  # noqa: PLC0415  # needs an extra
 
     named = [(file.place.uri, file.rows, file.schema) for file in files]
-    tasks = min(len(named), A_CORE * parallelism(spark))
+    tasks = min(len(named), TASKS)
     dealt = [named[task::tasks] for task in range(tasks)]
     return dict(map(tuple, answers(spark, dealt, _problems, _REASONS).collect()))
 

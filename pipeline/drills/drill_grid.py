@@ -56,8 +56,7 @@ def run_task(task: DrillTask) -> Iterator[DrillRow]:
         yield from run_arms(task.scenario, task.arms, task.min_isr, seed)
 
 
-def incidents(task: Sequence[DrillTask]) -> Iterator[Any]:
-    """A row for each incident, in batches of :data:`~pipeline.tables.schemas.DRILL_INCIDENT`."""
-    for cell in task:
-        rows = [dict(zip(DRILL_INCIDENT.names, row, strict=True)) for row in run_task(cell)]
-        yield pa.RecordBatch.from_pylist(rows, DRILL_INCIDENT)
+def incidents(task: DrillTask) -> Iterator[Any]:
+    """A row for each incident, as a batch of :data:`~pipeline.tables.schemas.DRILL_INCIDENT`."""
+    rows = [dict(zip(DRILL_INCIDENT.names, row, strict=True)) for row in run_task(task)]
+    yield pa.RecordBatch.from_pylist(rows, DRILL_INCIDENT)

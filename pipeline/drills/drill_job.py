@@ -25,11 +25,9 @@ def incident_rows(spark: Any, grid: Grid) -> Any:
     """A row for each case, a DataFrame of :data:`~pipeline.tables.schemas.DRILL_INCIDENT`. A case that fails is a
     row, never a failed task.
     """
-    from pipeline.spark_tasks import answers, parallelism  # noqa: PLC0415  # needs an extra
+    from pipeline.spark_tasks import answers  # noqa: PLC0415  # needs an extra
 
-    pieces = list(tasks(grid))
-    slices = max(1, min(len(pieces), parallelism(spark) * 16))
-    return answers(spark, [pieces[start::slices] for start in range(slices)], incidents, DRILL_INCIDENT)
+    return answers(spark, list(tasks(grid)), incidents, DRILL_INCIDENT)
 
 
 def run_grid(spark: Any, grid: Grid, target: RunTarget) -> None:

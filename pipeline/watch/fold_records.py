@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from backends.garbage_collection import without_collection
-from pipeline.arrow_streams import read_stream, stream_of
 from pipeline.storage import StoragePath
 from pipeline.watch.fold_state import read_state, write_state
 from pipeline.watch.incident_rows import METADATA_EVENTS, METADATA_INCIDENTS, event_rows, incident_rows
-from pipeline.watch.packed_records import RECORDS, SHARDS, unpacked
+from pipeline.watch.packed_records import RECORDS, SHARDS, read_stream, stream_of, unpacked
 from pipeline.watch.quiet_changes import as_records, fold_columns
 from recovery.metadata_log.incident_fold import ClusterMoment, IncidentFold
 from recovery.metadata_log.log_changes import IN_SNAPSHOT

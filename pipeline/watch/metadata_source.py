@@ -18,9 +18,10 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from backends.metadata_log.directory import MetadataDirError
+from pipeline.tables.schema_conversion import ddl
 from pipeline.watch.log_part import ShippedPart, part_columns, read_part
 from pipeline.watch.packed_records import PACKED, ROWS, packed
-from pipeline.watch.record_columns import spark_schema
+from pipeline.watch.record_columns import SCHEMA
 from pipeline.watch.shipped_log import MARK, ShippedLog, cluster_directories
 from pipeline.watch.watch_progress import ShippedPosition, StreamOffset, from_json, to_json
 
@@ -38,7 +39,7 @@ class ShippedLogSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        return spark_schema()
+        return ddl(SCHEMA)
 
     def streamReader(self, schema: Any) -> ShippedLogReader:  # PySpark's name
         most = int(self.options.get(MOST_BYTES, DEFAULT_MOST_BYTES))

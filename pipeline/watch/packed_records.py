@@ -13,7 +13,6 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from pipeline.arrow_streams import read_stream, stream_of
 from pipeline.watch.log_columns import MetadataLogColumns
 from pipeline.watch.record_columns import may_be_shown, record_types, topics_of
 
@@ -70,3 +69,18 @@ def _shards(records: Any, types: Any) -> Any:
     topics, places = topics_of(records, types)
     shards = [_EVERY if topic_id is None else shard_of(topic_id) for topic_id in topics]
     return np.array(shards, np.int8)[places]
+
+
+def stream_of(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Many rows in one value: Arrow's stream format, with the schema in it."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def read_stream(content: bytes) -> pa.Table:
+    """The rows of those bytes."""
+    with pa.ipc.open_stream(content) as reader:
+        return reader.read_all()

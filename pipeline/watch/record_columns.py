@@ -76,21 +76,6 @@ SCHEMA = pa.schema(
     ]
 )
 
-SPARK_TYPES = {
-    pa.string(): "string",
-    pa.int64(): "long",
-    pa.int32(): "int",
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-    pa.timestamp("us", "UTC"): "timestamp",
-    _BROKERS: "array<int>",
-}
-
-
-def spark_schema(schema: Any = SCHEMA) -> str:
-    """Its columns as Spark declares them."""
-    return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in schema)
-
 
 def record_batch(cluster: str, records: MetadataLogColumns, names: Sequence[str]) -> Any:
     """The columns ``names`` of these records. Only what they need is decoded."""

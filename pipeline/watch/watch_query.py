@@ -21,12 +21,12 @@ from pipeline.errors import PipelineError
 from pipeline.job_run import spark_explained
 from pipeline.storage import StoragePath
 from pipeline.tables.delta_table import check_room, create, data_files, explained, opened, table_place
+from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import TableDefinition
 from pipeline.watch.fold_records import folded
 from pipeline.watch.incident_rows import TABLES
 from pipeline.watch.metadata_source import FORMAT, MOST_BYTES, PATH, ShippedLogSource
 from pipeline.watch.packed_records import PACKED
-from pipeline.watch.record_columns import spark_schema
 from pipeline.watch.retryable_failures import RetryableFailures
 from pipeline.watch.shipped_log import cluster_directories, cluster_ids
 from pipeline.watch.watch_checkpoint import CHECKPOINT, WatchCheckpoint
@@ -54,7 +54,7 @@ def start(spark: Any, settings: WatchSettings) -> Any:
     spark.dataSource.register(ShippedLogSource)
     records = (
         spark.readStream.format(FORMAT)
-        .schema(spark_schema(PACKED))
+        .schema(ddl(PACKED))
         .option(PATH, source.path)
         .option(MOST_BYTES, settings.most_bytes)
         .load()

@@ -220,7 +220,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], None], str]] = {
     "directory": (directory, "is a directory"),
     "word": (lying("leader", pa.array(["one"])), "column leader: Failed to parse string: 'one'"),
     "words": (lying("isr", pa.array([["one"]])), "column isr: Failed to parse string: 'one'"),
-    "flat": (lying("replicas", pa.array([1])), "column replicas: its values are int64, not lists"),
+    "flat": (lying("replicas", pa.array([1])), "column replicas: Unsupported cast from int64 to list"),
     "latin": (lying("topic", pa.array([b"\xff"])), "column topic: Invalid UTF8"),
 }
 """What happened to the file of a cluster's rows, and what its reason has."""
