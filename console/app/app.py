@@ -330,8 +330,8 @@ class Console(App[int], inherit_bindings=False):
             self._ahead.acts(handed_to)
 
     @on(KeyHasActed)
-    def _key_has_acted(self) -> None:
-        self._ahead.acted()
+    def _key_has_acted(self, marker: KeyHasActed) -> None:
+        self._ahead.acted(marker)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """A field that opened takes the keys now."""

@@ -33,7 +33,13 @@ _COMMANDS = frozenset(action.key for action in KEYS)
 
 
 class KeyHasActed(Message):
-    """Goes the way of a key right behind it: where it reaches the app, the key has acted."""
+    """Goes the way of a key right behind it: where it reaches the app, the key has acted. It goes a second time,
+    behind what the key made its widget say, such as the end of a filter: then that was heard too.
+    """
+
+    def __init__(self, rounds: int = 2) -> None:
+        super().__init__()
+        self.rounds = rounds
 
 
 class TypedAhead:
@@ -71,9 +77,11 @@ class TypedAhead:
         if handed_to.post_message(KeyHasActed()):
             self._acting = handed_to
 
-    def acted(self) -> None:
+    def acted(self, marker: KeyHasActed) -> None:
         """The marker came back."""
-        self._acting = None
+        handed_to, self._acting = self._acting, None
+        if handed_to is not None and marker.rounds > 1 and handed_to.post_message(KeyHasActed(1)):
+            self._acting = handed_to
 
     def focused(self, field: Widget) -> None:
         """A field takes the keys of its screen: from now on nothing waits for it."""
