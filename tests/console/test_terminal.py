@@ -185,5 +185,8 @@ def test_a_name_that_is_typed_in_one_burst_arrives_whole(terminal: Terminal) -> 
     terminal.sees("Find a partition in every pane", "ord 17")
     terminal.types("Escape")
     terminal.until(lambda: "Find a partition" not in terminal.screen, "the list again")
-    terminal.types("4/102", "Enter", "q")
+    terminal.types("4/102", "Enter")
+    terminal.sees("filter '102'")
+    terminal.until(lambda: "Enter keeps" not in terminal.screen, "the end of the filter's line")
+    terminal.types("q")
     assert terminal.ended() == 0
