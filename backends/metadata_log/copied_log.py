@@ -30,7 +30,9 @@ def read_copy(path: Path, now_ms: int) -> CopiedMetadataLog:
     """Reads a directory ``__cluster_metadata-0``, or a log dir that holds one. Raises MetadataDirError."""
     inside = path / DIRECTORY
     reading = DirectoryReading(inside if inside.is_dir() else path)
-    history = fold(read_directory(reading)).evidence
+    folded = fold(read_directory(reading))
+    folded.rebuilt, folded.quorum_epoch = reading.rebuilt.found, reading.rebuilt.epoch
+    history = folded.evidence
     end_ms = history.end_ms
     if end_ms is None:
         raise MetadataDirError(f"{reading.path}: holds no change of any cluster")

@@ -17,6 +17,7 @@ from pathlib import Path
 from backends.metadata_log.batches import BatchReader
 from backends.metadata_log.topic_scan import TopicScan
 from recovery.metadata_log.log_changes import MetadataLogRecord
+from recovery.metadata_log.rebuilt_log import RebuiltLogFinder
 
 DIRECTORY = "__cluster_metadata-0"
 FIRST_DATA_OFFSET = 1
@@ -37,6 +38,7 @@ class DirectoryReading:
 
     ``start_offset`` is the first offset of the log that was read, after the ``snapshot`` if there was one, and
     ``end_offset`` one beyond the last. ``problem`` is why the reading ended before the end of the files, or None.
+    ``rebuilt`` follows what the log says of the quorum; nothing where only some batches are read.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class DirectoryReading:
     bytes_read: int = 0
     problem: str | None = None
     segments: list[Path] = field(default_factory=list)
+    rebuilt: RebuiltLogFinder = field(default_factory=RebuiltLogFinder)
 
 
 def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> Iterator[MetadataLogRecord]:
@@ -65,6 +68,7 @@ def read_directory(reading: DirectoryReading, scan: TopicScan | None = None) -> 
         if reading.problem is not None:
             raise MetadataDirError(f"{reading.snapshot}: {reading.problem}")
         reading.start_offset = after
+        reading.rebuilt = RebuiltLogFinder(reading.rebuilt.voters, _epoch_of(reading.snapshot))
     else:
         after = first
     reading.end_offset = after
@@ -104,6 +108,12 @@ def snapshot_before(path: Path, snapshots: list[tuple[int, Path]], first: int | 
     return name, end
 
 
+def _epoch_of(snapshot: Path) -> int:
+    named = _SNAPSHOT.fullmatch(snapshot.name)
+    assert named is not None
+    return int(named[2])
+
+
 def _data_records(
     path: Path, reading: DirectoryReading, scan: TopicScan | None, first_offset: int, *, is_snapshot: bool
 ) -> Iterator[MetadataLogRecord]:
@@ -113,7 +123,7 @@ def _data_records(
         raise MetadataDirError(f"{path}: cannot be read: {error.strerror}") from None
     reading.bytes_read += len(data)
     if scan is None:
-        batches = BatchReader(data, first_offset)
+        batches = BatchReader(data, first_offset, rebuilt=reading.rebuilt)
     else:
         batches = BatchReader(scan.pick(data, first_offset), picked=True)
     yield from batches.data_records(in_snapshot=is_snapshot)

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from backends.metadata_log.batch_writer import data_batch
+from backends.metadata_log.copied_log import read_copy
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from console.errors import NotDone
 from console.jobs.quorum.quorum_rebuild import (
@@ -74,6 +75,17 @@ def test_the_survivor_becomes_the_only_voter_in_an_epoch_that_nobody_can_have_be
     assert contents(Path(plan.backup) / METADATA) == before
     lines = (Path(plan.backup) / "journal.jsonl").read_text().splitlines()
     assert [json.loads(line)["what"] for line in lines] == ["applying", "applied"]
+
+
+def test_a_copy_of_the_log_tells_where_the_rebuild_wrote(disks: Path) -> None:
+    """Else a verdict by --metadata-dir would take the log before it for the whole truth."""
+    assert read_copy(disks / "node-100", 0).history.rebuilt is None
+    plan = made(disks)
+    apply_rebuild(plan, "a test", silent)
+    rebuilt = read_copy(disks / "node-100", 0).history.rebuilt
+    assert rebuilt is not None
+    assert (rebuilt.offset, rebuilt.end, rebuilt.epoch) == (51, 53, 1_001)
+    assert {voter.key.id for voter in rebuilt.gone} == {101, 102}
 
 
 def test_a_torn_end_is_cut_off_and_named(disks: Path) -> None:
