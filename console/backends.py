@@ -109,6 +109,21 @@ def settings(target: Target, say: Say) -> ClientSettings:
     return _from_file(target.command_config, bootstrap, say)
 
 
+def api_timeout_ms(path: Path) -> int | None:
+    """default.api.timeout.ms of a client.properties file; None: it does not say. Raises InputError."""
+    from backends.live.client.properties import PropertiesError, read_properties  # noqa: PLC0415
+
+    try:
+        given = read_properties(path).get("default.api.timeout.ms")
+    except PropertiesError as error:
+        raise InputError(str(error)) from None
+    if given is None:
+        return None
+    if not given.text.isdecimal() or int(given.text) == 0:
+        raise InputError(f"{given.where}: default.api.timeout.ms: expected a number of milliseconds above 0")
+    return int(given.text)
+
+
 def _from_file(path: Path, bootstrap: tuple[Address, ...], say: Say) -> ClientSettings:
     # Only a target with a file pays for the import of stores, JAAS and OAuth.
     from backends.live.client.client_config import load_settings  # noqa: PLC0415

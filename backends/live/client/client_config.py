@@ -495,6 +495,8 @@ _USED = frozenset(
         "bootstrap.controllers",
         "bootstrap.servers",
         "client.id",
+        # How long brokers are asked that do not answer: console/cli/base/options.py.
+        "default.api.timeout.ms",
         "request.timeout.ms",
         "socket.connection.setup.timeout.ms",
         "security.protocol",
@@ -525,7 +527,6 @@ _OF_NO_MATTER = (
     "compression.",
     "config.providers",
     "connections.max.idle.ms",
-    "default.api.timeout.ms",
     "enable.",
     "group.",
     "key.",

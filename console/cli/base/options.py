@@ -14,7 +14,7 @@ from console.change.registry import COMMANDS
 from console.cli.base.run import Output, Run
 from console.errors import InputError
 from console.paths import use_state_dir
-from console.target import resolve
+from console.target import Target, resolve
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -185,6 +185,16 @@ DurationMs = Annotated[
         " command continues as soon as all have answered.",
     ),
 ]
+_DURATION_MS = "recovery_duration_ms"
+Duration = Annotated[
+    str | None,
+    typer.Option(
+        "--duration",
+        metavar="TIME",
+        help="How long brokers that do not answer are asked, such as 5s or 2m: --recovery-duration-ms with a unit."
+        " Default: what default.api.timeout.ms says in client.properties, or 30s.",
+    ),
+]
 Attempts = Annotated[
     int,
     typer.Option(
@@ -310,17 +320,21 @@ def connected(
     controllers: bool = False,
     from_disks: bool = False,
     all_profiles: bool = False,
+    of_kafka: bool = False,
 ) -> Callable[..., int]:
     """A typer command that takes the connection's options and --output, then the function's own options.
 
     ``controllers``: the command works through the controllers alone, and takes --bootstrap-controller.
     ``from_disks``: it only reads, and its own --metadata-dir alone is a cluster of which nothing runs.
-    ``all_profiles``: its own --all takes the place of a cluster. The
-    function gets a :class:`console.cli.base.run.Run`. If no cluster is ``needed``, its target is None unless
+    ``all_profiles``: its own --all takes the place of a cluster. ``of_kafka``: its options are those that a KIP
+    gives Kafka's own tool, and there is no --duration beside --recovery-duration-ms.
+
+    The function gets a :class:`console.cli.base.run.Run`. If no cluster is ``needed``, its target is None unless
     the user names one.
     """
     options = (*_CONNECTION, *(_CONTROLLERS if controllers else ()))
-    own_output = "output" in inspect.signature(function).parameters
+    own = inspect.signature(function).parameters
+    own_output, lasts = "output" in own, _DURATION_MS in own and not of_kafka
 
     def run_on(ctx: typer.Context, values: dict[str, Any]) -> int:
         connection = {name: values.pop(name) for name, _, _ in options}
@@ -340,9 +354,27 @@ def connected(
             use_state_dir(connection["state_dir"])
         else:
             use_state_dir(target.state_dir, target.state)
+        if lasts:
+            values[_DURATION_MS] = _duration_ms(ctx, values.pop("duration"), values[_DURATION_MS], target)
         return function(Run(ctx.obj, target, json, may_change(ctx)), **values)
 
-    return with_options(function, options, () if own_output else (_OUTPUT,), run_on)
+    last = (*((("duration", Duration, None),) if lasts else ()), *(() if own_output else (_OUTPUT,)))
+    return with_options(function, options, last, run_on)
+
+
+def _duration_ms(ctx: typer.Context, duration: str | None, milliseconds: int, target: Target | None) -> int:
+    """What was given, else what the client.properties file of the target says. Raises InputError."""
+    source = ctx.get_parameter_source(_DURATION_MS)
+    in_milliseconds = source is not None and source.name == "COMMANDLINE"
+    if duration is not None and in_milliseconds:
+        raise InputError("give --duration or --recovery-duration-ms, not both")
+    if duration is not None:
+        return milliseconds_of(duration, "--duration")
+    if in_milliseconds or target is None or target.command_config is None:
+        return milliseconds
+    from console.backends import api_timeout_ms  # noqa: PLC0415  # only a target with a file pays for it
+
+    return api_timeout_ms(target.command_config) or milliseconds
 
 
 def may_change(ctx: typer.Context) -> bool:
@@ -414,6 +446,19 @@ _BYTE_UNITS = {
     **{"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40},
 }
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+_TIME_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+
+
+def milliseconds_of(text: str, option: str) -> int:
+    """The value of ``option``. Raises InputError."""
+    given = _TIME.fullmatch(text.strip().lower())
+    milliseconds = int(float(given[1]) * _TIME_UNITS[given[2]]) if given else 0
+    if milliseconds < 1:
+        raise InputError(f"{option} {text!r}: give a time with its unit, such as 5s, 2m or 500ms")
+    return milliseconds
 
 
 def bytes_per_second(rate: str | None, option: str = "--rate") -> int | None:

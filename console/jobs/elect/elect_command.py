@@ -237,4 +237,4 @@ def _designated(
     return apply_file(run, change, command="elect", ask=False, rows=rows)
 
 
-command = connected(elect)
+command = connected(elect, of_kafka=True)

@@ -173,4 +173,4 @@ def _refuse_wrong_mix(looks: tuple[bool, ...], writes: bool, elects: bool, strat
         )
 
 
-command = connected(recover)
+command = connected(recover, of_kafka=True)

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from backends.base.answers import SurveyRequest, SurveyResult
+from backends.base.protocol import Progress
 from console.provenance import user
 from tests.unit.cli.command_process import Caller
+from tests.unit.cli.memory_backend import cluster_of
 
 # Nothing listens on the discard port of the loopback; a command that gets that far says "unreachable", status 3.
 CLOSED = ("--bootstrap-server", "127.0.0.1:9")
@@ -281,3 +284,46 @@ def test_a_file_with_designated_leaders_is_refused_for_every_other_type_of_elect
     assert "plan.json" in ended.err
     assert "orders-0" in ended.err
     assert "--election-type designated" in ended.err
+
+
+def test_a_duration_has_a_unit_and_counts_before_the_file_does(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--duration, then default.api.timeout.ms of client.properties, then 30 seconds."""
+    asked: list[float] = []
+
+    backend = cluster_of(1)
+    answered = backend.survey
+
+    async def survey(request: SurveyRequest, progress: Progress | None = None) -> SurveyResult:
+        asked.append(request.duration)
+        return await answered(request, progress)
+
+    monkeypatch.setattr(backend, "survey", survey)
+    on = call.on(backend)
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=7000\n")
+    for words in ((), ("--duration", "2m"), ("--duration", "1.5s"), ("--recovery-duration-ms", "900")):
+        on("ktriage", "replicas", OFFLINE, *CLOSED, "--command-config", str(config), *words)
+    on("ktriage", "replicas", OFFLINE, *CLOSED)
+    assert asked == [7.0, 120.0, 1.5, 0.9, 30.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--duration", "5"), "--duration '5': give a time with its unit, such as 5s, 2m or 500ms"),
+        (("--duration", "0s"), "give a time with its unit"),
+        (("--duration", "5s", "--recovery-duration-ms", "30000"), "not both"),
+    ],
+)
+def test_a_duration_that_is_none_is_one_line(call: Caller, words: tuple[str, ...], said: str) -> None:
+    ended = call("ktriage", "status", *CLOSED, *words)
+    assert (ended.status, ended.out) == (2, "")
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_the_recovery_tool_has_its_own_option_alone(call: Caller) -> None:
+    ended = call(RECOVER, *CLOSED, OFFLINE, "--show-replica-info", "--duration", "5s")
+    assert (ended.status, "No such option: --duration" in ended.err) == (2, True)
