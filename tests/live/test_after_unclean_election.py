@@ -116,7 +116,7 @@ def offsets_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_before_the_election(planned: CommandRunner) -> None:
     reviewed = planned("review", "plan.json", "--output", "markdown")
-    assert "consumer groups affected" in reviewed.out, reviewed
+    assert "need another offset after the election" in reviewed.out, reviewed
     assert "there may be other consumer groups" in reviewed.out, reviewed
     status, told = planned.json("groups", "show", "plan.json", "--all", "--topic", TOPIC)
     rows = offsets_of(told)
