@@ -35,7 +35,7 @@ class AskedAddress(NamedTuple):
 
 
 class ScriptedRebuild(NamedTuple):
-    """``summary`` is the plan in words, ``dead`` the controllers that never start again with their disks,
+    """``summary`` is the plan in words, ``dead`` the controllers that never start again with their logs,
     ``reviewed`` by whom the plan was.
     """
 
@@ -84,12 +84,10 @@ def _is_confirmed(rebuild: ScriptedRebuild, *, undo: bool) -> bool:
     if undo:
         question = "type the node id of the controller whose old log is put back: "
     else:
-        question = (
-            "type the node ids of the controllers that never start again with the disks that they had: "
-        )
+        question = "type the node ids of the controllers that never start again with the metadata logs that they had: "
         if not rebuild.dead:
             question = "type the node id of the controller that becomes the only voter: "
-    return input(question).replace(",", " ").split() == wanted
+    return sorted(input(question).replace(",", " ").split()) == sorted(wanted)
 
 
 def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
@@ -117,8 +115,8 @@ def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
     returned = [one for one in rebuild.addresses if answers(one.host, one.port)]
     for one in returned:
         sys.stderr.write(
-            f"CONTROLLER {one.node} ANSWERS NOW at {one.host}:{one.port}, and was silent before: stop it, and wipe"
-            f" or rename its log dir, before controller {order.node} is started\n"
+            f"CONTROLLER {one.node} ANSWERS NOW at {one.host}:{one.port}, and was silent before: stop it, and move"
+            f" __cluster_metadata-0 out of its log dir, before controller {order.node} is started\n"
         )
     return 1 if returned else 0
 

@@ -208,14 +208,13 @@ async def lost(
     }
     answering = frozenset(node.address for node in nodes if _runs(node.answer))
     commits = max((led.high_watermark is not None for led in found.led.values()), default=None)
-    replaced = tuple(int(node) for node in (saved or {}).get("replaced", ()))
     described = partial(
         QuorumWithoutLeader,
         cluster_id,
         brokers=brokers,
         answering=answering,
         commits=commits,
-        replaced=replaced,
+        replaced=tuple(key.id for key in replaced_by_rebuild(saved)),
         old_running=_old_running(found, saved or {}),
         known_brokers=tuple(sorted(node.id for node in found.brokers)),
     )
@@ -256,13 +255,20 @@ async def lost_at_named(membership: Membership) -> QuorumWithoutLeader:
     return replace(await lost(membership, "", None), only_named=True)
 
 
-def saved_voters(quorum: Quorum, at: str, replaced: Iterable[int] = ()) -> dict[str, object]:
+def replaced_by_rebuild(saved: Mapping[str, Any] | None) -> tuple[ReplicaKey, ...]:
+    """The voters that a rebuild replaced, as they were saved."""
+    found = (saved or {}).get("replaced", ())
+    # An earlier release saved the node ids alone.
+    return tuple(ReplicaKey(*one) if isinstance(one, list) else ReplicaKey(int(one)) for one in found)
+
+
+def saved_voters(quorum: Quorum, at: str, replaced: Iterable[ReplicaKey] = ()) -> dict[str, object]:
     """What is saved of a quorum that commits; ``replaced``: the voters that a rebuild replaced."""
     ends = {replica.key: replica.log_end_offset for replica in quorum.progress}
     return {
         "at": at,
         "leaderEpoch": quorum.leader_epoch,
-        "replaced": sorted(set(replaced)),
+        "replaced": [list(key) for key in sorted(set(replaced))],
         "voters": [
             {
                 "id": v.key.id,

@@ -18,6 +18,7 @@ from console.reading.quorum_state import (
     lost,
     read_quorum_state,
     read_rebuild,
+    replaced_by_rebuild,
     saved_voters,
 )
 from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away, rebuilt_between
@@ -94,7 +95,9 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
         return None
     addresses = tuple(f"{e[1]}:{e[2]}" for voter in saved["voters"] for e in voter["endpoints"][:1])
     keys = tuple(ReplicaKey(int(voter["id"]), str(voter["directoryId"])) for voter in saved["voters"])
-    return RememberedQuorum(int(saved["leaderEpoch"]), str(saved["at"]), addresses, keys)
+    return RememberedQuorum(
+        int(saved["leaderEpoch"]), str(saved["at"]), addresses, keys, replaced_by_rebuild(saved)
+    )
 
 
 def log_of_old_voters(cluster_id: str, epoch: int | None) -> str:
@@ -129,8 +132,8 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
         if other.led is not None and rebuilt_away(reading.quorum, other.led):
             remember_voters(other.led)
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
-        remember_voters(reading.quorum, {voter.key.id for voter in rebuilt.gone})
-    earlier = reading.earlier or remembered_quorum(reading.cluster_id)
+        remember_voters(reading.quorum, [voter.key for voter in rebuilt.gone])
+    earlier = remembered_quorum(reading.cluster_id) or reading.earlier
     return replace(reading, asked=asked, rebuilt=rebuilt, earlier=earlier)
 
 
@@ -173,7 +176,7 @@ async def rebuilt_problems(backend: Backend, quorum: Quorum | Unknown | None) ->
     return ()
 
 
-def remember_voters(quorum: Quorum, replaced: Iterable[int] | None = None) -> None:
+def remember_voters(quorum: Quorum, replaced: Iterable[ReplicaKey] | None = None) -> None:
     """Saves the voters of a quorum that commits, but never old ones in the place of those of a rebuilt quorum.
     ``replaced`` by a rebuild; None: as they were saved.
     """
@@ -183,7 +186,7 @@ def remember_voters(quorum: Quorum, replaced: Iterable[int] | None = None) -> No
     if strength(quorum, quorum.voters, LivenessLimits()).commits:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         if replaced is None:
-            replaced = (recall(quorum.cluster_id, MEMORY) or {}).get("replaced", ())
+            replaced = replaced_by_rebuild(recall(quorum.cluster_id, MEMORY))
         remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at, replaced))
 
 

@@ -12,6 +12,7 @@ from recovery.membership.controllers_asked import (
     ControllersAsked,
     QuorumProblem,
     RememberedQuorum,
+    old_log_moved,
 )
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
@@ -42,7 +43,7 @@ class AfterRebuildStep(StrEnum):
     RESTORED = "restored topics"
     GROW = "grow"
     CHECK = "check"
-    WIPE = "wipe"
+    OLD_LOGS = "old metadata logs"
 
 
 class AfterRebuildProgress(StrEnum):
@@ -80,6 +81,11 @@ class AfterRebuild:
         up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
         found = (m for m in self.health.members if m.role is MemberRole.CONTROLLER and m.state in up)
         return tuple(m.key.id for m in found if not was_replaced(m.key, self.log))
+
+    @property
+    def old_logs(self) -> tuple[ReplicaKey, ...]:
+        """Whose metadata logs must never be used again; not of whoever has another one by now."""
+        return old_logs(self.log, self.health)
 
     @property
     def restored_topics(self) -> tuple[str, ...]:
@@ -123,7 +129,7 @@ class AfterRebuild:
             **({AfterRebuildStep.RESTORED: None} if self.restored_topics else {}),
             AfterRebuildStep.GROW: grown,
             AfterRebuildStep.CHECK: grown and self.asked is not None and not self.findings,
-            AfterRebuildStep.WIPE: None,
+            AfterRebuildStep.OLD_LOGS: None,
         }
         open_step = next((step for step, done in progress.items() if done is False), None)
         return {
@@ -154,13 +160,30 @@ def was_replaced(key: ReplicaKey, rebuilt: RebuiltLog) -> bool:
     return any(voter.key == key for voter in rebuilt.gone)
 
 
+def old_logs(rebuilt: RebuiltLog, health: QuorumHealth) -> tuple[ReplicaKey, ...]:
+    """The voters whose metadata logs must never be used again. Not those whose nodes fetch with another
+    directory id: the old id stays in meta.properties of the log dir in which a broker rightly goes on with its
+    records.
+    """
+    return tuple(voter.key for voter in rebuilt.gone if not _has_another(voter.key, health))
+
+
+def _has_another(key: ReplicaKey, health: QuorumHealth) -> bool:
+    """Whether the node fetches with another directory, and did so later than with this one."""
+    up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
+    ages = {m.key: -1 if m.role is MemberRole.LEADER else m.fetch_ms for m in health.members if m.state in up}
+    of_key = ages.pop(key, None)
+    others = [age for other, age in ages.items() if other.id == key.id and age is not None]
+    return bool(others) and (of_key is None or min(others) < of_key)
+
+
 def adding_refusal(key: ReplicaKey, rebuilt: RebuiltLog | Unknown | None) -> str:
     """Why an observer gets no vote that runs with an old voter's disk; "": it is none as far as is known."""
     if rebuilt is None or isinstance(rebuilt, Unknown) or not was_replaced(key, rebuilt):
         return ""
     return (
         f"{key} is the disk that voter {key.id} had before the quorum was rebuilt: {OLD_DISK_RISK}."
-        f" {_new_disk(key.id)}"
+        f" {NEW_METADATA_LOG}"
     )
 
 
@@ -197,12 +220,14 @@ def old_disks(
     registered = {at.address for voter in health.quorum.voters.voters for at in voter.endpoints}
     for voter in rebuilt.gone:
         node = voter.key.id
+        if _has_another(voter.key, health):
+            continue
         if voter.key in running:
             votes = health.quorum.voters.find(voter.key) is not None
             yield ControllerFinding(
                 QuorumProblem.OLD_DISK,
                 f"controller {node} runs with the disk ({voter.key.directory_id}) that it had before the quorum was"
-                f" rebuilt, and {'has a vote' if votes else 'follows'}: {OLD_DISK_RISK}. {_new_disk(node)}",
+                f" rebuilt, and {'has a vote' if votes else 'follows'}: {OLD_DISK_RISK}. {NEW_METADATA_LOG}",
             )
             continue
         at = {endpoint.address for endpoint in voter.endpoints} - registered
@@ -216,17 +241,15 @@ def old_disks(
                     f"a controller answers at {one.address}, where voter {node} was before the quorum was rebuilt,"
                     f" and {'follows nobody' if one.blank else 'does not follow this quorum'}: with its old disk"
                     f" ({voter.key.directory_id}) it must not run. Compare directory.id in meta.properties of its"
-                    f" metadata log dir. If it is that disk: {_new_disk(node)}",
+                    f" metadata log dir. If it is that disk: {NEW_METADATA_LOG}",
                 )
 
 
-def _new_disk(node: int) -> str:
-    """What is done with an old disk. A node of both roles keeps its data, in a log dir of its own."""
-    return (
-        "Stop it, wipe or rename its metadata log dir, format it with --no-initial-controllers, and start it;"
-        f" if node {node} is a broker too, keep its log dirs, move __cluster_metadata-0 out of them, set"
-        " metadata.log.dir to a new directory, and format with --ignore-formatted as well"
-    )
+NEW_METADATA_LOG = (
+    f"Stop it, {old_log_moved('out of its log dirs')}, set metadata.log.dir to a new directory, format with"
+    " --no-initial-controllers --ignore-formatted, and start it"
+)
+"""How a node comes back that has an old voter's metadata log; so on 4.4.0 with the records of a combined node."""
 
 
 def away_brokers(brokers: Iterable[Broker], states: Iterable[PartitionState]) -> tuple[int, ...]:

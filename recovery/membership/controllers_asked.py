@@ -84,18 +84,27 @@ def controllers_text(names: Sequence[str]) -> str:
 
 def old_voters_stopped(names: Sequence[str]) -> str:
     """What is done about old voters that run, without a full stop."""
-    return (
-        f"Stop {controllers_text(names)}, and wipe or rename {'its' if len(names) == 1 else 'their'} log dirs"
-    )
+    log_dirs = "its log dirs" if len(names) == 1 else "their log dirs"
+    return f"Stop {controllers_text(names)}, and {old_log_moved(f'out of {log_dirs}')}"
+
+
+def old_log_moved(out_of: str) -> str:
+    """What is done with the metadata log of an old voter. Its log dir is never wiped: where the node is a broker
+    too, the same directory may hold the only copy of partitions.
+    """
+    return f"move __cluster_metadata-0 {out_of} (keep all else there: a broker's records may be beside it)"
 
 
 class RememberedQuorum(NamedTuple):
-    """The cluster's quorum as it was seen ``at`` a time: its leader's epoch, its voters and their addresses."""
+    """The cluster's quorum as it was seen ``at`` a time: its leader's epoch, its voters and their addresses;
+    ``replaced``: the voters that a rebuild replaced, as far as they are known.
+    """
 
     epoch: int
     at: str
     addresses: tuple[str, ...]
     voters: tuple[ReplicaKey, ...]
+    replaced: tuple[ReplicaKey, ...] = ()
 
     def is_beyond(self, quorum: Quorum) -> bool:
         """Whether the quorum is so far behind that it is not the one that was seen: an election is one epoch."""

@@ -91,13 +91,15 @@ def rewritten_partitions(
     is_stale: bool,
     is_forked: bool = False,
     gone: Collection[int] = (),
+    starts: Collection[int] = (),
     restored: Collection[PartitionSubject] = (),
 ) -> tuple[RewrittenPartition, ...]:
     """``is_stale``: changes after the copy's end are lost, so that an ISR of the copy may have lost a member since.
     That is taken for granted where none of the scanned brokers runs: there may be changes that no copy has.
     ``is_forked``: another copy has changes of its own from an offset on that the chosen one has too, so that both
     gave out the same leader epochs: one that the disks know is not that of the chosen copy. ``gone``: brokers whose
-    disks never come back, so that a member of the ISR that runs leads in their place.
+    disks may never come back, so that a member of the ISR that runs leads in their place; ``starts``: brokers that
+    are stopped now and start first, as the node of the new voter, which count as running there.
     ``restored``: partitions that the copy does not know and that are written too, with the replicas that were
     scanned. A partition of which a replica on an ``unscanned`` broker is not looked at gets an epoch that
     EPOCH_MARGIN covers.
@@ -117,8 +119,9 @@ def rewritten_partitions(
         if not is_stale and any(d.runs for d in replicas):
             electable = set()  # whoever leads knows the ISR
         after = _rewritten(now, replicas, unscanned, electable, is_forked=is_forked)
-        if after is not None and not electable:
-            after = _without(after, set(gone) & set(unscanned), replicas)
+        if after is not None and not is_stale:
+            up = {d.broker: d.position for d in replicas if d.runs or d.broker in starts}
+            after = _without(after, set(gone) & set(unscanned), up)
         if after is not None:
             newest = max((d.epoch for d in replicas), default=-1)
             name, added = known.topics.get(subject.topic_id, ""), after.replicas[len(now.replicas) :]
@@ -168,16 +171,23 @@ def _rewritten(
     return None
 
 
-def _without(after: Registration, gone: Collection[int], disks: Iterable[ScannedReplica]) -> Registration:
+def _without(after: Registration, gone: Collection[int], up: Mapping[int, tuple[int, int]]) -> Registration:
     """Led by a member of the ISR that runs where the leader is gone; as it is where none runs. Whoever is gone
-    stays a replica: with its node id a broker with an empty disk can take its place.
+    stays a replica: it can take its place again, with its disk or with an empty one. ``up``: who runs, and where
+    the log ends.
     """
     stay = tuple(broker for broker in after.isr if broker not in gone)
-    running = [d for d in disks if d.runs and d.broker in stay]
+    running = [broker for broker in stay if broker in up]
     if not running or stay == after.isr:
         return after
-    best = max(running, key=lambda d: (d.position, -d.broker)).broker
-    return after._replace(isr=stay, leader=after.leader if after.leader in stay else best)
+    best = max(running, key=lambda broker: (up[broker], -broker))
+    return after._replace(isr=stay, leader=best if after.leader in gone else after.leader)
+
+
+def waits_for_dead(one: RewrittenPartition, dead: Collection[int]) -> bool:
+    """Whether only brokers that are named dead may lead it."""
+    now = one.registration
+    return bool(now.isr or now.elr) and set(now.isr or now.elr) <= set(dead)
 
 
 _NO_RECORD = (-1, 0)

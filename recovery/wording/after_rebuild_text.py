@@ -13,9 +13,12 @@ from recovery.membership.after_rebuild import (
     AfterRebuild,
     AfterRebuildProgress,
     AfterRebuildStep,
+    old_logs,
 )
+from recovery.membership.controllers_asked import old_log_moved
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
+from recovery.membership.voters import ReplicaKey
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.quantity_text import both, brokers_are, counted, either, ids, some_of
@@ -122,6 +125,7 @@ def after_rebuild(
             "kafka-acls.sh --list --bootstrap-server HOST:PORT",
         ),
     )
+    moved_out = old_log_moved("out of the log dirs of the old voters wherever they still exist")
     return (
         NextStep(
             AfterRebuildStep.SETTINGS,
@@ -166,8 +170,8 @@ def after_rebuild(
             (connected("check"),),
         ),
         NextStep(
-            AfterRebuildStep.WIPE,
-            "Wipe or rename the log dirs of the old voters wherever they still exist",
+            AfterRebuildStep.OLD_LOGS,
+            f"{moved_out[0].upper()}{moved_out[1:]}",
             "Two of them that name only each other would elect a leader of their own",
         ),
     )
@@ -207,7 +211,7 @@ def _steps(after: AfterRebuild, connected: Connected) -> Iterator[tuple[NextStep
 
 def now_line(after: AfterRebuild, connected: Connected) -> str:
     """The step that comes next, with its number and its first command. Where nothing is seen to be open: whose
-    disks must not start again.
+    metadata logs must not be used again.
     """
     steps = list(_steps(after, connected))
     for number, (step, progress) in enumerate(steps, 1):
@@ -215,11 +219,7 @@ def now_line(after: AfterRebuild, connected: Connected) -> str:
             now = "; ".join(_observations(after, step.step)) or step.title
             command = f": {step.commands[0]}" if step.commands else ""
             return f"After the rebuild, step {number} of {len(steps)}: {now}{command}"
-    old = both(list(dict.fromkeys(voter.key.id for voter in after.log.gone)))
-    return (
-        f"The quorum was rebuilt at offset {after.log.offset:,}: the old disks of"
-        f" {old or 'the old voters'} must never start again; wipe them"
-    )
+    return f"The quorum was {_rebuilt(after.log, after.old_logs)}"
 
 
 def growth_line(rebuilt: RebuiltLog | Unknown | None, health: QuorumHealth) -> str:
@@ -235,15 +235,19 @@ def growth_line(rebuilt: RebuiltLog | Unknown | None, health: QuorumHealth) -> s
     )
 
 
-def rebuilt_line(rebuilt: RebuiltLog | Unknown) -> str:
-    """Where the quorum was rebuilt, and whose disks must not start again."""
+def rebuilt_line(rebuilt: RebuiltLog | Unknown, health: QuorumHealth) -> str:
+    """Where the quorum was rebuilt, and whose metadata logs must not be used again."""
     if isinstance(rebuilt, Unknown):
         return f"whether the quorum was rebuilt is not known, its epoch is high enough for it: {rebuilt}"
-    old = both([str(voter.key) for voter in rebuilt.gone]) or "the old voters"
-    return (
-        f"rebuilt at offset {rebuilt.offset:,}, in quorum epoch {rebuilt.epoch:,}: the disks {old} must never start"
-        " again"
-    )
+    return _rebuilt(rebuilt, old_logs(rebuilt, health))
+
+
+def _rebuilt(rebuilt: RebuiltLog, old: Sequence[ReplicaKey]) -> str:
+    at = f"rebuilt at offset {rebuilt.offset:,}, in quorum epoch {rebuilt.epoch:,}"
+    if rebuilt.gone and not old:
+        return f"{at}; each old voter runs with another metadata log by now"
+    who = both([str(key) for key in old]) or "the old voters"
+    return f"{at}: no node must start again with a metadata log of {who}"
 
 
 def standing_lines(after: AfterRebuild, connected: Connected) -> Iterator[str]:
@@ -292,8 +296,8 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
         case AfterRebuildStep.CHECK:
             if not after.findings:
                 yield "the controllers were not asked one by one"
-        case AfterRebuildStep.WIPE:
-            yield from (f"controller {key.id}, directory id {key.directory_id}" for key, *_ in after.log.gone)
+        case AfterRebuildStep.OLD_LOGS:
+            yield from (f"controller {key.id}, directory id {key.directory_id}" for key in after.old_logs)
         case (
             AfterRebuildStep.STOP | AfterRebuildStep.MOVE | AfterRebuildStep.START | AfterRebuildStep.RESTORED
         ):

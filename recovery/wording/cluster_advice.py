@@ -19,8 +19,9 @@ from recovery.membership.controllers_asked import (
     node_names,
     old_voters,
 )
-from recovery.membership.quorum_health import QuorumHealth
+from recovery.membership.quorum_health import MemberState, QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.membership.voters import ReplicaKey
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
 from recovery.wording.lost_quorum_text import RUNBOOK, WARNING, action, asked_text, leader_state, warnings
@@ -69,7 +70,8 @@ def cluster_advice(
     if health.from_disks:
         parts = (AdvicePart(_CONTROLLERS_FIRST, AdviceTopic.QUORUM),)
         return ClusterAdvice(parts if steps else (*parts, AdvicePart(_SCAN)))
-    found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum)]
+    replaced = () if earlier is None else earlier.replaced
+    found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum, replaced)]
     named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
     named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
     named |= {later.broker for step in steps for later in step.advice.led_after}
@@ -174,14 +176,21 @@ def old_voters_advice(quorum: QuorumHealth, earlier: RememberedQuorum) -> Advice
 NEXT_STOPS = "The next failure of a controller stops the quorum."
 
 
-def quorum_advice(quorum: QuorumHealth | Unknown | None) -> Iterator[AdviceText]:
-    """What to do about controllers while one of them leads, the worst first."""
+def quorum_advice(
+    quorum: QuorumHealth | Unknown | None, replaced: Collection[ReplicaKey] = ()
+) -> Iterator[AdviceText]:
+    """What to do about controllers while one of them leads, the worst first. ``replaced``: voters that a rebuild
+    replaced: who runs with such a disk is to be stopped, and gets no vote.
+    """
     if not isinstance(quorum, QuorumHealth):
         return
     if quorum.quorum.led_by_non_voter:
         yield AdviceText(f"Restart controller {quorum.quorum.leader.id}: it leads without a vote.")
     dead = {member.key.id for member in quorum.dead_voters}
-    new, waiting = quorum.new_disks, quorum.without_vote
+    up = {m.key for m in quorum.members if m.state is not MemberState.GHOST}
+    old = {key.id for key in up.intersection(replaced)}
+    new = quorum.new_disks
+    waiting = tuple(node for node in quorum.without_vote if node not in old)
     warnings = (NEXT_STOPS,) if quorum.strength.spare <= 0 else ()
     for node in new:
         how = f"The new disk gets the vote of the old one: ktriage quorum replace {node} --why disk"

@@ -222,9 +222,9 @@ def _after_rebuild(incident: Incident) -> Iterator[str]:
     rebuilt, now = incident.sources.rebuilt, incident.sources.now
     if rebuilt is None or now is None:
         return
-    yield sentence(f"the quorum was {rebuilt_line(rebuilt)}")
     found = now.members_health
     if isinstance(found, QuorumHealth):
+        yield sentence(f"the quorum was {rebuilt_line(rebuilt, found)}")
         yield from (sentence(one.text) for one in quorum_findings(found, incident.sources.asked, rebuilt))
         yield from (sentence(line) for line in (growth_line(rebuilt, found),) if line)
 

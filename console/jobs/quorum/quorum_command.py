@@ -365,9 +365,8 @@ def rebuild(
         typer.Option(
             "--dead",
             metavar="NODE",
-            help="A voter that never starts again with the disk that it had. May be repeated; every other"
-            " voter must be"
-            " named.",
+            help="A voter that never starts again with the metadata log that it had. May be repeated; every other"
+            " voter must be named.",
         ),
     ] = None,
     compare: Annotated[

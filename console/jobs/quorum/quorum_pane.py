@@ -124,7 +124,8 @@ class QuorumPane(TablePane):
                     )
                     yield from ((Piece(printable(reason)),) for reason in old.reasons)
                 guided = bool(found.dead_voters)  # M replaces each of them, step by step
-                for tone, text in sentences(found, advised=old is None):
+                replaced = () if self._rebuilt is None else [voter.key for voter in self._rebuilt.log.gone]
+                for tone, text in sentences(found, replaced=replaced, advised=old is None):
                     key = (Piece(" [M]", Tone.KEY),) if guided and tone is Tone.STRONG else ()
                     yield (Piece(printable(text), tone), *key)
                 if found.strength.commits and not committing(quorum):

@@ -158,6 +158,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         is_stale=bool(request.accept_loss_of or lost),
         is_forked=forked,
         gone=request.dead,
+        starts=(target.node,),
         restored=[subject for one in topics for subject in one.keepable] if request.keep_strays else (),
     )
     newer, replaced = newer_voters(copy, evidence.copies), replaced_voters(evidence.copies)
@@ -539,7 +540,7 @@ def apply_rebuild(
     # One that came up meanwhile may lead, with others, before the new voter does.
     returned = [
         f"VOTER {address.node} ANSWERS NOW at {address.host}:{address.port}, and was silent before: stop it,"
-        f" and wipe or rename its log dir, before controller {plan.key.id} is started"
+        f" and move {DIRECTORY} out of its log dir, before controller {plan.key.id} is started"
         for address in dead_addresses(plan)
         if answering(address.host, address.port)
     ]

@@ -12,6 +12,8 @@ from backends.metadata_log.rebuild_steps import WAY_BACK
 from console.jobs.quorum.quorum_rebuild import AppliedRebuild
 from console.output.json_document import document
 from console.output.report_markdown import markdown_text
+from recovery.membership.after_rebuild import NEW_METADATA_LOG
+from recovery.membership.controllers_asked import old_log_moved
 from recovery.membership.quorum_rebuild import (
     RebuildPlan,
     RehearsalReport,
@@ -20,11 +22,20 @@ from recovery.membership.quorum_rebuild import (
     rehearsal_members,
 )
 from recovery.membership.restored_topics import restored_topic_lines, restored_topic_members
-from recovery.membership.rewritten_partitions import partition_members
+from recovery.membership.rewritten_partitions import partition_members, waits_for_dead
 from recovery.membership.stray_replicas import stray_lines, stray_members
 from recovery.membership.voters import VoterSet
 from recovery.wording.after_rebuild_text import AHEAD_RISK, METADATA_LOG, after_rebuild
-from recovery.wording.quantity_text import both, human_bytes, ids, offset, printable
+from recovery.wording.quantity_text import (
+    both,
+    counted,
+    either,
+    human_bytes,
+    ids,
+    offset,
+    printable,
+    some_of,
+)
 
 
 def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
@@ -80,6 +91,7 @@ def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
         knew = "the copy does not know it" if one.is_new else f"the copy knows epoch {one.known_epoch}"
         disks = "no disk was read" if one.disk_epoch < 0 else f"the disks {one.disk_epoch}"
         leader = f"leader {now.leader}" if now.has_leader else "no leader until one is elected"
+        leader += ", which is named dead" if now.leader in plan.dead else ""
         added = f" ({ids(one.added)} added: by the copy no replica)" if one.added else ""
         yield printable(
             f"    {one.topic}-{one.partition} ({one.topic_id}): {knew}, {disks}; epoch {now.leader_epoch}, ISR"
@@ -87,6 +99,15 @@ def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
         )
     if len(written) > _LISTED:
         yield f"    and {len(written) - _LISTED:,} more (all are in the plan's file)"
+    waiting = [one for one in written if waits_for_dead(one, plan.dead)]
+    if waiting:
+        who = sorted({broker for one in waiting for broker in one.registration.isr or one.registration.elr})
+        names = some_of(list(dict.fromkeys(f"{one.topic}-{one.partition}" for one in waiting)))
+        yield printable(
+            f"    {counted(len(waiting), 'partition')} of them can be led by {either(who)} alone, named dead"
+            f" ({names}): without a leader until that node is back with its records (below), or another replica"
+            " is elected and what it lacks is lost (ktriage plan --accept-unchecked)"
+        )
 
 
 _LISTED = 20
@@ -177,17 +198,23 @@ def ahead_lines(plan: RebuildPlan) -> Iterator[str]:
 def dead_lines(plan: RebuildPlan) -> Iterator[str]:
     """What keeps a second quorum away."""
     nodes = both(plan.dead)
+    moved = old_log_moved("out of these log dirs where they still exist")
     one = len(plan.dead) == 1
     yield (
-        f"Controller{'' if one else 's'} {nodes} must never start again with the disk{'' if one else 's'}"
-        " that"
-        f" {'it' if one else 'they'} had: two quorums with one cluster id would both take changes. Wipe or"
-        " rename these"
-        " log dirs where they still exist:"
+        f"Controller{'' if one else 's'} {nodes} must never start again with the metadata"
+        f" {'log that it' if one else 'logs that they'} had: two quorums with one cluster id would both take"
+        f" changes. {moved[0].upper()}{moved[1:]}:"
     )
     for key in dict.fromkeys(voter.key for voter in plan.other_voters):
         if key.id in plan.dead or key.id == plan.key.id:
-            yield printable(f"  controller {key.id}, directory id {key.directory_id}")
+            too = ", a broker too" if key.id in plan.brokers else ""
+            yield printable(f"  controller {key.id}{too}, directory id {key.directory_id}")
+    both_roles = [node for node in plan.dead if node in plan.brokers]
+    if both_roles:
+        yield (
+            f"Node{'' if len(both_roles) == 1 else 's'} {both(both_roles)} can come back as"
+            f" {'a broker' if len(both_roles) == 1 else 'brokers'}, with the records. {NEW_METADATA_LOG}"
+        )
 
 
 def host_lines(plan: RebuildPlan) -> Iterator[str]:
@@ -199,7 +226,7 @@ def host_lines(plan: RebuildPlan) -> Iterator[str]:
         plan.cluster_id,
         tuple(plan.brokers),
         loses=loses,
-        away=plan.brokers,
+        away=[broker for broker in plan.brokers if broker not in plan.dead],
         ahead=plan.ahead,
         ahead_from=plan.ahead_from,
         ahead_dirs=dict(plan.ahead_dirs),

@@ -4,7 +4,7 @@ and ``ktriage.quorum-status/1`` (docs/output.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from console.output.json_document import document
@@ -132,10 +132,11 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     """The quorum's version, how many failures it tolerates, and what is wrong with it."""
     yield from finding_lines(reading)
     yield _head(reading)
-    problems = sentences(reading.health, reading.asked, advised=not reading.of_old_voters)
+    replaced = () if reading.earlier is None else reading.earlier.replaced
+    problems = sentences(reading.health, reading.asked, replaced, advised=not reading.of_old_voters)
     yield from (text for _, text in problems)
     if reading.rebuilt is not None:
-        yield printable(rebuilt_line(reading.rebuilt))
+        yield printable(rebuilt_line(reading.rebuilt, reading.health))
         yield from filter(None, (growth_line(reading.rebuilt, reading.health),))
     if isinstance(reading.controllers, Unknown):
         yield printable(
@@ -153,12 +154,16 @@ def finding_lines(reading: QuorumReading) -> Iterator[str]:
 
 
 def sentences(
-    found: QuorumHealth, asked: ControllersAsked | None = None, *, advised: bool = True
+    found: QuorumHealth,
+    asked: ControllersAsked | None = None,
+    replaced: Collection[ReplicaKey] = (),
+    *,
+    advised: bool = True,
 ) -> Iterator[tuple[Tone, str]]:
     """How many failures the quorum tolerates, and one line for each kind of problem; ``advised``: what to do first,
-    unless its voters must not run at all.
+    unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced.
     """
-    for advice in quorum_advice(found) if advised else ():
+    for advice in quorum_advice(found, replaced) if advised else ():
         yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
         yield from ((Tone.WARN, f"{ADVICE_WARNING}{warning}") for warning in advice.warnings)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
@@ -295,7 +300,7 @@ def lost_document(lost: QuorumWithoutLeader, command: str = "quorum-status") -> 
 
 
 def rebuilt_json(rebuilt: RebuiltLog | Unknown | None) -> object:
-    """Where the quorum was rebuilt, and the disks that must not start again."""
+    """Where the quorum was rebuilt, and the voters that it replaced."""
     if rebuilt is None or isinstance(rebuilt, Unknown):
         return None if rebuilt is None else unknown_json(rebuilt)
     gone = [key_json(voter.key) for voter in rebuilt.gone]

@@ -23,7 +23,8 @@ def seen(call: Caller) -> Caller:
     """This user has seen the rebuilt quorum, which 110 leads."""
     cluster = json.loads(call("ktriage", "status", "--output", "json", *OLD).out)["cluster"]["clusterId"]
     voter = {"id": 110, "directoryId": "d", "endpoints": [["CONTROLLER", "host110", 9093]], "logEndOffset": 9}
-    quorum = {"at": SINCE, "leaderEpoch": 5_000, "replaced": [100, 101, 102], "voters": [voter], "others": []}
+    replaced = [[node, f"d{node}"] for node in (100, 101, 102)]
+    quorum = {"at": SINCE, "leaderEpoch": 5_000, "replaced": replaced, "voters": [voter], "others": []}
     remember(cluster, MEMORY, quorum)
     return call
 

@@ -27,16 +27,30 @@ from recovery.membership.after_rebuild import (
     partitions_written,
     quorum_findings,
 )
-from recovery.membership.controllers_asked import AskedController, ControllersAsked, QuorumProblem
+from recovery.membership.controllers_asked import (
+    AskedController,
+    ControllersAsked,
+    QuorumProblem,
+    old_voters_stopped,
+)
 from recovery.membership.preflight import LivenessLimits
-from recovery.membership.quorum_health import health
+from recovery.membership.quorum import QuorumReplica
+from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.rebuilt_log import RebuiltLog, RebuiltLogFinder
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import PartitionRecord, TopicRecord
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
-from recovery.wording.after_rebuild_text import after_rebuild, growth_line, now_line, standing_lines
+from recovery.wording.after_rebuild_text import (
+    after_rebuild,
+    growth_line,
+    now_line,
+    rebuilt_line,
+    standing_lines,
+    unconnected,
+)
+from recovery.wording.cluster_advice import quorum_advice
 from tests.unit.cli.command_process import Caller
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum
 from tests.unit.widgets.harness import Harness, text_of
@@ -140,7 +154,7 @@ def test_one_step_comes_after_the_other_and_each_has_its_command() -> None:
     assert after(health=grown, asked=None).now is AfterRebuildStep.CHECK
     assert after(health=grown).now is None
     assert line(after(health=grown)).endswith(
-        "the old disks of 101 and 102 must never start again; wipe them"
+        f"no node must start again with a metadata log of {disk(101)} and {disk(102)}"
     )
 
 
@@ -170,6 +184,39 @@ def test_an_old_voter_that_follows_with_its_disk_is_told_and_gets_no_vote() -> N
     assert "before the quorum was rebuilt" not in changes["add observer 103"].why
     assert adding_refusal(disk(101), found.log) and not adding_refusal(key(101), found.log)
     assert adding_refusal(disk(101), None) == ""
+
+
+def test_a_node_that_goes_on_with_another_metadata_log_is_not_called_an_old_disk() -> None:
+    """The broker's log dir keeps the old directory id; its ghost is listed for a while."""
+    old, new = disk(101), key(101, "new")
+
+    def fetched(*replicas: QuorumReplica) -> QuorumHealth:
+        led = quorum(100)
+        return health(replace(led, progress=(*led.progress, *replicas)), LivenessLimits(), {100, 101})
+
+    swapped = fetched(progress(old, silent_ms=2_000), progress(new))
+    found = after(health=swapped)
+    assert old_disks_of(found) == [] and [one.id for one in found.old_logs] == [102]
+    assert rebuilt_line(found.log, swapped).endswith(f"a metadata log of {disk(102)}")
+    # Its old disk comes back later than the new one was last seen.
+    both_run = fetched(progress(old), progress(new, silent_ms=2_000))
+    assert len(old_disks_of(after(health=both_run))) == 1
+
+
+def test_who_is_to_be_stopped_gets_no_vote_in_the_same_breath() -> None:
+    led = quorum(100, leader=key(100), observers=(disk(101),))
+    back = health(led, LivenessLimits(), {100, 101})
+    assert [one.action for one in quorum_advice(back)] == ["Give 101 a vote."]
+    assert list(quorum_advice(back, (disk(101),))) == []
+
+
+def test_nothing_says_to_wipe_a_log_dir_which_may_be_a_brokers() -> None:
+    found = after(health=health(quorum(100, observers=(disk(101),)), LivenessLimits(), {100, 101}))
+    lines = [*standing_lines(found, unconnected), rebuilt_line(found.log, found.health), *old_disks_of(found)]
+    lines += [step.text for step in after_rebuild(100, "c:9093", "c", loses=True)]
+    lines += [old_voters_stopped(["101"]), adding_refusal(disk(101), found.log)]
+    assert not [line for line in lines if "wipe" in line.lower()], lines
+    assert sum("__cluster_metadata-0 out of" in line for line in lines) >= 5, lines
 
 
 def test_an_old_voter_that_has_a_vote_again_is_told() -> None:
@@ -209,7 +256,10 @@ async def test_an_old_voter_that_runs_and_finds_no_leader_is_told_with_what_to_d
     (told,) = quorum_findings(after().health, asked, rebuilt)
     assert told.problem is QuorumProblem.OLD_DISK
     assert told.text.startswith("a controller answers at c101:9093, where voter 101 was before"), told
-    assert "and follows nobody" in told.text and "Stop it, wipe or rename its metadata log dir" in told.text
+    assert (
+        "and follows nobody" in told.text
+        and "Stop it, move __cluster_metadata-0 out of its log dirs" in told.text
+    )
     assert "1 not reached (c102:9093: connection refused)" in asked.counts and "c101" not in asked.counts
 
 
@@ -305,7 +355,10 @@ def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
     told = f"controller {new['id']} runs with the disk ({new['directoryId']}) that it had before"
     status = call("ktriage", "quorum", "status", *disk_failure)
     assert status.status == 1 and told in status.out
-    assert f"rebuilt at offset 4, in quorum epoch 1: the disks {old.key} must never start again" in status.out
+    assert (
+        f"rebuilt at offset 4, in quorum epoch 1: no node must start again with a metadata log of {old.key}"
+        in status.out
+    )
     document = json.loads(call("ktriage", "quorum", "status", *disk_failure, "--output", "json").out)
     assert document["rebuilt"]["replaced"][0]["directoryId"] == new["directoryId"]
     assert document["problems"][0]["problem"] == "old disk"

@@ -128,14 +128,14 @@ def test_of_a_rebuilt_quorum_and_its_old_voters_the_old_ones_are_stopped() -> No
     for of, other in ((old, rebuilt), (rebuilt, old)):
         ((_, text), *_) = problems(of, ControllersAsked((answers(7, other),)))
         assert "Epoch 1007 is that of a rebuilt quorum" in text
-        assert text.endswith("stop controllers 1, 2 and 3, and wipe or rename their log dirs")
+        assert "stop controllers 1, 2 and 3, and move __cluster_metadata-0 out of their log dirs" in text
     ((_, text), *_) = problems(old, ControllersAsked((answers(7, replace(rebuilt, leader_epoch=9)),)))
     assert "rebuilt" not in text
     # One of the old voters is the new one, with the disk that it had.
     survivor = replace(quorum(1), leader=key(1), leader_epoch=1_007)
     ((problem, text), *_) = problems(old, ControllersAsked((answers(1, survivor),)))
     assert problem is QuorumProblem.SEVERAL_QUORUMS
-    assert text.endswith("stop controllers 2 and 3, and wipe or rename their log dirs")
+    assert "stop controllers 2 and 3, and move __cluster_metadata-0 out of their log dirs" in text
 
 
 def test_a_controller_with_a_new_disk_is_told_by_its_directory_or_by_its_silence() -> None:
@@ -270,14 +270,14 @@ def test_the_voter_that_was_rebuilt_is_never_told_to_be_stopped_or_wiped() -> No
     rebuilt = quorum(1, leader_epoch=1_007)
     seen = RememberedQuorum(1_007, "2026-01-01T00:00:00+00:00", ("host1:9093",), rebuilt.voters.keys)
     ((_, text),) = seen.older(old)
-    assert "Stop controllers 2 and 3, and wipe or rename their log dirs" in text, text
+    assert "Stop controllers 2 and 3, and move __cluster_metadata-0 out of their log dirs" in text, text
     advice = old_voters_advice(health(old, LivenessLimits()), seen)
     assert advice is not None and advice.action.startswith("Stop controllers 2 and 3: a rebuild"), advice
     # On another disk the node goes on, and the old disk must not.
     seen = seen._replace(voters=(ReplicaKey(1, "another"),))
     ((_, text),) = seen.older(old)
     disk = old.voters.voters[0].key.directory_id
-    assert f"Stop controllers 1 (with the disk {disk}), 2 and 3, and wipe" in text, text
+    assert f"Stop controllers 1 (with the disk {disk}), 2 and 3, and move __cluster" in text, text
 
 
 async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_only_follows_is_not(
@@ -286,7 +286,7 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
     """1 is down; 2 and 3 lead with their old disks; 4 was formatted again after the rebuild, to be added."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     rebuilt = quorum(1, leader_epoch=1_007)
-    remember_voters(rebuilt, (2, 3, 4))
+    remember_voters(rebuilt, map(key, (2, 3, 4)))
     settings = Unknown(Why.NOT_ALLOWED, "")
     probes: dict[int, NodeProbe | Unknown] = {
         node: NodeProbe(address(node), CLUSTER, node, 2, (0, 1), 42, settings) for node in (2, 3, 4)
@@ -310,9 +310,11 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
     assert without.old_running == (2, 3)
     (problem,) = await quorum_problems(cast(Membership, OldVotersLead()))
     assert problem.startswith("controllers 2 and 3 lead a quorum of their own, which a rebuild replaced")
-    assert problem.endswith("Stop controllers 2 and 3, and wipe or rename their log dirs")
+    assert "Stop controllers 2 and 3, and move __cluster_metadata-0 out of their log dirs" in problem
     told = list(guide_lines(without))
-    assert "Stop controllers 2 and 3, and wipe or rename their log dirs." in told, told
+    assert any("Stop controllers 2 and 3, and move __cluster_metadata-0 out of" in text for text in told), (
+        told
+    )
     advice = cluster_advice(ClusterHealth(quorum_finding(without)), None, without, (), ()).first[0].text
     assert advice.action.startswith("Start 1 with its old disk"), advice
     assert advice.warnings[0].startswith("Stop controllers 2 and 3"), advice
@@ -332,7 +334,7 @@ def test_no_controller_of_a_quorum_that_was_rebuilt_away_is_to_be_started() -> N
     ):
         told = list(verdict_lines(reading))
         assert not any(start in text for text in told), told
-        assert any("wipe or rename their log dirs" in text for text in told), told
+        assert any("move __cluster_metadata-0 out of their log dirs" in text for text in told), told
 
 
 def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
@@ -340,13 +342,15 @@ def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     rebuilt = quorum(9, leader_epoch=1_003, leader=key(9))
-    remember_voters(rebuilt, (1, 2, 3))
+    remember_voters(rebuilt, map(key, (1, 2, 3)))
     remember_voters(quorum(1, 2, 3))
     saved = recall(CLUSTER, MEMORY)
     assert saved is not None and [voter["id"] for voter in saved["voters"]] == [9]
     remember_voters(replace(rebuilt, leader_epoch=1_004))
     saved = recall(CLUSTER, MEMORY)
-    assert saved is not None and (saved["leaderEpoch"], saved["replaced"]) == (1_004, [1, 2, 3])
+    assert saved is not None and saved["leaderEpoch"] == 1_004
+    seen = remembered_quorum(CLUSTER)
+    assert seen is not None and seen.replaced == tuple(map(key, (1, 2, 3)))
 
 
 async def test_a_quorum_that_was_rebuilt_in_the_place_of_this_one_is_remembered(

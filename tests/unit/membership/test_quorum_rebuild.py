@@ -484,7 +484,7 @@ def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path,
     assert applied.status == 0, applied
     assert "sha256" in applied.out
     assert "controller.quorum.bootstrap.servers must name 127.0.0.1:1" in applied.out
-    assert "Wipe or rename the log dirs of the old voters" in applied.out
+    assert "Move __cluster_metadata-0 out of the log dirs of the old voters" in applied.out
     undone = command("plan.json", "--undo", "--yes", "--reason", "a test", "--output", "json")
     assert undone.status == 0, undone
 
@@ -498,7 +498,7 @@ def test_at_a_terminal_each_dead_voter_is_typed(
     save_rebuild(made(disks, voters=(GivenVoter(100, "", "127.0.0.1", 1),)), tmp_path / "plan.json")
     ended = typing(tmp_path, command_line("ktriage", "quorum", "rebuild", "plan.json"), answer)
     assert ended.status == status, ended
-    assert "never start again with the disks that they had" in ended.err
+    assert "never start again with the metadata logs that they had" in ended.err
     assert read_quorum_copy(disks / "node-100").end == end
 
 

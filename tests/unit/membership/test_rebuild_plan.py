@@ -470,6 +470,24 @@ def test_of_a_disk_that_was_not_read_it_is_taken_for_granted(disks: Path, tmp_pa
     assert made(disks, data=data, accept_loss_of=(1,)).ahead == (1,)
 
 
+# Nodes that are broker and controller
+
+
+def test_a_dead_controller_that_is_a_broker_too_keeps_its_log_dir(disks: Path) -> None:
+    """In its only log dir there may be the only replica of a partition."""
+    combined = replace(made(disks), brokers=(1, 2, 101))
+    shown = "\n".join([*rebuild_lines(combined, disks / "plan.json"), *host_lines(combined)])
+    assert "wipe" not in shown.lower()
+    assert (
+        "Move __cluster_metadata-0 out of these log dirs where they still exist (keep all else there" in shown
+    )
+    assert "  controller 101, a broker too, directory id " in shown and "  controller 102, directory" in shown
+    assert "Node 101 can come back as a broker, with the records. Stop it, move __cluster_metadata-0" in shown
+    assert "set metadata.log.dir to a new directory, format with --no-initial-controllers" in shown
+    # Nobody waits for it.
+    assert "ktriage watch --broker-id 1 --broker-id 2 --bootstrap-server" in shown
+
+
 # The host
 
 

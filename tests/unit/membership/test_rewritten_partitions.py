@@ -10,6 +10,7 @@ from recovery.membership.rewritten_partitions import (
     partition_members,
     read_partition,
     rewritten_partitions,
+    waits_for_dead,
 )
 from recovery.membership.stray_replicas import (
     LostTopic,
@@ -98,6 +99,18 @@ def test_a_member_of_the_isr_that_runs_leads_in_the_place_of_one_that_never_come
         known = KNOWN._replace(present={SUBJECT: NOW._replace(elr=())})
         (one,) = rewritten_partitions(known, [scanned], (1,), is_stale=is_stale, gone=gone)
         assert (one.registration.isr, one.registration.leader) == ((1, 2), 1), (scanned, is_stale, gone)
+        assert not waits_for_dead(one, (1,)) and waits_for_dead(one, (1, 2))
+
+
+def test_the_broker_of_the_new_voters_node_leads_in_the_place_of_a_dead_one_although_it_is_stopped() -> None:
+    """Else the controller fences it first, and the partition waits for a broker that is dead (seen on 4.4.0)."""
+    known = KNOWN._replace(present={SUBJECT: NOW._replace(isr=(1, 2, 3), elr=())})
+    (one,) = rewritten_partitions(known, [disk(3, 4, 100)], (1, 2), is_stale=False, gone=(1, 2), starts=(3,))
+    assert (one.registration.isr, one.registration.leader, one.registration.replicas) == ((3,), 3, (1, 2, 3))
+    # A log that is behind another one is not led by, whoever starts.
+    logs = [disk(3, 4, 90), disk(2, 4, 100)]
+    (one,) = rewritten_partitions(known, logs, (1,), is_stale=False, gone=(1,), starts=(3,))
+    assert (one.registration.isr, one.registration.leader) == ((2,), -1)
 
 
 def test_equal_logs_are_all_in_the_isr() -> None:
