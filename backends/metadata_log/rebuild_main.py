@@ -84,7 +84,9 @@ def _is_confirmed(rebuild: ScriptedRebuild, *, undo: bool) -> bool:
     if undo:
         question = "type the node id of the controller whose old log is put back: "
     else:
-        question = "type the node ids of the controllers that never start again with the metadata logs that they had: "
+        question = (
+            "type the node ids of the controllers that never start again with the metadata logs they had: "
+        )
         if not rebuild.dead:
             question = "type the node id of the controller that becomes the only voter: "
     return sorted(input(question).replace(",", " ").split()) == sorted(wanted)

@@ -229,9 +229,7 @@ async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None
             raise NotDone("not confirmed; nothing was written")
         return
     wanted = " ".join(map(str, plan.dead)) or str(plan.key.id)
-    question = (
-        "type the node ids of the controllers that never start again with the metadata logs that they had:"
-    )
+    question = "type the node ids of the controllers that never start again with the metadata logs they had:"
     if not plan.dead:
         question = f"type the node id of the controller that becomes the only voter ({plan.key.id}):"
     if plan.strays:

@@ -498,7 +498,7 @@ def test_at_a_terminal_each_dead_voter_is_typed(
     save_rebuild(made(disks, voters=(GivenVoter(100, "", "127.0.0.1", 1),)), tmp_path / "plan.json")
     ended = typing(tmp_path, command_line("ktriage", "quorum", "rebuild", "plan.json"), answer)
     assert ended.status == status, ended
-    assert "never start again with the metadata logs that they had" in ended.err
+    assert "never start again with the metadata logs they had" in ended.err
     assert read_quorum_copy(disks / "node-100").end == end
 
 
