@@ -219,7 +219,7 @@ def now_line(after: AfterRebuild, connected: Connected) -> str:
             now = "; ".join(_observations(after, step.step)) or step.title
             command = f": {step.commands[0]}" if step.commands else ""
             return f"After the rebuild, step {number} of {len(steps)}: {now}{command}"
-    return f"The quorum was {_rebuilt(after.log, after.old_logs)}"
+    return f"The quorum was rebuilt at offset {after.log.offset:,}: {_old_logs_text(after.log, after.old_logs)}"
 
 
 def growth_line(rebuilt: RebuiltLog | Unknown | None, health: QuorumHealth) -> str:
@@ -239,15 +239,14 @@ def rebuilt_line(rebuilt: RebuiltLog | Unknown, health: QuorumHealth) -> str:
     """Where the quorum was rebuilt, and whose metadata logs must not be used again."""
     if isinstance(rebuilt, Unknown):
         return f"whether the quorum was rebuilt is not known, its epoch is high enough for it: {rebuilt}"
-    return _rebuilt(rebuilt, old_logs(rebuilt, health))
+    text = _old_logs_text(rebuilt, old_logs(rebuilt, health))
+    return f"rebuilt at offset {rebuilt.offset:,}, in quorum epoch {rebuilt.epoch:,}: {text}"
 
 
-def _rebuilt(rebuilt: RebuiltLog, old: Sequence[ReplicaKey]) -> str:
-    at = f"rebuilt at offset {rebuilt.offset:,}, in quorum epoch {rebuilt.epoch:,}"
+def _old_logs_text(rebuilt: RebuiltLog, old: Sequence[ReplicaKey]) -> str:
     if rebuilt.gone and not old:
-        return f"{at}; each old voter runs with another metadata log by now"
-    who = both([str(key) for key in old]) or "the old voters"
-    return f"{at}: no node must start again with a metadata log of {who}"
+        return "each old voter runs with another metadata log by now"
+    return f"no node must start again with a metadata log of {both([str(key) for key in old]) or 'the old voters'}"
 
 
 def standing_lines(after: AfterRebuild, connected: Connected) -> Iterator[str]:
