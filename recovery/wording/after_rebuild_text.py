@@ -219,7 +219,9 @@ def now_line(after: AfterRebuild, connected: Connected) -> str:
             now = "; ".join(_observations(after, step.step)) or step.title
             command = f": {step.commands[0]}" if step.commands else ""
             return f"After the rebuild, step {number} of {len(steps)}: {now}{command}"
-    return f"The quorum was rebuilt at offset {after.log.offset:,}: {_old_logs_text(after.log, after.old_logs)}"
+    return (
+        f"The quorum was rebuilt at offset {after.log.offset:,}: {_old_logs_text(after.log, after.old_logs)}"
+    )
 
 
 def growth_line(rebuilt: RebuiltLog | Unknown | None, health: QuorumHealth) -> str:
