@@ -30,6 +30,12 @@ def remember(cluster_id: str, name: str, what: Mapping[str, object], root: Path 
             beside.unlink(missing_ok=True)
 
 
+def forget(cluster_id: str, name: str, root: Path | None = None) -> None:
+    """Remove what was stored, if anything was."""
+    with contextlib.suppress(OSError, ValueError):
+        ((root or memory_dir()) / cluster_name(cluster_id) / f"{name}.json").unlink()
+
+
 def recall(cluster_id: str, name: str, root: Path | None = None) -> Mapping[str, Any] | None:
     """What was stored; None if there is nothing, or it cannot be read."""
     with contextlib.suppress(OSError, ValueError):

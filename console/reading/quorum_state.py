@@ -31,7 +31,7 @@ from recovery.membership.preflight import LivenessLimits, wedged
 from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
-from recovery.membership.voters import ReplicaKey, VoterEndpoint
+from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
 from recovery.model import Unknown, Why
 
 if TYPE_CHECKING:
@@ -214,7 +214,9 @@ async def lost(
         brokers=brokers,
         answering=answering,
         commits=commits,
-        replaced=tuple(key.id for key in replaced_by_rebuild(saved)),
+        replaced=tuple(sorted({voter.key.id for voter in replaced_by_rebuild(saved)})),
+        rebuilt_at=str((saved or {}).get("rebuiltAt", "")),
+        plan_file=str((saved or {}).get("planFile", "")),
         old_running=_old_running(found, saved or {}),
         known_brokers=tuple(sorted(node.id for node in found.brokers)),
     )
@@ -255,28 +257,36 @@ async def lost_at_named(membership: Membership) -> QuorumWithoutLeader:
     return replace(await lost(membership, "", None), only_named=True)
 
 
-def replaced_by_rebuild(saved: Mapping[str, Any] | None) -> tuple[ReplicaKey, ...]:
+def replaced_by_rebuild(saved: Mapping[str, Any] | None) -> tuple[Voter, ...]:
     """The voters that a rebuild replaced, as they were saved."""
-    found = (saved or {}).get("replaced", ())
-    # An earlier release saved the node ids alone.
-    return tuple(ReplicaKey(*one) if isinstance(one, list) else ReplicaKey(int(one)) for one in found)
+    return tuple(
+        Voter(
+            ReplicaKey(int(one["id"]), str(one["directoryId"])),
+            tuple(VoterEndpoint(str(e[0]), str(e[1]), int(e[2])) for e in one["endpoints"]),
+        )
+        for one in (saved or {}).get("replaced", ())
+        if isinstance(one, dict)  # an earlier release saved the node ids alone
+    )
 
 
-def saved_voters(quorum: Quorum, at: str, replaced: Iterable[ReplicaKey] = ()) -> dict[str, object]:
+def saved_voter(voter: Voter) -> dict[str, object]:
+    """What is saved of a voter."""
+    return {
+        "id": voter.key.id,
+        "directoryId": voter.key.directory_id,
+        "endpoints": [list(endpoint) for endpoint in voter.endpoints],
+    }
+
+
+def saved_voters(quorum: Quorum, at: str, replaced: Iterable[Voter] = ()) -> dict[str, object]:
     """What is saved of a quorum that commits; ``replaced``: the voters that a rebuild replaced."""
     ends = {replica.key: replica.log_end_offset for replica in quorum.progress}
     return {
         "at": at,
         "leaderEpoch": quorum.leader_epoch,
-        "replaced": [list(key) for key in sorted(set(replaced))],
+        "replaced": [saved_voter(voter) for voter in sorted(set(replaced), key=lambda voter: voter.key)],
         "voters": [
-            {
-                "id": v.key.id,
-                "directoryId": v.key.directory_id,
-                "endpoints": [list(endpoint) for endpoint in v.endpoints],
-                "logEndOffset": ends.get(v.key, NOT_KNOWN),
-            }
-            for v in quorum.voters.voters
+            {**saved_voter(v), "logEndOffset": ends.get(v.key, NOT_KNOWN)} for v in quorum.voters.voters
         ],
         "others": [
             [replica.key.id, replica.key.directory_id]
@@ -291,8 +301,9 @@ def saved_voters(quorum: Quorum, at: str, replaced: Iterable[ReplicaKey] = ()) -
 
 
 def _remembered(saved: Mapping[str, Any] | None) -> list[tuple[str, int]]:
-    """Where the voters that were saved listened."""
-    return [(str(e[1]), int(e[2])) for v in (saved or {}).get("voters", ()) for e in v["endpoints"]]
+    """Where the voters that were saved listened, and those that a rebuild replaced."""
+    old = [(e.host, e.port) for voter in replaced_by_rebuild(saved) for e in voter.endpoints]
+    return [*((str(e[1]), int(e[2])) for v in (saved or {}).get("voters", ()) for e in v["endpoints"]), *old]
 
 
 def _answers(node: ClusterNode) -> bool:

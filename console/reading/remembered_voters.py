@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
+from backends.base.simulated_clusters import is_simulated
 from backends.base.time_limit import time_limit
 from console.errors import NotDone
-from console.last_healthy import recall, remember
+from console.last_healthy import forget, recall, remember
+from console.provenance import made_by, now
 from console.reading.quorum_state import (
     QuorumReading,
     ask_controllers,
@@ -19,6 +21,7 @@ from console.reading.quorum_state import (
     read_quorum_state,
     read_rebuild,
     replaced_by_rebuild,
+    saved_voter,
     saved_voters,
 )
 from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away, rebuilt_between
@@ -30,15 +33,21 @@ from recovery.wording.after_rebuild_text import growth_line
 from recovery.wording.quantity_text import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from backends.base.membership import Membership
     from backends.base.protocol import Backend
     from recovery.membership.controllers_asked import ControllersAsked
     from recovery.membership.quorum import Quorum
+    from recovery.membership.quorum_rebuild import RebuildPlan
     from recovery.membership.quorum_without_leader import QuorumWithoutLeader
+    from recovery.membership.voters import Voter
     from recovery.metadata_log.rebuilt_log import RebuiltLog
 
 MEMORY = "quorum"
 """The name under which the voters are saved."""
+REBUILD = "rebuild"
+"""The name under which the last rebuild is saved that was carried out on this host."""
 LOST_SECONDS = 10.0
 """Seconds that the hosts of a quorum without a leader are asked for, at the most."""
 
@@ -96,7 +105,12 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
     addresses = tuple(f"{e[1]}:{e[2]}" for voter in saved["voters"] for e in voter["endpoints"][:1])
     keys = tuple(ReplicaKey(int(voter["id"]), str(voter["directoryId"])) for voter in saved["voters"])
     return RememberedQuorum(
-        int(saved["leaderEpoch"]), str(saved["at"]), addresses, keys, replaced_by_rebuild(saved)
+        int(saved["leaderEpoch"]),
+        str(saved["at"]),
+        addresses,
+        keys,
+        tuple(voter.key for voter in replaced_by_rebuild(saved)),
+        has_led="rebuiltAt" not in saved,
     )
 
 
@@ -132,7 +146,7 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
         if other.led is not None and rebuilt_away(reading.quorum, other.led):
             remember_voters(other.led)
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
-        remember_voters(reading.quorum, [voter.key for voter in rebuilt.gone])
+        remember_voters(reading.quorum, rebuilt.gone)
     earlier = remembered_quorum(reading.cluster_id) or reading.earlier
     return replace(reading, asked=asked, rebuilt=rebuilt, earlier=earlier)
 
@@ -176,7 +190,54 @@ async def rebuilt_problems(backend: Backend, quorum: Quorum | Unknown | None) ->
     return ()
 
 
-def remember_voters(quorum: Quorum, replaced: Iterable[ReplicaKey] | None = None) -> None:
+def remember_rebuild(plan: RebuildPlan, file: Path, reason: str) -> None:
+    """Saves the quorum as a rebuild made it, before it has led: who is started, and who never again. What was saved
+    of the old voters stands in the record of the rebuild, for the way back.
+    """
+    if is_simulated(plan.cluster_id):
+        return  # its controllers are as the scenario has them, whatever is done with the disks
+    at = now().isoformat(timespec="seconds")
+    earlier, voter = recall(plan.cluster_id, REBUILD), plan.voter
+    known = earlier is not None and earlier.get("planId") == plan.header.plan_id
+    before = earlier["before"] if earlier is not None and known else recall(plan.cluster_id, MEMORY)
+    record = {"planId": plan.header.plan_id, "at": at, "by": made_by(), "reason": reason, "before": before}
+    remember(plan.cluster_id, REBUILD, {**record, "node": voter.key.id, "file": str(file.absolute())})
+    quorum = {
+        "at": at,
+        "rebuiltAt": at,
+        "planFile": str(file.absolute()),
+        "leaderEpoch": plan.epoch,
+        "replaced": [saved_voter(one) for one in plan.other_voters],
+        "voters": [{**saved_voter(voter), "logEndOffset": plan.end}],
+    }
+    remember(plan.cluster_id, MEMORY, quorum)
+
+
+def forget_rebuild(plan: RebuildPlan) -> None:
+    """After the way back: the voters are those that were saved before."""
+    record = recall(plan.cluster_id, REBUILD)
+    if record is None or record.get("planId") != plan.header.plan_id:
+        return
+    forget(plan.cluster_id, REBUILD)
+    before = record["before"]
+    if before is None:
+        forget(plan.cluster_id, MEMORY)
+    else:
+        remember(plan.cluster_id, MEMORY, before)
+
+
+def applied_rebuild(cluster_id: str) -> str:
+    """The rebuild that was carried out on this host last, in one line; "": none that is remembered."""
+    record = recall(cluster_id, REBUILD)
+    if record is None:
+        return ""
+    return printable(
+        f"{record['at']} {record['by']}: ktriage quorum rebuild {record['file']}, which made controller"
+        f" {record['node']} the only voter; reason: {record['reason']}"
+    )
+
+
+def remember_voters(quorum: Quorum, replaced: Iterable[Voter] | None = None) -> None:
     """Saves the voters of a quorum that commits, but never old ones in the place of those of a rebuilt quorum.
     ``replaced`` by a rebuild; None: as they were saved.
     """

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from recovery.membership.controllers_asked import (
+    NEW_METADATA_LOG,
     ControllerFinding,
     ControllersAsked,
     QuorumProblem,
     RememberedQuorum,
-    old_log_moved,
 )
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
@@ -88,6 +88,12 @@ class AfterRebuild:
         return old_logs(self.log, self.health)
 
     @property
+    def awaited(self) -> tuple[int, ...]:
+        """The brokers that are away and can come back as they are; not nodes with an old voter's metadata log."""
+        old = {key.id for key in self.old_logs}
+        return tuple(broker for broker in self.away if broker not in old)
+
+    @property
     def restored_topics(self) -> tuple[str, ...]:
         """Those that only brokers' disks knew."""
         return tuple(sorted({one.topic for one in self.partitions if one.is_new}))
@@ -123,7 +129,7 @@ class AfterRebuild:
             )
         progress |= {
             AfterRebuildStep.START: True,
-            AfterRebuildStep.BROKERS: not self.away,
+            AfterRebuildStep.BROKERS: not self.awaited,
             AfterRebuildStep.SURVEY: not self.unsurveyed,
             AfterRebuildStep.ELECT: not self.offline,
             **({AfterRebuildStep.RESTORED: None} if self.restored_topics else {}),
@@ -243,13 +249,6 @@ def old_disks(
                     f" ({voter.key.directory_id}) it must not run. Compare directory.id in meta.properties of its"
                     f" metadata log dir. If it is that disk: {NEW_METADATA_LOG}",
                 )
-
-
-NEW_METADATA_LOG = (
-    f"Stop it, {old_log_moved('out of its log dirs')}, set metadata.log.dir to a new directory, format with"
-    " --no-initial-controllers --ignore-formatted, and start it"
-)
-"""How a node comes back that has an old voter's metadata log; so on 4.4.0 with the records of a combined node."""
 
 
 def away_brokers(brokers: Iterable[Broker], states: Iterable[PartitionState]) -> tuple[int, ...]:

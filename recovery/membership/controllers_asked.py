@@ -95,9 +95,17 @@ def old_log_moved(out_of: str) -> str:
     return f"move __cluster_metadata-0 {out_of} (keep all else there: a broker's records may be beside it)"
 
 
+NEW_METADATA_LOG = (
+    f"Stop it, {old_log_moved('out of its log dirs')}, set metadata.log.dir to a new directory, format with"
+    " --no-initial-controllers --ignore-formatted, and start it"
+)
+"""How a node comes back that has an old voter's metadata log; so on 4.4.0 with the records of a combined node."""
+
+
 class RememberedQuorum(NamedTuple):
     """The cluster's quorum as it was seen ``at`` a time: its leader's epoch, its voters and their addresses;
-    ``replaced``: the voters that a rebuild replaced, as far as they are known.
+    ``replaced``: the voters that a rebuild replaced, as far as they are known. ``has_led`` False: a rebuild made
+    it, and nobody has seen it lead since.
     """
 
     epoch: int
@@ -105,6 +113,7 @@ class RememberedQuorum(NamedTuple):
     addresses: tuple[str, ...]
     voters: tuple[ReplicaKey, ...]
     replaced: tuple[ReplicaKey, ...] = ()
+    has_led: bool = True
 
     def is_beyond(self, quorum: Quorum) -> bool:
         """Whether the quorum is so far behind that it is not the one that was seen: an election is one epoch."""
@@ -120,7 +129,9 @@ class RememberedQuorum(NamedTuple):
             ControllerFinding(
                 QuorumProblem.OLDER_EPOCH,
                 f"epoch {quorum.leader_epoch:,} IS OLDER than epoch {self.epoch:,}, in which this cluster's quorum"
-                f" was led at {self.at}: it was rebuilt before that, and old voters lead here. They must not run."
+                f" was {'led' if self.has_led else 'rebuilt'} at {self.at}:"
+                f"{' it was rebuilt before that, and' if self.has_led else ''} old voters lead here. They must not"
+                " run."
                 f" {old_voters_stopped(gone)}; the rebuilt quorum: ktriage quorum status"
                 f" --bootstrap-controller {where}",
             ),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from recovery.membership.controllers_asked import controllers_text, node_names, old_voters_stopped
 from recovery.membership.voters import ReplicaKey
-from recovery.wording.quantity_text import both
+from recovery.wording.quantity_text import both, either
 
 NOT_KNOWN = -1
 
@@ -64,7 +64,8 @@ class QuorumWithoutLeader:
     anything in its epoch; None: not known. ``replaced``: the voters that a rebuild replaced, by node id.
     ``known_brokers``: those that the cluster names, reached or not. ``only_named``: the hosts are the addresses
     that were given, and none of them told of any other. ``old_running``: those who run of voters that a rebuild
-    replaced and that lead a quorum of their own, by node id.
+    replaced and that lead a quorum of their own, by node id. ``rebuilt_at``: when a rebuild made the only host the
+    only voter, which nobody has seen lead since; ``plan_file``: its plan.
     """
 
     cluster_id: str
@@ -78,6 +79,8 @@ class QuorumWithoutLeader:
     known_brokers: tuple[int, ...] = ()
     only_named: bool = False
     old_running: tuple[int, ...] = ()
+    rebuilt_at: str = ""
+    plan_file: str = ""
 
     @property
     def majority(self) -> int:
@@ -145,7 +148,9 @@ class QuorumWithoutLeader:
     def hosts_title(self) -> str:
         """What ``hosts`` are."""
         return (
-            f"voters as last seen {self.recorded_at}"
+            f"the only voter since the rebuild of {self.rebuilt_at}"
+            if self.rebuilt_at
+            else f"voters as last seen {self.recorded_at}"
             if self.certain
             else f"controllers that {self._named_by}"
             if self._settings_only
@@ -193,7 +198,22 @@ class QuorumWithoutLeader:
         leading = next((host for host in self.hosts if host.leads), None)
         if leading is not None:
             return tuple(self._led_elsewhere(leading))
+        if self.rebuilt_at and self.missing:
+            return (f"controller {self.hosts[0].name} is not reached", self.rebuilt, self.never_again)
         return tuple(self._majority_lost() if self.missing else self._enough_answer())
+
+    @property
+    def rebuilt(self) -> str:
+        """Who is started after a rebuild, without a full stop."""
+        return f"Start controller {self.hosts[0].name}, which the rebuild of {self.rebuilt_at} made the only voter"
+
+    @property
+    def never_again(self) -> str:
+        """Who is not started after a rebuild as it was, without a full stop."""
+        return (
+            f"Never start {either(self.replaced)} with the metadata {'log' if len(self.replaced) == 1 else 'logs'}"
+            " that the rebuild replaced: what they lead is another quorum"
+        )
 
     def _led_elsewhere(self, leading: VoterHost) -> Iterator[str]:
         """Why the leader that was seen is not the one that brokers reach, as far as their settings tell it."""

@@ -15,7 +15,7 @@ from recovery.membership.after_rebuild import (
     AfterRebuildStep,
     old_logs,
 )
-from recovery.membership.controllers_asked import old_log_moved
+from recovery.membership.controllers_asked import NEW_METADATA_LOG, old_log_moved
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
 from recovery.membership.voters import ReplicaKey
@@ -39,6 +39,10 @@ NOBODY_LED_YET = (
     "With ELR a broker that was killed leaves ISR and ELR when it registers, also where the controller had fenced"
     " it before. A partition that the rebuild wrote with this broker alone as ISR has had no leader since, and"
     " nobody leads it before it is elected here (seen on 4.3.1)"
+)
+WITHOUT_THE_DEAD = (
+    "A plan that elects nothing, because it waits for a broker that is gone for good, is made once more with"
+    " --accept-unchecked --reason TEXT"
 )
 ENDS_ALONE = (
     "One that was started while no controller led ends itself after a minute"
@@ -150,7 +154,7 @@ def after_rebuild(
         NextStep(
             AfterRebuildStep.ELECT,
             "Elect what waits, each with the loss that the plan names",
-            NOBODY_LED_YET if loses else "",
+            f"{f'{NOBODY_LED_YET}. ' if loses else ''}{WITHOUT_THE_DEAD}",
             (
                 connected("plan", "--all-offline-partitions", "plan.json"),
                 connected("apply", "plan.json"),
@@ -199,7 +203,7 @@ def _steps(after: AfterRebuild, connected: Connected) -> Iterator[tuple[NextStep
         servers or "HOST:PORT",
         after.quorum.cluster_id,
         loses=bool(after.partitions),
-        away=after.away,
+        away=after.awaited,
         restored=after.restored_topics,
         joining=after.joining,
         ahead_from=after.log.offset,
@@ -286,7 +290,7 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
             if after.away and not after.wrong_settings:
                 yield f"{brokers_are(after.away, 'not back')}: look at this setting there"
         case AfterRebuildStep.BROKERS:
-            yield f"{brokers_are(after.away, 'not back')}: not running, not registered, or fenced"
+            yield f"{brokers_are(after.awaited, 'not back')}: not running, not registered, or fenced"
         case AfterRebuildStep.SURVEY | AfterRebuildStep.ELECT:
             waiting = counted(after.offline, "partition")
             yield f"{waiting} without a leader; what each choice loses is in pane 1"
@@ -298,7 +302,10 @@ def _observations(after: AfterRebuild, step: AfterRebuildStep) -> Iterator[str]:
             if not after.findings:
                 yield "the controllers were not asked one by one"
         case AfterRebuildStep.OLD_LOGS:
-            yield from (f"controller {key.id}, directory id {key.directory_id}" for key in after.old_logs)
+            for key in after.old_logs:
+                yield f"controller {key.id}, directory id {key.directory_id}"
+                if key.id in after.away:
+                    yield f"  broker {key.id} can come back with its records. {NEW_METADATA_LOG}"
         case (
             AfterRebuildStep.STOP | AfterRebuildStep.MOVE | AfterRebuildStep.START | AfterRebuildStep.RESTORED
         ):
@@ -326,5 +333,6 @@ def partition_text(one: RewrittenPartition, states: dict[TopicPartition, Partiti
     elif not state.offline:
         led = f"led by {state.leader} now"
     else:
-        led = f"no leader now: it waits for {either(now.isr)}"
+        first = state.isr or state.elr
+        led = f"no leader now: {f'it waits for {either(first)}' if first else 'nobody is in ISR or ELR'}"
     return f"{tp}: {why}; {led}"

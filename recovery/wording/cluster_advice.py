@@ -14,6 +14,7 @@ from typing import NamedTuple
 from recovery.advice import FirstStep
 from recovery.cluster_health import ClusterHealth, QuorumState
 from recovery.membership.controllers_asked import (
+    NEW_METADATA_LOG,
     RememberedQuorum,
     controllers_text,
     node_names,
@@ -81,12 +82,22 @@ def cluster_advice(
             health, short, named, unjudged=unjudged, empty=empty, unacknowledged=unacknowledged
         )
     ]
+    old = [node for node in health.brokers_down if any(key.id == node for key in replaced)]
+    first = tuple(AdvicePart(_without_old_log(node), AdviceTopic.BROKERS) for node in old)
     if health.failed_dirs and not steps:
         found.append(AdvicePart(_failed_disks(health), AdviceTopic.DISKS))
     if health.offline and not steps:
         text = f"See why no leader can be named: {counted(health.offline, 'partition')} offline."
-        return ClusterAdvice((AdvicePart(AdviceText(text, reasons=(_ASK_PLAN,))),), tuple(found))
-    return ClusterAdvice(then=tuple(found))
+        return ClusterAdvice((*first, AdvicePart(AdviceText(text, reasons=(_ASK_PLAN,)))), tuple(found))
+    return ClusterAdvice(first, tuple(found))
+
+
+def _without_old_log(node: int) -> AdviceText:
+    return AdviceText(
+        f"Before broker {node} starts: move __cluster_metadata-0 out of its log dirs, unless this was done.",
+        warnings=("Keep all else there.",),
+        reasons=(f"It was a voter that a rebuild replaced. {NEW_METADATA_LOG}.",),
+    )
 
 
 _ASK_PLAN = "Of each partition ktriage plan says what is missing, often a permission."

@@ -49,6 +49,8 @@ def action(lost: QuorumWithoutLeader) -> str:
     """What to do first, in one sentence; "" where nothing is missing, or somebody leads."""
     if not _stuck(lost):
         return ""
+    if lost.rebuilt_at:
+        return f"{lost.rebuilt}."
     unclear = [host.name for host in lost.hosts if host.may_be_up]
     if not lost.proved and unclear:
         return f"Find out whether {either(unclear)} runs: it may lead, and only this side may be cut off."
@@ -64,12 +66,13 @@ WARNING = "Never format: an empty disk has neither vote nor log."
 def warnings(lost: QuorumWithoutLeader) -> Iterator[str]:
     """What goes before that, or against it."""
     yield from (f"{one[0].upper()}{one[1:]}." for one in lost.old_sentences[1:])
+    yield from (f"{lost.never_again}." for _ in lost.rebuilt_at[:1])
     yield WARNING
 
 
 _NO_DISK = (
     " The plan below is for no controller's disk left; where one is whole, quorum evidence prints another, which"
-    " goes on with it. Who has carried a rebuild out starts the new voter, and nobody else."
+    " goes on with it. Who has carried a rebuild out on another host starts the new voter, and nobody else."
 )
 
 
@@ -77,6 +80,16 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     """The least harm first; empty where nothing is missing, or somebody leads."""
     if not _stuck(lost):
         return ()
+    if lost.rebuilt_at:
+        back = shlex.join(("ktriage", "quorum", "rebuild", lost.plan_file, "--undo"))
+        return (
+            WayBack(lost.rebuilt, f"Brokers follow once it leads. {lost.never_again}."),
+            WayBack(
+                "Take the rebuild back",
+                "Refused once that controller has led. Then the old voters count again, short of a majority.",
+                (back,),
+            ),
+        )
     old = _old_disks(lost)
     need = f"{lost.short} of {both(old)}" if lost.short < len(old) else both(old)
     return (
@@ -104,7 +117,7 @@ def last_resort(lost: QuorumWithoutLeader) -> tuple[str, ...]:
     the rehearsal, the apply. Directories are not known from here. Empty where nothing is missing, or somebody
     leads.
     """
-    if not _stuck(lost):
+    if not _stuck(lost) or lost.rebuilt_at:
         return ()
     rest = max(_voting(lost), key=lambda host: host.offset, default=None)
     voter = f"{rest.key.id}@{rest.address}" if rest is not None else "NODE@HOST:PORT"
@@ -159,15 +172,16 @@ def guide_lines(lost: QuorumWithoutLeader, connected: Connected = unconnected) -
     yield from way_lines(lost)
     yield ""
     yield "AFTER A REBUILD, one after the other"
-    rest = _voting(lost)
+    rest = lost.hosts if lost.rebuilt_at else _voting(lost)
     server = rest[0].address if len(rest) == 1 else "HOST:PORT"
     few = lost.known_brokers if len(lost.known_brokers) <= FEW else ()
+    away = [broker for broker in few if broker not in lost.replaced]
     steps = after_rebuild(
         rest[0].key.id if len(rest) == 1 else None,
         server,
         lost.cluster_id,
         few,
-        away=few,
+        away=away,
         connected=connected,
     )
     yield from (f"  {number}. {step.text}" for number, step in enumerate(steps, 1))

@@ -16,6 +16,7 @@ from console.output.report_markdown import plain_lines
 from console.provenance import made_by, now
 from console.reading.cluster_reading import ClusterReading
 from console.reading.read_cluster import read_cluster
+from console.reading.remembered_voters import applied_rebuild
 from recovery.wording.quantity_text import time_text
 
 ANSWERS_SECONDS = 10.0
@@ -44,6 +45,7 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
         gaps=tuple(gaps),
         rebuilt=None if after is None else after.log,
         asked=None if after is None else after.asked,
+        rebuild=applied_rebuild(session.view.cluster_id),
     )
     incident: Incident = await asyncio.to_thread(collect_for_handover, sources)
     if present is not None:

@@ -113,6 +113,7 @@ class IncidentSources:
     ``timeline`` and ``now`` (the cluster's present state) are None where they were not read; then ``gaps`` says
     why, one line each. ``virtual``: the times of the timeline are a simulation's. ``rebuilt``: where the metadata
     log says that the quorum was rebuilt; ``asked``: what each controller answers then, None: nobody asked.
+    ``rebuild``: the last rebuild that was carried out on this host, in one line.
     """
 
     cluster_id: str
@@ -126,6 +127,7 @@ class IncidentSources:
     gaps: tuple[str, ...] = ()
     rebuilt: RebuiltLog | None = None
     asked: ControllersAsked | None = None
+    rebuild: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from console.plan_files import read
 from console.provenance import made_by
 from console.reading.cluster_reading import ClusterReading
 from console.reading.read_cluster import read_cluster
-from console.reading.remembered_voters import ask_every_controller
+from console.reading.remembered_voters import applied_rebuild, ask_every_controller
 from console.signals import StopRequest
 from recovery.membership.controllers_asked import ControllersAsked
 from recovery.metadata_log.rebuilt_log import RebuiltLog
@@ -129,8 +129,9 @@ def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
     plans, rescues = options.plans, options.rescues
     rebuilt = None if timeline is None else timeline.timeline.history.rebuilt
     asked = None if rebuilt is None or now is None else _asked(run, cluster_id, rebuilt, found)
+    done = applied_rebuild(cluster_id)
     return IncidentSources(
-        cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found), rebuilt, asked
+        cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found), rebuilt, asked, done
     )
 
 

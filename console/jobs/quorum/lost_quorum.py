@@ -39,6 +39,7 @@ from console.jobs.quorum.rebuild_rehearsal import rehearse
 from console.new_files import write_new
 from console.program import Program
 from console.provenance import user
+from console.reading.remembered_voters import forget_rebuild, remember_rebuild
 from console.signals import Stopped
 from recovery.membership.quorum_rebuild import FORMAT, RebuildPlan, digest
 from recovery.wording.quantity_text import counted
@@ -163,6 +164,7 @@ def carry_out(
         program.supervisor.run(lambda _stop: _confirmed(program, plan, undo=undo))
     if undo:
         away = undo_rebuild(plan, reason)
+        forget_rebuild(plan)
         put_back = f"is as it was before (Kafka makes the indexes anew); the rebuilt files: {away}"
         screen.out([f"{plan.target}: {UNDONE_BEFORE if away is None else put_back}"])
         return Status.DONE
@@ -171,6 +173,7 @@ def carry_out(
     except RebuildRefused as refused:
         screen.say(*refused.reasons)
         raise
+    remember_rebuild(plan, file, reason)
     screen.out(rebuild_document(plan, file, applied=True) if json else applied_lines(done, file))
     screen.say(*done.returned)
     return Status.PARTLY if done.returned else Status.DONE

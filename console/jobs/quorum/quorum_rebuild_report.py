@@ -12,8 +12,7 @@ from backends.metadata_log.rebuild_steps import WAY_BACK
 from console.jobs.quorum.quorum_rebuild import AppliedRebuild
 from console.output.json_document import document
 from console.output.report_markdown import markdown_text
-from recovery.membership.after_rebuild import NEW_METADATA_LOG
-from recovery.membership.controllers_asked import old_log_moved
+from recovery.membership.controllers_asked import NEW_METADATA_LOG, old_log_moved
 from recovery.membership.quorum_rebuild import (
     RebuildPlan,
     RehearsalReport,

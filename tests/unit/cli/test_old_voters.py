@@ -23,8 +23,16 @@ def seen(call: Caller) -> Caller:
     """This user has seen the rebuilt quorum, which 110 leads."""
     cluster = json.loads(call("ktriage", "status", "--output", "json", *OLD).out)["cluster"]["clusterId"]
     voter = {"id": 110, "directoryId": "d", "endpoints": [["CONTROLLER", "host110", 9093]], "logEndOffset": 9}
-    replaced = [[node, f"d{node}"] for node in (100, 101, 102)]
-    quorum = {"at": SINCE, "leaderEpoch": 5_000, "replaced": replaced, "voters": [voter], "others": []}
+    replaced: list[object] = [
+        {"id": node, "directoryId": f"d{node}", "endpoints": []} for node in (100, 101, 102)
+    ]
+    quorum: dict[str, object] = {
+        "at": SINCE,
+        "leaderEpoch": 5_000,
+        "replaced": replaced,
+        "voters": [voter],
+        "others": [],
+    }
     remember(cluster, MEMORY, quorum)
     return call
 

@@ -17,6 +17,7 @@ from backends.metadata_log.batch_writer import data_batch, leader_change_batch, 
 from backends.metadata_log.batches import BatchReader
 from console.jobs.quorum.quorum_pane import QuorumPane, voter_changes
 from console.reading.quorum_state import ask_controllers
+from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.controller.registration import Registration
 from recovery.membership.after_rebuild import (
     AfterRebuild,
@@ -31,6 +32,7 @@ from recovery.membership.controllers_asked import (
     AskedController,
     ControllersAsked,
     QuorumProblem,
+    RememberedQuorum,
     old_voters_stopped,
 )
 from recovery.membership.preflight import LivenessLimits
@@ -46,11 +48,12 @@ from recovery.wording.after_rebuild_text import (
     after_rebuild,
     growth_line,
     now_line,
+    partition_text,
     rebuilt_line,
     standing_lines,
     unconnected,
 )
-from recovery.wording.cluster_advice import quorum_advice
+from recovery.wording.cluster_advice import cluster_advice, quorum_advice
 from tests.unit.cli.command_process import Caller
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum
 from tests.unit.widgets.harness import Harness, text_of
@@ -325,6 +328,29 @@ async def test_old_voters_that_lead_stand_above_the_step_and_the_list() -> None:
     lines = list(standing_lines(found, lambda *words: shlex.join(("ktriage", *words))))
     at = next(number for number, text in enumerate(lines) if text.startswith("! 2 QUORUMS"))
     assert "stop controllers 101 and 102" in lines[at] and not any(text[:2] == "1." for text in lines[:at])
+
+
+def test_nobody_waits_for_a_broker_that_is_a_dead_voter_and_it_is_told_how_it_comes_back() -> None:
+    """A combined node: to wait for it would never end, and started as it is it may lead another quorum."""
+    found = after(away=(101,))
+    assert found.now is AfterRebuildStep.GROW
+    lines = "\n".join(standing_lines(found, unconnected))
+    assert (
+        "--broker-id 101" not in lines and "broker 101 can come back with its records. Stop it, move" in lines
+    )
+    health_now = ClusterHealth(quorum_finding(found.health.quorum), brokers_down=(101, 5))
+    seen = RememberedQuorum(7, "then", (), (disk(100),), (disk(101),))
+    (first,) = cluster_advice(health_now, found.health, None, (), (), earlier=seen).first
+    assert first.text.action.startswith(
+        "Before broker 101 starts: move __cluster_metadata-0 out of its log dirs"
+    )
+    assert cluster_advice(health_now, found.health, None, (), ()).first == ()
+
+
+def test_a_partition_waits_for_those_who_may_lead_it_now() -> None:
+    (_, orders) = after().partitions
+    offline = after().states[TopicPartition("orders", 0)]._replace(leader=-1, isr=(), elr=(2,))
+    assert partition_text(orders, {offline.tp: offline}).endswith("no leader now: it waits for 2")
 
 
 def test_partitions_are_named_as_they_are_now() -> None:

@@ -37,7 +37,7 @@ from recovery.model import Unknown, Why
 from recovery.wording.cluster_advice import cluster_advice, old_voters_advice
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.lost_quorum_text import guide_lines
-from tests.unit.membership.quorums import CLUSTER, key, quorum
+from tests.unit.membership.quorums import CLUSTER, key, quorum, voters
 
 REFUSED = Unknown(Why.NOT_ANSWERED, "connection refused")
 
@@ -286,7 +286,7 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
     """1 is down; 2 and 3 lead with their old disks; 4 was formatted again after the rebuild, to be added."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     rebuilt = quorum(1, leader_epoch=1_007)
-    remember_voters(rebuilt, map(key, (2, 3, 4)))
+    remember_voters(rebuilt, voters(2, 3, 4).voters)
     settings = Unknown(Why.NOT_ALLOWED, "")
     probes: dict[int, NodeProbe | Unknown] = {
         node: NodeProbe(address(node), CLUSTER, node, 2, (0, 1), 42, settings) for node in (2, 3, 4)
@@ -342,7 +342,7 @@ def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     rebuilt = quorum(9, leader_epoch=1_003, leader=key(9))
-    remember_voters(rebuilt, map(key, (1, 2, 3)))
+    remember_voters(rebuilt, voters(1, 2, 3).voters)
     remember_voters(quorum(1, 2, 3))
     saved = recall(CLUSTER, MEMORY)
     assert saved is not None and [voter["id"] for voter in saved["voters"]] == [9]

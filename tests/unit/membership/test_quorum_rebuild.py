@@ -13,12 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from backends.base.membership import ClusterNode, EveryAddress, Membership, ProcessRole
 from backends.metadata_log.batch_writer import data_batch
 from backends.metadata_log.copied_log import read_copy
 from backends.metadata_log.quorum_copy import read_quorum_copy
@@ -29,12 +30,18 @@ from console.jobs.quorum.quorum_rebuild import (
     script_of,
     undo_rebuild,
 )
+from console.jobs.quorum.quorum_report import lost_lines
+from console.last_healthy import recall, remember
+from console.reading.quorum_state import lost
+from console.reading.remembered_voters import MEMORY, applied_rebuild, forget_rebuild, remember_rebuild
 from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
+from recovery.model import Unknown, Why
+from recovery.wording.lost_quorum_text import action, guide_lines, last_resort, warnings
 from tests.unit.cli.command_process import command_line, invoke, typing
 from tests.unit.membership.rebuilt_disks import (
     LOGS,
@@ -485,8 +492,46 @@ def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path,
     assert "sha256" in applied.out
     assert "controller.quorum.bootstrap.servers must name 127.0.0.1:1" in applied.out
     assert "Move __cluster_metadata-0 out of the log dirs of the old voters" in applied.out
+    (remembered,) = (tmp_path / "state").rglob("rebuild.json")
+    assert json.loads(remembered.read_text())["node"] == 100
     undone = command("plan.json", "--undo", "--yes", "--reason", "a test", "--output", "json")
     assert undone.status == 0, undone
+    assert not [*(tmp_path / "state").rglob("rebuild.json"), *(tmp_path / "state").rglob("quorum.json")]
+
+
+async def test_between_apply_and_start_the_new_voter_is_to_be_started_and_no_old_one(
+    disks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """101 and 102 are a majority of the old voters: started together they lead, and brokers follow them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    plan, earlier = made(disks), {"format": 1, "at": "then", "leaderEpoch": 1, "voters": []}
+    remember(plan.cluster_id, MEMORY, earlier)
+    for _ in range(2):  # a second apply writes nothing, and forgets nothing
+        remember_rebuild(plan, tmp_path / "plan.json", "a test")
+    asked: list[tuple[str, int]] = []
+
+    class NobodyAnswers:
+        async def every_address(self, further: Iterable[tuple[str, int]] = ()) -> EveryAddress:
+            asked.extend(further)
+            refused = Unknown(Why.NOT_ANSWERED, "connection refused")
+            nodes = (ClusterNode(-1, ProcessRole.CONTROLLER, f"{at[0]}:{at[1]}", refused) for at in asked)
+            return EveryAddress((), tuple(nodes), {})
+
+    saved = recall(plan.cluster_id, MEMORY)
+    without = await lost(cast("Membership", NobodyAnswers()), plan.cluster_id, saved)
+    assert {endpoint.port for voter in plan.other_voters for endpoint in voter.endpoints} <= {
+        p for _, p in asked
+    }
+    assert action(without).startswith("Start controller 100, which the rebuild of 20"), action(without)
+    never = "Never start 101 or 102 with the metadata logs that the rebuild replaced"
+    for told in (warnings(without), guide_lines(without), lost_lines(without)):
+        text = "\n".join(told)
+        assert never in text and "othing is lost" not in text and "--into" not in text, text
+    assert f"ktriage quorum rebuild {tmp_path}/plan.json --undo" in "\n".join(lost_lines(without))
+    assert last_resort(without) == ()
+    assert "made controller 100 the only voter; reason: a test" in applied_rebuild(plan.cluster_id)
+    forget_rebuild(plan)
+    assert recall(plan.cluster_id, MEMORY) == earlier and applied_rebuild(plan.cluster_id) == ""
 
 
 @pytest.mark.parametrize(
