@@ -60,8 +60,12 @@ DONE = StepSituation(True)
 
 
 def current(plan: ReplacementPlan, picture: QuorumPicture) -> ReplacementStep | None:
-    """The first step that is not done; None if all are done."""
-    return next((step for step in plan.steps if not situation(plan, step, picture).done), None)
+    """The first step that is not done; None if all are done. Its commands name the hosts that are known by now."""
+    step = next((step for step in plan.steps if not situation(plan, step, picture).done), None)
+    if step is None:
+        return None
+    wanted = _with_hosts(plan.wanted, picture.quorum)
+    return step._replace(commands=words.of(wanted, step.kind, step.node, step.key).commands)
 
 
 def situation(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPicture) -> StepSituation:
@@ -239,12 +243,6 @@ def _servers(plan: ReplacementPlan, step: ReplacementStep, picture: QuorumPictur
 def servers_now(plan: ReplacementPlan, quorum: Quorum) -> tuple[str, ...]:
     """The wanted controller.quorum.bootstrap.servers, with hosts that were not known when it was planned."""
     return _with_hosts(plan.wanted, quorum).servers
-
-
-def step_to_show(plan: ReplacementPlan, step: ReplacementStep, quorum: Quorum) -> ReplacementStep:
-    """The step to show when it is the next one: its commands name hosts that are known by now."""
-    wanted = _with_hosts(plan.wanted, quorum)
-    return step._replace(commands=words.of(wanted, step.kind, step.node, step.key).commands)
 
 
 def _with_hosts(wanted: ReplacementRequest, quorum: Quorum) -> ReplacementRequest:

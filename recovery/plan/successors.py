@@ -18,7 +18,12 @@ from recovery.plan.values import Plan, PlanRow, Successor
 from recovery.wording.loss_text import brief_range
 
 STAYS_OFFLINE = "nobody (stays offline)"
-"""Who leads if the chosen leader drops out, where the cluster elects the designated leader or nobody."""
+"""Who leads if the chosen leader drops out, where nobody else can be elected."""
+
+WITHOUT_RIGHT = "without CLUSTER_ACTION"
+"""Where the cluster elects the designated leader or nobody, a user without this right changes the assignment order
+instead, as on other clusters, and another may lead.
+"""
 
 Bounds = tuple[int, int | None]
 """Offsets lost, at least and at most; None: no bound is known."""
@@ -85,7 +90,7 @@ def risk_text(risk: Risk, *, native: bool | None = None) -> str:
         others = f"{len(risk.rows):,} of {risk.elect:,} may lose {brief_range(*risk.then)}"
         if only is not None:
             others = f"another may lead and lose {brief_range(*risk.then)}"
-        return f"If {chosen} fails too, {offline} is offline again; without CLUSTER_ACTION, {others}"
+        return f"If {chosen} fails too, {offline} is offline again; {WITHOUT_RIGHT}, {others}"
     instead = f"{brief_range(*risk.then)} instead of {brief_range(*risk.planned)}"
     more = f"{len(risk.rows):,} of {risk.elect:,} may lose more, or newer records: {instead}"
     unless = " (with ElectLeaders v3: they stay offline)" if native is None else ""

@@ -13,7 +13,7 @@ from recovery.loss import Loss
 from recovery.model import Standing, TopicPartition, Unknown
 from recovery.plan.judgement import Judgement, RowDecision
 from recovery.plan.plan_review import Summary, candidate_harm, offline_for, row_note, summarise, worst
-from recovery.plan.successors import STAYS_OFFLINE, at_risk, risk_text, worse_successor
+from recovery.plan.successors import STAYS_OFFLINE, WITHOUT_RIGHT, at_risk, risk_text, worse_successor
 from recovery.plan.values import NotElected, Plan, PlanRow, Successor
 from recovery.plan.verdict_json import verdict_json
 from recovery.plan.verify import Leading, Order, RowOutcome, RowState
@@ -143,31 +143,39 @@ def _of(value: Callable[[PlanRow], Any], otherwise: Any = None) -> Callable[[Pla
     return lambda row: otherwise if row.planned is None else value(row.planned)
 
 
-def _drops_out(row: PlannedRow) -> str:
-    if row.planned is None:
-        return ""
-    successor = row.planned.successor
-    if successor is None or row.native:
-        return STAYS_OFFLINE
-    if successor.standing is Standing.ELECTABLE:
-        return f"broker {successor.broker}"
-    return f"broker {successor.broker} ({successor.standing})"
+def _drops_out(native: str) -> Callable[[PlannedRow], str]:
+    """``native`` stands before the successor on a cluster that elects the designated leader or nobody."""
+
+    def text(row: PlannedRow) -> str:
+        if row.planned is None:
+            return ""
+        successor = row.planned.successor
+        if successor is None:
+            return STAYS_OFFLINE
+        standing = "" if successor.standing is Standing.ELECTABLE else f" ({successor.standing})"
+        return f"{native if row.native else ''}broker {successor.broker}{standing}"
+
+    return text
 
 
 def _then(row: PlannedRow) -> tuple[Loss, int | None] | None:
     """What electing the successor would lose, and the epoch of its log's last record; None where there is none."""
     planned = row.planned
     successor = None if planned is None else planned.successor
-    if planned is None or successor is None or row.native:
+    if planned is None or successor is None:
         return None
     known = planned.candidate(successor.broker)
     return successor.loss, None if known is None else known.last_epoch
 
 
-def _then_loses(words: Callable[[Loss, int | None], str]) -> Callable[[PlannedRow], str]:
+def _then_loses(words: Callable[[Loss, int | None], str], native: str) -> Callable[[PlannedRow], str]:
+    """``native`` as in :func:`_drops_out`."""
+
     def text(row: PlannedRow) -> str:
         then = _then(row)
-        return words(*then) if then is not None else "" if row.planned is None else "nothing more"
+        if then is None:
+            return "" if row.planned is None else "nothing more"
+        return f"{native if row.native else ''}{words(*then)}"
 
     return text
 
@@ -264,20 +272,21 @@ PLANNED: tuple[Field[PlannedRow], ...] = (
         "successor",
         "IF IT DROPS OUT",
         _of(_successor(lambda s: s.broker)),
-        _drops_out,
+        _drops_out(f"{STAYS_OFFLINE}; {WITHOUT_RIGHT}, "),
         priority=3,
         below=True,
+        brief=_drops_out("nobody, or "),
     ),
     _data("successorStanding", _successor(lambda s: s.standing.value)),
     Field(
         "successorLoss",
         "THEN LOST",
         _of(_successor(lambda s: loss_json(s.loss))),
-        _then_loses(harm_text),
+        _then_loses(harm_text, f"nothing more; {WITHOUT_RIGHT}, "),
         _then_tone,
         priority=4,
         below=True,
-        brief=_then_loses(short_loss),
+        brief=_then_loses(short_loss, "nothing, or "),
     ),
     _data("successorLosesMore", lambda p: worse_successor(p) is not None),
     _data("otherRankingLeader", lambda p: p.other_ranking_leader),

@@ -36,7 +36,6 @@ from recovery.membership.replacement_state import (
     key_of,
     silent,
     situation,
-    step_to_show,
 )
 from recovery.membership.replica_lookup import NotChosen
 from recovery.model import Unknown, Why
@@ -226,7 +225,7 @@ class _Run:
             if step.number > self._furthest:
                 self._waited.restart()
             self._furthest, self._pace = max(self._furthest, step.number), CatchUpRate()
-            self._watcher.begins(step_to_show(self._plan, step, self.picture.quorum), step_state)
+            self._watcher.begins(step, step_state)
         self.step = step
 
     async def _send(self, step: ReplacementStep) -> bool:

@@ -94,7 +94,9 @@ def test_a_loss_is_coloured_by_how_bad_it_is_in_whichever_column_it_stands() -> 
     assert columns["successor"].cell(planned).startswith("broker ")
     native = planned._replace(native=True)
     then = [columns[name].cell(native) for name in ("successor", "successorLoss")]
-    assert then == ["nobody (stays offline)", "nothing more"], "as the sentence above the table says"
+    assert then == ["nobody, or broker 1", "nothing, or 300 or more, NEWER"], (
+        "as the sentence above the table says"
+    )
     waits = PlannedRow(examples.plan().not_elected[0])
     assert columns["successorLoss"].tone_of(waits) is Tone.DIM
 

@@ -129,9 +129,13 @@ def replacement() -> ReplacementPlan:
     )
 
 
-def wizard_at(picture: QuorumPicture, *, seconds_left: float | None = None) -> Wizard:
-    """The replacement's steps as the console shows them with the cluster in ``picture``."""
-    plan = replacement()
+def wizard_at(
+    picture: QuorumPicture, *, seconds_left: float | None = None, plan: ReplacementPlan | None = None
+) -> Wizard:
+    """The steps of the ``plan``, else of :func:`replacement`, as the console shows them with the cluster in
+    ``picture``.
+    """
+    plan = plan or replacement()
     step = current(plan, picture)
     seen = None if step is None else situation(plan, step, picture)
     return shown(
@@ -149,6 +153,16 @@ def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:
     stopped = wizard_at(QuorumPicture(quorum(1, 2, 3, down=(3,))))
     assert stopped.steps[0].state is StepState.DONE
     assert stopped.current is not None and stopped.current.title == plan.steps[1].title
+
+
+def test_a_host_that_a_later_step_told_stands_in_the_command_that_names_it() -> None:
+    wanted = ReplacementRequest(ReplacementKind.HOST, CLUSTER, voters(1, 2, 3).voters, (key(3),), (4,), leader=1)
+    plan = ReplacementPlan(replacement().header, wanted, steps(wanted), notes(wanted))
+    assert any("HOST-OF-4:PORT" in line for step in plan.steps for line in step.commands)
+    joined = wizard_at(QuorumPicture(quorum(1, 2, 4)), plan=plan).current
+    assert joined is not None and "bootstrap.servers" in joined.title
+    assert "controller.quorum.bootstrap.servers=host1:9093,host2:9093,host4:9093" in joined.commands
+    assert not any("HOST-OF" in text for text in (*joined.commands, *joined.wrong))
 
 
 def test_catching_up_of_a_newcomer_has_a_bar_and_an_estimate() -> None:

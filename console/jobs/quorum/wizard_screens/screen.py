@@ -341,10 +341,13 @@ def _how_to_say(step: PlannedStep) -> str:
 
 
 def shown(planned: LoadedReplacement, reported: ReplacementProgress, *, done: bool) -> Wizard:
-    """The plan's steps; those before the current one are done. None is done before the cluster was read."""
-    plan = planned.plan
-    now = 0 if reported.step is None else reported.step.number
-    steps = tuple(_step(step, now, reported, done=done) for step in plan.steps)
+    """The plan's steps; those before the current one are done. None is done before the cluster was read. The
+    current one is as it was reported: it names hosts that were not known when the plan was made.
+    """
+    plan, reported_step = planned.plan, reported.step
+    now = 0 if reported_step is None else reported_step.number
+    as_known = (reported_step if reported_step and step.number == now else step for step in plan.steps)
+    steps = tuple(_step(step, now, reported, done=done) for step in as_known)
     kind = plan.wanted.kind
     return Wizard(
         f"Replace a controller ({kind}), plan {plan.header.plan_id[:8]}", steps, "; ".join(plan.notes)
