@@ -83,7 +83,7 @@ class Advice(NamedTuple):
     whose start is not advised before their disks are read: this step or another one would lose by it.
     ``old_leaders``, of STOP_AND_READ alone. ``repair``: those of ``brokers`` to start, or of ``start_if_whole``,
     that would not serve all of their disks as these were read, or would end; ``copy``: whose start would delete
-    something there.
+    something there. ``failed_disk``, of READ_FIRST alone: ``brokers`` are up, and their log dirs failed.
     """
 
     kind: AdviceKind
@@ -106,6 +106,7 @@ class Advice(NamedTuple):
     old_leaders: tuple[OldLeader, ...] = ()
     repair: tuple[int, ...] = ()
     copy: tuple[int, ...] = ()
+    failed_disk: bool = False
 
     @property
     def starts(self) -> frozenset[int]:
@@ -149,15 +150,17 @@ def stop_and_read(surveys: Iterable[Survey]) -> Iterator[tuple[TopicPartition, A
 
 
 def read_first(
-    unread: DisksToRead, recorded: Iterable[UnreadDisk] = ()
+    unread: DisksToRead, recorded: Iterable[UnreadDisk] = (), up: Collection[int] = ()
 ) -> Iterator[tuple[TopicPartition, Advice]]:
-    """The advice for partitions with a leader: whose disks are to be read before they start. ``recorded`` are those
-    of elections in the journal.
+    """The advice for partitions with a leader: whose disks are to be read before they start, or, of the brokers
+    that are ``up``, before the failed disk is replaced. ``recorded`` are those of elections in the journal.
     """
-    for tp, missed in unread.partitions.items():
-        yield tp, Advice(AdviceKind.READ_FIRST, missed.brokers, missed=missed)
-    for disk in only_in_journal(recorded, unread):
-        yield disk.tp, Advice(AdviceKind.READ_FIRST, (disk.broker,))
+    found = [(tp, missed.brokers, missed) for tp, missed in unread.partitions.items()]
+    only_recorded = [(disk.tp, (disk.broker,), None) for disk in only_in_journal(recorded, unread)]
+    for tp, brokers, election in (*found, *only_recorded):
+        for failed in (False, True):
+            if these := tuple(broker for broker in brokers if (broker in up) is failed):
+                yield tp, Advice(AdviceKind.READ_FIRST, these, missed=election, failed_disk=failed)
 
 
 def advise(survey: Survey, ranking: Ranking, judged: PartitionVerdicts | None) -> Advice | None:
@@ -447,7 +450,7 @@ def _without_contradiction(steps: list[FirstStep]) -> Iterator[FirstStep]:
 def _group(one: Advice) -> tuple[object, ...]:
     """Elections stand together whoever is elected, and disks whoever has them; returns by the broker."""
     if one.kind in (AdviceKind.ELECT, AdviceKind.READ_FIRST):
-        return (one.kind,)
+        return (one.kind, one.failed_disk)
     return (one.kind, one.brokers, one.reassigning, bool(one.instead))
 
 
@@ -488,4 +491,5 @@ def _merged(group: list[Advice]) -> Advice:
         tuple(dict.fromkeys(old for one in group for old in one.old_leaders)),
         tuple(sorted({broker for one in group for broker in one.repair})),
         tuple(sorted({broker for one in group for broker in one.copy})),
+        group[0].failed_disk,
     )

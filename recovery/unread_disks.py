@@ -57,11 +57,13 @@ def without_read(unread: DisksToRead, read: Iterable[ReadDisk]) -> DisksToRead:
 
 
 class UnreadDiskState(StrEnum):
-    """What became of such a disk. NO_REPLICA: its broker keeps the log when it starts; SET_ASIDE: it did, and is
-    up. NO_LEADER: nobody is known to have been elected, and nobody leads, so nothing is cut off by a start.
+    """What became of such a disk. DISK_FAILED: its broker is up, without that log dir. NO_REPLICA: its broker keeps
+    the log when it starts; SET_ASIDE: it did, and is up. NO_LEADER: nobody is known to have been elected, and
+    nobody leads, so nothing is cut off by a start.
     """
 
     AWAY = "not started since"
+    DISK_FAILED = "its disk failed"
     CAME_BACK = "came back unread"
     NO_REPLICA = "not a replica any more"
     SET_ASIDE = "set aside as -stray"
@@ -97,7 +99,7 @@ def disk_outcomes(
             found[disk] = UnreadDiskState.CAME_BACK
         elif disk.broker in up:
             offline = disk.broker in state.offline_replicas
-            found[disk] = UnreadDiskState.AWAY if offline else UnreadDiskState.CAME_BACK
+            found[disk] = UnreadDiskState.DISK_FAILED if offline else UnreadDiskState.CAME_BACK
         else:
             back = history is not None and _started_since(disk, state, history)
             found[disk] = UnreadDiskState.CAME_BACK if back else UnreadDiskState.AWAY
@@ -117,18 +119,21 @@ def still_to_read(
     """The disks that can still be read; all, where no cluster was asked."""
     if outcomes is None:
         return tuple(disks)
-    open_ = with_outcome(outcomes, UnreadDiskState.AWAY, *STRAYS)
+    open_ = with_outcome(outcomes, *_CUT_OFF_LATER, *STRAYS)
     wanted = set(disks)
     return tuple(disk for disk in open_ if disk in wanted)
 
 
+_CUT_OFF_LATER = (UnreadDiskState.AWAY, UnreadDiskState.DISK_FAILED)
 STRAYS = (UnreadDiskState.NO_REPLICA, UnreadDiskState.SET_ASIDE)
 """Of disks whose brokers may be started: their logs stand in, or get, folders that end in -stray."""
 
 
 def before_start(outcomes: Mapping[UnreadDisk, UnreadDiskState]) -> tuple[UnreadDisk, ...]:
-    """The disks that are to be read before their brokers are started: the start cuts them off."""
-    return with_outcome(outcomes, UnreadDiskState.AWAY)
+    """The disks that are to be read before their brokers are started, which cuts them off, or before a failed one
+    is replaced.
+    """
+    return with_outcome(outcomes, *_CUT_OFF_LATER)
 
 
 def only_in_journal(disks: Iterable[UnreadDisk], unread: DisksToRead) -> tuple[UnreadDisk, ...]:

@@ -38,7 +38,7 @@ from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.partition_selection import Selected, Selection, Which, select
 from console.reading.remembered_voters import quorum_or_lost
-from console.reading.unread_disks import OpenDisks, disks_to_read, open_disks, states_of
+from console.reading.unread_disks import OpenDisks, brokers_up, disks_to_read, open_disks, states_of
 from recovery.acknowledged.disks_to_read import DisksToRead, away
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, advise, first_steps, read_first, start_together, stop_and_read
@@ -184,7 +184,7 @@ async def _with_steps(
     advised = ((one.tp, _advised(one, reported.verdicts.get(one.tp), led_before)) for one in offline)
     steps = first_steps(
         [
-            *read_first(reading.unread, before_start(reading.disks)),
+            *read_first(reading.unread, before_start(reading.disks), brokers_up(reading.cluster)),
             *stop_and_read(troubled(reading.surveys)),
             *((tp, advice) for tp, advice in advised if advice is not None),
         ]

@@ -11,8 +11,11 @@ from recovery.unread_disks import UnreadDisk, UnreadDiskState
 def unread_disks_json(
     disks: Iterable[UnreadDisk], states: Mapping[UnreadDisk, UnreadDiskState] | None
 ) -> list[dict[str, object]]:
-    """``state`` is null where no cluster was asked, or the partition was not seen."""
-    known = states or {}
+    """``state`` is null where no cluster was asked, or the partition was not seen. A broker whose disk failed was
+    not started since.
+    """
+    failed, away = UnreadDiskState.DISK_FAILED, UnreadDiskState.AWAY
+    known = {disk: away if state is failed else state for disk, state in (states or {}).items()}
     return [
         {
             "broker": disk.broker,

@@ -17,7 +17,7 @@ from recovery.advice import Advice, AdviceKind, FirstStep
 from recovery.strategy import Decision, DecisionKind, WhyNot
 from recovery.wording.quantity_text import both, counted, either, exact_age, time_text
 from recovery.wording.replica_text import still_writes_text
-from recovery.wording.unread_disk_text import READ_DISK, may_hold_text
+from recovery.wording.unread_disk_text import READ_DISK, cut_off_at_start, lost_with_disk, may_hold_text
 from recovery.wording.verdict_text import conditions_text, decider_text
 
 ACKED = "every record that was acknowledged with acks=all"
@@ -195,8 +195,11 @@ def _stop_and_read(advice: Advice, _count: int) -> str:
 
 
 def _read_first(advice: Advice, count: int) -> str:
-    starts = _they(advice.brokers, "start")
     leader = "the leader" if count == len(advice.brokers) == 1 else "leaders"
+    if advice.failed_disk:
+        failed = _disk_of(advice.brokers).replace("the disk", "the failed disk")
+        return f"Read {failed} before {_they_are(advice.brokers)} replaced: {leader} may lack records."
+    starts = _they(advice.brokers, "start")
     return f"Read {_disk_of(advice.brokers)} before {starts}: {leader} may lack records."
 
 
@@ -393,7 +396,8 @@ def _why_stop_and_read(advice: Advice, count: int) -> Iterator[str]:
 
 
 def _why_read_first(advice: Advice, count: int) -> Iterator[str]:
-    yield f"{_capital(may_hold_text(advice.brokers, advice.missed, count))}."
+    lost = lost_with_disk(advice.brokers) if advice.failed_disk else cut_off_at_start(advice.brokers)
+    yield f"{_capital(may_hold_text(advice.brokers, advice.missed, count, lost))}."
     yield f"Read {_disks(advice.brokers)} with: {READ_DISK}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState, cut_off, quorum_finding
@@ -257,7 +257,7 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     if health.offline:
         yield _part(1, f"{health.offline:,} offline{' if nothing runs' if health.from_disks else ''}")
     if health.disks_to_read:
-        yield _unread(health.disks_to_read)
+        yield _unread(health.disks_to_read, away={*health.brokers_down, *health.brokers_fenced})
     if health.self_electing:
         yield _self_electing(len(health.self_electing))
     if health.under_min_isr:
@@ -283,11 +283,14 @@ def _disk_parts(health: ClusterHealth) -> Iterator[_Part]:
         yield _part(7, f"log dirs of {count} not known", f"dirs of {count} not known")
 
 
-def _unread(brokers: Sequence[int]) -> _Part:
+def _unread(brokers: Sequence[int], away: Collection[int]) -> _Part:
+    """Of a broker that is not ``away`` the disk failed: its start is not waited for."""
     disks = counted(len(brokers), "disk")
     if len(brokers) > FEW:
         return _part(1, f"read {disks} before start", f"read {disks} first")
     named = f"read {'disk' if len(brokers) == 1 else 'disks'} of {ids(brokers)} first"
+    if not set(brokers).issubset(away):
+        return _part(1, named, f"read {disks} first")
     return _part(1, unread_in_short(brokers), named, f"read {disks} first")
 
 

@@ -59,6 +59,11 @@ def cut_off_at_start(brokers: Sequence[int]) -> str:
     return f"cut off when {'it starts' if len(brokers) == 1 else 'they start'}"
 
 
+def lost_with_disk(brokers: Sequence[int]) -> str:
+    """The same of failed disks."""
+    return f"lost with {'its disk' if len(brokers) == 1 else 'their disks'}"
+
+
 def stop_and_read(brokers: Sequence[int]) -> str:
     """What saves the writes that old leaders took after others were elected: they truncate when they hear of it."""
     one = len(brokers) == 1
@@ -112,6 +117,7 @@ _READ_STRAY = f"read it there ({READ_DISK}), then assign the replica again (ktri
 
 _TEXTS: Mapping[UnreadDiskState, Callable[[int, Sequence[TopicPartition]], str]] = {
     UnreadDiskState.AWAY: disk_first_text,
+    UnreadDiskState.DISK_FAILED: failed_disk_text,
     UnreadDiskState.NO_REPLICA: no_replica_text,
     UnreadDiskState.SET_ASIDE: stray_text,
     UnreadDiskState.CAME_BACK: came_back_text,
@@ -180,10 +186,12 @@ def unread_in_short(brokers: Sequence[int]) -> str:
     return f"read the {disks} of {ids(brokers)} before {they}"
 
 
-def may_hold_text(brokers: Sequence[int], missed: MissedElection | None, count: int) -> str:
-    """Why, of ``count`` partitions; ``missed`` is the election of one of them."""
+def may_hold_text(brokers: Sequence[int], missed: MissedElection | None, count: int, lost: str) -> str:
+    """Why, of ``count`` partitions; ``missed`` is the election of one of them, ``lost`` the end of the sentence
+    (:func:`cut_off_at_start`, :func:`lost_with_disk`).
+    """
     it = "it" if len(brokers) == 1 else "they"
-    hold, cut = f"{it} may hold acknowledged records that", f"and that are {cut_off_at_start(brokers)}"
+    hold, cut = f"{it} may hold acknowledged records that", f"and that are {lost}"
     if missed is None:
         return f"{hold} the leader lacks {cut}"
     how = "elected uncleanly" if missed.unclean else "elected with a log that may have been cut"

@@ -27,7 +27,7 @@ from console.reading.offline_times import OfflineTimesReader
 from console.reading.quorum_state import lost
 from console.reading.read_cluster import may_be_under_min_isr, refuse_copy_of_another, with_unread_disks
 from console.reading.remembered_voters import MEMORY, ask_every_controller, remembered_quorum
-from console.reading.unread_disks import open_disks
+from console.reading.unread_disks import brokers_up, open_disks
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
 from recovery.cluster_health import short_of_replicas
@@ -244,7 +244,8 @@ class ClusterRefresh:
         if before == follows_from:
             return view
         reading = await with_unread_disks(reading, judged_by, journal, reading.min_isr)
-        steps = first_steps(read_first(reading.unread, before_start(reading.disks)))
+        up = brokers_up(reading.cluster)
+        steps = first_steps(read_first(reading.unread, before_start(reading.disks), up))
         return replace(view, reading=reading.with_parts(steps=steps), disks_judged=follows_from)
 
     async def _configs(self, backend: Backend, view: View, topics: tuple[str, ...]) -> tuple[View, Configs]:

@@ -14,8 +14,7 @@ from console.reading.cluster_reading import ClusterReading
 from console.reading.plan_comparison import elects_natively
 from console.reading.read_cluster import with_verdicts
 from console.reading.record_times import with_times
-from console.reading.unread_disks import open_disks, states_of
-from recovery.acknowledged.disks_to_read import DisksToRead
+from console.reading.unread_disks import brokers_up, open_disks, states_of
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, AdviceKind, FirstStep, advise_decided, first_steps, read_first
 from recovery.model import NO_LEADER, Survey, TopicPartition, Unknown, Why
@@ -144,7 +143,7 @@ def _decided(
 
 
 def _steps(
-    rows: Iterable[LeaderChoice], header: Header, unread: DisksToRead, recorded: Iterable[UnreadDisk]
+    rows: Iterable[LeaderChoice], header: Header, reading: ClusterReading, recorded: Iterable[UnreadDisk]
 ) -> tuple[FirstStep, ...]:
     """By the decisions of balanced, and before them the disks of other partitions. Partitions that are equal in all
     that is judged share one verdict, and so one advice.
@@ -167,7 +166,7 @@ def _steps(
         advice = by_verdict[id(judged)]
         if advice is not None:
             found.append((row.tp, advice))
-    return first_steps([*read_first(unread, recorded), *found])
+    return first_steps([*read_first(reading.unread, recorded, brokers_up(reading.cluster)), *found])
 
 
 def _recorded_disks(reading: ClusterReading) -> tuple[UnreadDisk, ...]:
@@ -203,7 +202,7 @@ async def choose(
     missing = (NotElected(tp, DecisionKind.REFUSED, (), why) for tp, why in reading.selected.missing.items())
     plan = replace(plan, not_elected=(*plan.not_elected, *missing))
     recorded = _recorded_disks(reading)
-    steps = _steps(rows, header, reading.unread, recorded)
+    steps = _steps(rows, header, reading, recorded)
     if not reading.stale:  # without a quorum nobody can be elected
         plan = replace(plan, steps=tuple(steps_lines(steps)))
     native = await elects_natively(backend, plan)

@@ -12,6 +12,7 @@ from recovery.acknowledged.verdict import AutomaticElection, AutomaticElectionKi
 from recovery.advice import Advice, AdviceKind, first_steps, read_first
 from recovery.controller.registration import PartitionChange
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
+from recovery.unread_disks import UnreadDisk
 from recovery.wording.advice_text import advice_text
 from recovery.wording.unread_disk_text import not_judged_text
 from tests.unit.acknowledged.controller_log import ControllerLog
@@ -176,6 +177,19 @@ def test_many_partitions_are_one_step_which_stands_before_all_others() -> None:
         "For 2 partitions they may hold acknowledged records that the leader lacks and that are cut off when they"
         " start (t-0: leader 2, elected uncleanly at 2026-09-21 14:13 UTC).",
         "Read the disks of brokers 1, 3 and 4 with: ktriage rescue read --to DIR --from-disk LOG_DIR",
+    )
+
+
+def test_a_broker_that_is_up_is_not_said_to_start_when_its_failed_disk_is_to_be_read() -> None:
+    one = MissedElection(TopicPartition("t", 0), (1, 3), 2, 2, 1_790_000_000_000, unclean=True)
+    recorded = [UnreadDisk(1, TopicPartition("u", 0))]
+    failed, down = first_steps(read_first(DisksToRead({one.tp: one}), recorded, up=(1,)))
+    assert (down.advice.brokers, failed.advice.brokers, failed.partitions) == ((3,), (1,), 2)
+    assert advice_text(failed.advice, failed.partitions).sentences == (
+        "Read the failed disk of broker 1 before it is replaced: leaders may lack records.",
+        "For 2 partitions it may hold acknowledged records that the leader lacks and that are lost with its disk"
+        " (t-0: leader 2, elected uncleanly at 2026-09-21 14:13 UTC).",
+        "Read the disk of broker 1 with: ktriage rescue read --to DIR --from-disk LOG_DIR",
     )
 
 

@@ -19,7 +19,7 @@ from console.journal.unread_disks import (
     waived_detail,
 )
 from recovery.model import PartitionState, TopicPartition
-from recovery.unread_disks import UnreadDisk, UnreadDiskState, disk_outcomes
+from recovery.unread_disks import UnreadDisk, UnreadDiskState, before_start, disk_outcomes, still_to_read
 from recovery.wording.unread_disk_text import unread_disk_lines
 from tests.unit.journal.runs import CLUSTER, journal
 
@@ -139,7 +139,7 @@ UP = AWAY._replace(offline_replicas=())
         (AWAY, {1, 2}, UnreadDiskState.AWAY),
         (UP._replace(isr=(2, 3)), {1, 2, 3}, UnreadDiskState.CAME_BACK),
         (UP, {1, 2, 3}, UnreadDiskState.CAME_BACK),
-        (AWAY, {1, 2, 3}, UnreadDiskState.AWAY),
+        (AWAY, {1, 2, 3}, UnreadDiskState.DISK_FAILED),
         (AWAY._replace(replicas=(1, 2)), {1, 2}, UnreadDiskState.NO_REPLICA),
         (AWAY._replace(topic_id="made again"), {1, 2, 3}, UnreadDiskState.NO_TOPIC),
         (AWAY._replace(leader=-1, isr=()), {1, 2}, UnreadDiskState.AWAY),
@@ -171,3 +171,7 @@ def test_each_broker_and_fate_is_one_line() -> None:
     assert "orders-0 is cut off when it starts" in away
     assert back.startswith("broker 4 came back unread: what it alone held of payments-1 is gone")
     assert len(list(unread_disk_lines([three, four]))) == 2
+    failed = {three: UnreadDiskState.DISK_FAILED}
+    assert before_start(failed) == still_to_read([three], failed) == (three,)
+    (line,) = unread_disk_lines([three], failed)
+    assert line.startswith("before the failed disk of broker 3 is replaced, read it")

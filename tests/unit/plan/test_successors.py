@@ -135,7 +135,9 @@ def test_a_leader_designated_by_hand_over_a_better_one_has_a_successor_that_lose
 def test_the_table_says_the_same_as_the_sentence_above_it() -> None:
     native, other = ("\n".join(plan_lines(plan_of(behind()), 0, native=kind)) for kind in (True, False))
     native = " ".join(native.split())
-    assert "If broker 1 fails too, behind-0 is offline again; without CLUSTER_ACTION, another may lead" in native
+    assert (
+        "If broker 1 fails too, behind-0 is offline again; without CLUSTER_ACTION, another may lead" in native
+    )
     assert "nobody (stays offline); without CLUSTER_ACTION, broker 2" in native
     assert "nothing more; without CLUSTER_ACTION, 700" in native
     assert "broker 2         700" in other and "stays offline" not in other

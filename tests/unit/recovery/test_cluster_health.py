@@ -149,6 +149,9 @@ def test_eighty_columns_have_every_count_after_an_election() -> None:
     elected = WELL._replace(brokers_down=(3,), disks_to_read=(3,), under_replicated=1)
     line = "broker 3 down · read the disk of 3 before it starts · 1 under-repl. · 0 offline"
     assert health_line(elected, width=79) == line
+    failed = elected._replace(brokers_down=(), failed_dirs=1)
+    assert "read the disk" not in health_line(failed), "its broker is up: no start is waited for"
+    assert "1 disk failed · read disk of 3 first" in health_line(failed)
 
 
 def test_silence_is_not_taken_for_a_quorum_that_nobody_leads() -> None:

@@ -156,7 +156,9 @@ def test_a_replacement_goes_on_from_where_the_cluster_is() -> None:
 
 
 def test_a_host_that_a_later_step_told_stands_in_the_command_that_names_it() -> None:
-    wanted = ReplacementRequest(ReplacementKind.HOST, CLUSTER, voters(1, 2, 3).voters, (key(3),), (4,), leader=1)
+    wanted = ReplacementRequest(
+        ReplacementKind.HOST, CLUSTER, voters(1, 2, 3).voters, (key(3),), (4,), leader=1
+    )
     plan = ReplacementPlan(replacement().header, wanted, steps(wanted), notes(wanted))
     assert any("HOST-OF-4:PORT" in line for step in plan.steps for line in step.commands)
     joined = wizard_at(QuorumPicture(quorum(1, 2, 4)), plan=plan).current
