@@ -176,3 +176,6 @@ async def test_the_palette_puts_what_works_and_what_begins_a_word_first() -> Non
         assert hits[0].text is not None and hits[0].text.startswith("clusters: open another cluster"), hits
         disabled = [text.startswith("not now: ") for text in helps]
         assert any(disabled) and disabled == sorted(disabled), helps
+        for typed, title in (("theme", "look: choose the colours"), ("strat", "strategy: choose")):
+            first = max([hit async for hit in provider.search(typed)])
+            assert first.text is not None and first.text.startswith(title), (typed, first)

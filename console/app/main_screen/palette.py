@@ -12,6 +12,7 @@ from textual.system_commands import SystemCommandsProvider
 from textual.theme import ThemeProvider
 from textual.worker import Worker
 
+from console.change.registry import ACTIONS
 from widgets.dialogs.dismiss_once import DismissOnce
 
 NOT_NOW = "not now: "
@@ -39,8 +40,9 @@ class Themes(ThemeProvider):
 
 
 class ActionCommands(SystemCommandsProvider):
-    """Textual's list and search with another order: what works now, then what has the text at its own or at a
-    word's beginning, then Textual's own score. What an action does stands once; below it only why it does nothing.
+    """Textual's list and search with another order: what works now, then what is called so, then what has the text
+    at its own or at a word's beginning, then Textual's own score. What an action does stands once; below it only why
+    it does nothing.
     """
 
     async def discover(self) -> Hits:
@@ -51,12 +53,14 @@ class ActionCommands(SystemCommandsProvider):
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        at_word = re.compile(rf"\b{re.escape(query.strip())}", re.IGNORECASE)
+        text = query.strip()
+        at_word = re.compile(rf"\b{re.escape(text)}", re.IGNORECASE)
+        called_so = {one.title for one in ACTIONS if text and one.name.startswith(text.lower())}
         for name, about, callback, _ in self.app.get_system_commands(self.screen):
             match = matcher.match(name)
-            if match > 0:
+            if match > 0 or name in called_so:
                 # Each part outweighs every possible value of the next one; a single score is below 1.
                 begins = 2 if at_word.match(name) else int(at_word.search(name) is not None)
-                order = 3 * (not about.startswith(NOT_NOW)) + begins
+                order = 4 * (not about.startswith(NOT_NOW)) + (3 if name in called_so else begins)
                 shown = matcher.highlight(name)
                 yield Hit(order + match / (1 + match), shown, callback, help=about or None)
