@@ -350,6 +350,8 @@ class Console(App[int], inherit_bindings=False):
         here = isinstance(self.screen, Confirmation) and not self.screen.on_apply
         meant = there and self.screen is self.desk and event.time - at < self.options.hush
         self._typed = (event.time, here or meant)
+        if meant and self.desk is not None:
+            self.desk.say("a key so soon after a question does nothing: press it again", Tone.WARN)
         return meant
 
     def _meant_for_what_opens(self, event: events.Key) -> bool:

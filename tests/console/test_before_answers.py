@@ -172,6 +172,7 @@ async def test_what_is_typed_on_when_a_confirmation_closes_runs_no_command() -> 
         await robot.press("d", "1", "A")
         assert robot.session.draft.partitions and robot.session.safety.armed
         assert robot.desk.pane == "6"
+        assert "a key so soon after a question does nothing: press it again" in robot.said
 
 
 async def test_what_was_said_of_one_question_does_not_stand_behind_the_next() -> None:
