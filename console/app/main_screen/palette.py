@@ -41,8 +41,8 @@ class Themes(ThemeProvider):
 
 class ActionCommands(SystemCommandsProvider):
     """Textual's list and search with another order: what works now, then what is called so, then what has the text
-    at its own or at a word's beginning, then Textual's own score. What an action does stands once; below it only why
-    it does nothing.
+    at its own or at a word's beginning, then Textual's own score. What an action does stands once; below it only
+    why it does nothing.
     """
 
     async def discover(self) -> Hits:
