@@ -28,7 +28,7 @@ from recovery.wording.advice_text import WARNING as ADVICE_WARNING
 from recovery.wording.after_rebuild_text import growth_line, rebuilt_line
 from recovery.wording.cluster_advice import quorum_advice
 from recovery.wording.lost_quorum_text import WARNING, leader_state, way_lines, ways_back
-from recovery.wording.quantity_text import counted, printable
+from recovery.wording.quantity_text import both, counted, printable
 from widgets.fields import Field, json_row, text_rows
 from widgets.text import Tone
 
@@ -178,6 +178,10 @@ def sentences(
             "WEDGED: the leader answers, but its high watermark did not move within three seconds: a"
             " majority of the voters does not follow it",
         )
+    waiting = found.without_vote
+    if waiting and not (found.dynamic and found.strength.spare <= 0):  # then it is the advice
+        how = "quorum add gives it one" if found.dynamic else "first quorum upgrade, then quorum add"
+        yield Tone.PLAIN, f"controllers without a vote: {both(waiting)} ({how})"
     for members, text in (
         (found.dead_voters, "voters that do not fetch"),
         (found.behind, "behind"),

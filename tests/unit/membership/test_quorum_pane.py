@@ -41,6 +41,15 @@ def test_a_second_directory_is_an_old_voter_or_one_that_was_removed() -> None:
     assert any("the old one disappears" in text for text in texts)
 
 
+def test_a_controller_without_a_vote_is_named_also_where_no_voter_is_missing() -> None:
+    waits = quorum(1, 2, 3, observers=(key(4), key(11)))
+    told = [text for _, text in sentences(looked_at(waits, (11,)))]
+    assert "controllers without a vote: 4 (quorum add gives it one)" in told
+    static = [text for _, text in sentences(looked_at(replace(waits, kraft_version=0), (11,)))]
+    assert "controllers without a vote: 4 (first quorum upgrade, then quorum add)" in static
+    assert not any("without a vote" in text for _, text in sentences(looked_at(quorum(1, 2, 3))))
+
+
 def test_auto_join_is_not_claimed_where_it_is_not_known() -> None:
     assert (
         "if controller.quorum.auto.join.enable is on (not known)"
