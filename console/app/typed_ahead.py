@@ -85,7 +85,7 @@ class TypedAhead:
 
     def focused(self, field: Widget) -> None:
         """A field takes the keys of its screen: from now on nothing waits for it."""
-        if isinstance(field, Input):
+        if isinstance(field, Input) and screen_is_open(field):
             self._had_field = field.screen
 
     def must_wait(self, desk: MainScreen | None, screen: Screen[object]) -> bool:

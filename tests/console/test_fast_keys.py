@@ -17,6 +17,7 @@ from backends.simulator.adapter import SimulatorBackend
 from console.app.base.question_dialogs import ChoiceQuestion
 from console.app.main_screen.main_screen import MainScreen
 from console.app.session.view import Link
+from console.app.typed_ahead import TypedAhead
 from console.change.registry import DIRS, OFFLINE, QUORUM
 from console.jobs.elect import election_batches
 from console.jobs.quorum.wizard_screens.screen import WizardScreen
@@ -154,6 +155,12 @@ async def test_keys_that_come_while_another_cluster_is_opened_do_nothing() -> No
             lambda: robot.app.desk is not None and robot.app.screen is robot.app.desk, "its desk"
         )
         await robot.looked()
+
+
+async def test_a_field_that_is_gone_when_its_focus_is_told_is_none_to_type_into() -> None:
+    async with console(LOST) as robot:
+        TypedAhead().focused(Input())
+        assert robot.app.return_code is None
 
 
 async def test_what_is_chosen_of_a_cluster_that_was_lost_meanwhile_is_not_planned() -> None:
