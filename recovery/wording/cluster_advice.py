@@ -83,7 +83,7 @@ def cluster_advice(
         )
     ]
     old = [node for node in health.brokers_down if any(key.id == node for key in replaced)]
-    first = tuple(AdvicePart(_without_old_log(node), AdviceTopic.BROKERS) for node in old)
+    first = (AdvicePart(_without_old_logs(old), AdviceTopic.BROKERS),) if old else ()
     if health.failed_dirs and not steps:
         found.append(AdvicePart(_failed_disks(health), AdviceTopic.DISKS))
     if health.offline and not steps:
@@ -92,11 +92,14 @@ def cluster_advice(
     return ClusterAdvice(first, tuple(found))
 
 
-def _without_old_log(node: int) -> AdviceText:
+def _without_old_logs(nodes: Sequence[int]) -> AdviceText:
+    one = len(nodes) == 1
+    who = f"broker {nodes[0]} starts" if one else f"brokers {both(nodes)} start"
+    log_dirs = "its log dirs" if one else "their log dirs"
     return AdviceText(
-        f"Before broker {node} starts: move __cluster_metadata-0 out of its log dirs, unless this was done.",
+        f"Before {who}: move __cluster_metadata-0 out of {log_dirs}, unless this was done.",
         warnings=("Keep all else there.",),
-        reasons=(f"It was a voter that a rebuild replaced. {NEW_METADATA_LOG}.",),
+        reasons=(f"A rebuild replaced {'it' if one else 'each'} as a voter. {NEW_METADATA_LOG}.",),
     )
 
 

@@ -37,9 +37,8 @@ def handover_blocks(incident: Incident, made: str, arguments: Sequence[str]) -> 
     yield ReportCommands(commands) if commands else ReportText("None.")
     yield ReportHeading(2, "Last done")
     if incident.recorded:
-        done = tuple(map(_run_line, incident.runs[-LAST_RUNS:])) or (_NOTHING_SENT,)
-        rebuild = incident.sources.rebuild
-        yield ReportList((*done, rebuild)) if rebuild or incident.runs else ReportText(_NOTHING_SENT)
+        done = [*map(_run_line, incident.runs[-LAST_RUNS:]), incident.sources.rebuild]
+        yield ReportList(tuple(filter(None, done))) if any(done) else ReportText(_NOTHING_SENT)
     else:
         yield ReportText("Not known: the journal was not read (below).")
     yield ReportHeading(2, "Not known")

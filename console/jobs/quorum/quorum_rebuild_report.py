@@ -88,7 +88,7 @@ def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
     for one in written[:_LISTED]:
         now = one.registration
         knew = "the copy does not know it" if one.is_new else f"the copy knows epoch {one.known_epoch}"
-        disks = "no disk was read" if one.disk_epoch < 0 else f"the disks {one.disk_epoch}"
+        disks = "no disk that was read has one" if one.disk_epoch < 0 else f"the disks {one.disk_epoch}"
         leader = f"leader {now.leader}" if now.has_leader else "no leader until one is elected"
         leader += ", which is named dead" if now.leader in plan.dead else ""
         added = f" ({ids(one.added)} added: by the copy no replica)" if one.added else ""
@@ -104,8 +104,8 @@ def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
         names = some_of(list(dict.fromkeys(f"{one.topic}-{one.partition}" for one in waiting)))
         yield printable(
             f"    {counted(len(waiting), 'partition')} of them can be led by {either(who)} alone, named dead"
-            f" ({names}): without a leader until that node is back with its records (below), or another replica"
-            " is elected and what it lacks is lost (ktriage plan --accept-unchecked)"
+            f" ({names}): without a leader until that node is back with its records (below), or another replica,"
+            " if there is any, is elected and what it lacks is lost (ktriage plan --accept-unchecked)"
         )
 
 
@@ -207,13 +207,14 @@ def dead_lines(plan: RebuildPlan) -> Iterator[str]:
     for key in dict.fromkeys(voter.key for voter in plan.other_voters):
         if key.id in plan.dead or key.id == plan.key.id:
             too = ", a broker too" if key.id in plan.brokers else ""
-            yield printable(f"  controller {key.id}{too}, directory id {key.directory_id}")
+            new = f" (not {plan.key.directory_id}, which is the new voter's)" if key.id == plan.key.id else ""
+            yield printable(f"  controller {key.id}{too}, directory id {key.directory_id}{new}")
     both_roles = [node for node in plan.dead if node in plan.brokers]
     if both_roles:
-        yield (
-            f"Node{'' if len(both_roles) == 1 else 's'} {both(both_roles)} can come back as"
-            f" {'a broker' if len(both_roles) == 1 else 'brokers'}, with the records. {NEW_METADATA_LOG}"
-        )
+        single = len(both_roles) == 1
+        who = f"{'Node' if single else 'Nodes'} {both(both_roles)}"
+        back = "a broker, with its records" if single else "brokers, each with its records"
+        yield f"{who} can come back as {back}. {NEW_METADATA_LOG}"
 
 
 def host_lines(plan: RebuildPlan) -> Iterator[str]:

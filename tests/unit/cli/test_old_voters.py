@@ -9,7 +9,7 @@ import json
 import pytest
 
 from console.last_healthy import remember
-from console.reading.remembered_voters import MEMORY
+from console.reading.remembered_voters import MEMORY, REBUILD
 from tests.unit.cli.command_process import Caller
 
 OLD = ("--simulate", "controller-node-failure")
@@ -60,6 +60,23 @@ def test_nothing_that_needs_a_controller_can_be_done_there(seen: Caller, job: st
     ended = seen("ktriage", "check", "--for", job, *OLD)
     assert ended.status == status, ended
     assert ("no election and no change of the metadata can succeed now" in ended.err) == bool(status), ended
+
+
+def test_the_hand_over_tells_of_a_rebuild_that_was_carried_out_on_this_host(seen: Caller) -> None:
+    cluster = json.loads(seen("ktriage", "status", "--output", "json", *OLD).out)["cluster"]["clusterId"]
+    assert "Nothing was sent from this host." in seen("ktriage", "handover", *OLD).out
+    record = {
+        "planId": "p",
+        "at": SINCE,
+        "by": "ada",
+        "reason": "two disks gone",
+        "node": 110,
+        "file": "/r.json",
+    }
+    remember(cluster, REBUILD, {**record, "before": None})
+    done = seen("ktriage", "handover", *OLD).out.partition("LAST DONE")[2]
+    told = f"{SINCE} ada: ktriage quorum rebuild /r.json, which made controller 110 the only voter"
+    assert told in " ".join(done.split()) and "Nothing was sent" not in done, done
 
 
 def test_a_plan_is_not_made_of_their_states(seen: Caller) -> None:

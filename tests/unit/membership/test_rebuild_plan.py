@@ -482,7 +482,7 @@ def test_a_dead_controller_that_is_a_broker_too_keeps_its_log_dir(disks: Path) -
         "Move __cluster_metadata-0 out of these log dirs where they still exist (keep all else there" in shown
     )
     assert "  controller 101, a broker too, directory id " in shown and "  controller 102, directory" in shown
-    assert "Node 101 can come back as a broker, with the records. Stop it, move __cluster_metadata-0" in shown
+    assert "Node 101 can come back as a broker, with its records. Stop it, move __cluster_metadata-0" in shown
     assert "set metadata.log.dir to a new directory, format with --no-initial-controllers" in shown
     # Nobody waits for it.
     assert "ktriage watch --broker-id 1 --broker-id 2 --bootstrap-server" in shown
