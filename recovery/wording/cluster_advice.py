@@ -190,6 +190,13 @@ def old_voters_advice(quorum: QuorumHealth, earlier: RememberedQuorum) -> Advice
 NEXT_STOPS = "The next failure of a controller stops the quorum."
 
 
+def wait_for_vote(quorum: QuorumHealth, replaced: Collection[ReplicaKey]) -> tuple[int, ...]:
+    """The controllers that may get a vote; not those that run with the disk of a voter that a rebuild replaced."""
+    up = {m.key for m in quorum.members if m.state is not MemberState.GHOST}
+    old = {key.id for key in up.intersection(replaced)}
+    return tuple(node for node in quorum.without_vote if node not in old)
+
+
 def quorum_advice(
     quorum: QuorumHealth | Unknown | None, replaced: Collection[ReplicaKey] = ()
 ) -> Iterator[AdviceText]:
@@ -201,10 +208,7 @@ def quorum_advice(
     if quorum.quorum.led_by_non_voter:
         yield AdviceText(f"Restart controller {quorum.quorum.leader.id}: it leads without a vote.")
     dead = {member.key.id for member in quorum.dead_voters}
-    up = {m.key for m in quorum.members if m.state is not MemberState.GHOST}
-    old = {key.id for key in up.intersection(replaced)}
-    new = quorum.new_disks
-    waiting = tuple(node for node in quorum.without_vote if node not in old)
+    new, waiting = quorum.new_disks, wait_for_vote(quorum, replaced)
     warnings = (NEXT_STOPS,) if quorum.strength.spare <= 0 else ()
     for node in new:
         how = f"The new disk gets the vote of the old one: ktriage quorum replace {node} --why disk"

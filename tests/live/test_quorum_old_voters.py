@@ -47,11 +47,9 @@ def test_what_brokers_took_from_old_voters_that_led_is_kept_by_a_second_rebuild(
     voters.rebuild()
     voters.followed_by_brokers(everybody, "made-by-old-voters")
     console, named = voters.quorum.console, "controllers 100, 101, 102 and 103"
-    told = console("status")
-    assert told.out.startswith("voter 100 down"), told
     seen = voters.status()
     assert seen.out.startswith("2 QUORUMS") and f"stop {named}" in seen.out, seen
-    # Once seen, it is told by what asks brokers alone.
+    # Whoever carried the rebuild out, or has seen its quorum once, is told by what asks brokers alone.
     for command in ("status", "handover"):
         told = console(command)
         assert "quorum LED BY OLD VOTERS" in told.out and f"Do first: Stop {named}" in told.out, told

@@ -26,7 +26,7 @@ from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown
 from recovery.wording.advice_text import WARNING as ADVICE_WARNING
 from recovery.wording.after_rebuild_text import growth_line, rebuilt_line
-from recovery.wording.cluster_advice import quorum_advice
+from recovery.wording.cluster_advice import quorum_advice, wait_for_vote
 from recovery.wording.lost_quorum_text import WARNING, leader_state, way_lines, ways_back
 from recovery.wording.quantity_text import both, counted, printable
 from widgets.fields import Field, json_row, text_rows
@@ -178,7 +178,7 @@ def sentences(
             "WEDGED: the leader answers, but its high watermark did not move within three seconds: a"
             " majority of the voters does not follow it",
         )
-    waiting = found.without_vote
+    waiting = wait_for_vote(found, replaced)
     if waiting and not (found.dynamic and found.strength.spare <= 0):  # then it is the advice
         how = "quorum add gives it one" if found.dynamic else "first quorum upgrade, then quorum add"
         yield Tone.PLAIN, f"controllers without a vote: {both(waiting)} ({how})"

@@ -16,6 +16,7 @@ from backends.live.metadata_log import LiveMetadataLog
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.batches import BatchReader
 from console.jobs.quorum.quorum_pane import QuorumPane, voter_changes
+from console.jobs.quorum.quorum_report import sentences
 from console.reading.quorum_state import ask_controllers
 from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.controller.registration import Registration
@@ -211,6 +212,12 @@ def test_who_is_to_be_stopped_gets_no_vote_in_the_same_breath() -> None:
     back = health(led, LivenessLimits(), {100, 101})
     assert [one.action for one in quorum_advice(back)] == ["Give 101 a vote."]
     assert list(quorum_advice(back, (disk(101),))) == []
+    # The quorum has grown: a vote for it would be no advice, and is not offered either.
+    grown = quorum(100, 103, 104, leader=key(100), observers=(disk(101),))
+    grown_health = health(grown, LivenessLimits(), {100, 101, 103, 104})
+    assert any("without a vote: 101" in text for _, text in sentences(grown_health))
+    told = sentences(grown_health, replaced=(disk(101),))
+    assert not any("without a vote" in text for _, text in told)
 
 
 def test_nothing_says_to_wipe_a_log_dir_which_may_be_a_brokers() -> None:
