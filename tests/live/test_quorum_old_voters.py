@@ -47,8 +47,13 @@ def test_what_brokers_took_from_old_voters_that_led_is_kept_by_a_second_rebuild(
     voters.rebuild()
     voters.followed_by_brokers(everybody, "made-by-old-voters")
     console, named = voters.quorum.console, "controllers 100, 101, 102 and 103"
-    seen = voters.status()
-    assert seen.out.startswith("2 QUORUMS") and f"stop {named}" in seen.out, seen
+    # A controller that has just begun to lead may not tell it yet.
+    seen = wait_until(
+        lambda: done if (done := voters.status()).out.startswith("2 QUORUMS") else None,
+        "quorum status to see both quorums",
+        describe_state=lambda: voters.status().out,
+    )
+    assert f"stop {named}" in seen.out, seen
     # Whoever carried the rebuild out, or has seen its quorum once, is told by what asks brokers alone.
     for command in ("status", "handover"):
         told = console(command)
