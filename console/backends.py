@@ -111,17 +111,14 @@ def settings(target: Target, say: Say) -> ClientSettings:
 
 def api_timeout_ms(path: Path) -> int | None:
     """default.api.timeout.ms of a client.properties file; None: it does not say. Raises InputError."""
-    from backends.live.client.properties import PropertiesError, read_properties  # noqa: PLC0415
+    from backends.live.client.client_config import api_timeout  # noqa: PLC0415  # as below
+    from backends.live.client.properties import PropertiesError  # noqa: PLC0415
 
     try:
-        given = read_properties(path).get("default.api.timeout.ms")
+        seconds = api_timeout(path)
     except PropertiesError as error:
         raise InputError(str(error)) from None
-    if given is None:
-        return None
-    if not given.text.isdecimal() or int(given.text) == 0:
-        raise InputError(f"{given.where}: default.api.timeout.ms: expected a number of milliseconds above 0")
-    return int(given.text)
+    return None if seconds is None else round(1000 * seconds)
 
 
 def _from_file(path: Path, bootstrap: tuple[Address, ...], say: Say) -> ClientSettings:

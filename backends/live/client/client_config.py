@@ -442,6 +442,11 @@ def settings_from(properties: Properties, bootstrap: tuple[Address, ...] = ()) -
     return replace(settings, warnings=(*_expiry(settings.tls, properties), *_unknown_keys(properties)))
 
 
+def api_timeout(path: Path) -> float | None:
+    """default.api.timeout.ms of the file, in seconds; None: it does not say. Raises PropertiesError."""
+    return _read(read_properties(path), "default.api.timeout.ms", _seconds, None)
+
+
 SOON_DAYS = 14
 
 
