@@ -16,7 +16,7 @@ from recovery.membership.controllers_asked import (
 )
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
+from recovery.membership.quorum_health import MemberRole, QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
 from recovery.membership.voters import ReplicaKey
 from recovery.metadata_log.log_changes import PartitionSubject
@@ -78,8 +78,7 @@ class AfterRebuild:
     @property
     def joining(self) -> tuple[int, ...]:
         """The controllers that fetch and have no vote yet, old disks left out."""
-        up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
-        found = (m for m in self.health.members if m.role is MemberRole.CONTROLLER and m.state in up)
+        found = (m for m in self.health.members if m.role is MemberRole.CONTROLLER and m.fetches)
         return tuple(m.key.id for m in found if not was_replaced(m.key, self.log))
 
     @property
@@ -176,8 +175,7 @@ def old_logs(rebuilt: RebuiltLog, health: QuorumHealth) -> tuple[ReplicaKey, ...
 
 def _has_another(key: ReplicaKey, health: QuorumHealth) -> bool:
     """Whether the node fetches with another directory, and did so later than with this one."""
-    up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
-    ages = {m.key: -1 if m.role is MemberRole.LEADER else m.fetch_ms for m in health.members if m.state in up}
+    ages = {m.key: -1 if m.role is MemberRole.LEADER else m.fetch_ms for m in health.members if m.fetches}
     of_key = ages.pop(key, None)
     others = [age for other, age in ages.items() if other.id == key.id and age is not None]
     return bool(others) and (of_key is None or min(others) < of_key)
@@ -220,8 +218,7 @@ def old_disks(
     health: QuorumHealth, asked: ControllersAsked | None, rebuilt: RebuiltLog
 ) -> Iterator[ControllerFinding]:
     """Voters that the rebuild replaced and that run again: with the disk that they had, or at the address."""
-    up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
-    running = {member.key for member in health.members if member.state in up}
+    running = {member.key for member in health.members if member.fetches}
     nodes = {key.id for key in running}
     registered = {at.address for voter in health.quorum.voters.voters for at in voter.endpoints}
     for voter in rebuilt.gone:

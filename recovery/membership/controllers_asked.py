@@ -266,12 +266,11 @@ class ControllersAsked:
             )
 
     def _disks(self, health: QuorumHealth) -> Iterator[ControllerFinding]:
-        up = (MemberState.CAUGHT_UP, MemberState.BEHIND)
         for voter in health.quorum.voters.voters:
             if _fetches(health, voter):
                 continue
             node = voter.key.id
-            fetching = [m.key for m in health.members if m.key.id == node and m.state in up]
+            fetching = [m.key for m in health.members if m.key.id == node and m.fetches]
             swap = f"ktriage quorum replace {node} --why disk"
             if fetching:
                 yield ControllerFinding(

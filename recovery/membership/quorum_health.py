@@ -55,6 +55,11 @@ class QuorumMember(NamedTuple):
     fetch_ms: int | None
     twice: bool
 
+    @property
+    def fetches(self) -> bool:
+        """It runs, as the leader sees it: it has caught up, or is behind."""
+        return self.state in (MemberState.CAUGHT_UP, MemberState.BEHIND)
+
 
 @dataclass(frozen=True, slots=True)
 class QuorumHealth:
@@ -104,9 +109,7 @@ class QuorumHealth:
     @property
     def running(self) -> frozenset[int]:
         """The nodes that fetch, voters and observers."""
-        return frozenset(
-            m.key.id for m in self.members if m.state in (MemberState.CAUGHT_UP, MemberState.BEHIND)
-        )
+        return frozenset(member.key.id for member in self.members if member.fetches)
 
     @property
     def silent_first(self) -> tuple[QuorumMember, ...]:

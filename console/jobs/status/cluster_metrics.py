@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from console.errors import InputError
 from console.reading.cluster_reading import ClusterReading
 from recovery.cluster_health import short_of_replicas
-from recovery.membership.quorum_health import BEHIND_MS, MemberRole, MemberState, QuorumHealth
+from recovery.membership.quorum_health import BEHIND_MS, MemberRole, QuorumHealth
 from recovery.model import PartitionState, Unknown
 from recovery.survey_columns import uses_elr
 from recovery.wording.missing_extra import missing_extra
@@ -126,7 +126,7 @@ def _of_quorum(found: QuorumHealth) -> Iterator[GaugeValue]:
         yield GaugeValue("quorum_high_watermark", quorum.high_watermark)
     yield GaugeValue("quorum_voters", len(quorum.voters.voters))
     observers = (MemberRole.CONTROLLER, MemberRole.BROKER)
-    fetching = [m for m in found.members if m.state in (MemberState.CAUGHT_UP, MemberState.BEHIND)]
+    fetching = (member for member in found.members if member.fetches)
     yield GaugeValue("quorum_observers", sum(member.role in observers for member in fetching))
     yield GaugeValue("quorum_voters_silent", len(found.dead_voters))
     yield GaugeValue("quorum_voters_behind", sum(member.role not in observers for member in found.behind))
