@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from recovery.membership.controllers_asked import (
     NEW_METADATA_LOG,
+    AskedController,
     ControllerFinding,
     ControllersAsked,
     QuorumProblem,
@@ -33,17 +34,17 @@ WANTED_VOTERS = 3
 class AfterRebuildStep(StrEnum):
     """The steps, in their order."""
 
-    SETTINGS = "settings"
     STOP = "stop"
     MOVE = "move metadata"
     START = "start"
+    SETTINGS = "settings"
     BROKERS = "brokers"
     SURVEY = "survey"
     ELECT = "elect"
     RESTORED = "restored topics"
+    OLD_LOGS = "old metadata logs"
     GROW = "grow"
     CHECK = "check"
-    OLD_LOGS = "old metadata logs"
 
 
 class AfterRebuildProgress(StrEnum):
@@ -119,22 +120,21 @@ class AfterRebuild:
     def steps(self) -> dict[AfterRebuildStep, AfterRebuildProgress]:
         """Each step that applies, in its order. The first that is seen to be open is done now."""
         grown = len(self.quorum.voters.keys) >= WANTED_VOTERS
-        progress: dict[AfterRebuildStep, bool | None] = {
-            AfterRebuildStep.SETTINGS: False if self.wrong_settings else None if self.away else True
-        }
+        progress: dict[AfterRebuildStep, bool | None] = {}
         if self.partitions:
             progress |= dict.fromkeys(
                 (AfterRebuildStep.STOP, AfterRebuildStep.MOVE), None if self.away else True
             )
         progress |= {
             AfterRebuildStep.START: True,
+            AfterRebuildStep.SETTINGS: False if self.wrong_settings else None if self.away else True,
             AfterRebuildStep.BROKERS: not self.awaited,
             AfterRebuildStep.SURVEY: not self.unsurveyed,
             AfterRebuildStep.ELECT: not self.offline,
             **({AfterRebuildStep.RESTORED: None} if self.restored_topics else {}),
+            AfterRebuildStep.OLD_LOGS: None,
             AfterRebuildStep.GROW: grown,
             AfterRebuildStep.CHECK: grown and self.asked is not None and not self.findings,
-            AfterRebuildStep.OLD_LOGS: None,
         }
         open_step = next((step for step, done in progress.items() if done is False), None)
         return {
@@ -208,7 +208,7 @@ def quorum_findings(
         asked = replace(asked, servers={name: at for name, at in asked.servers.items() if name not in stops})
     found = () if asked is None else asked.findings(health)
     several = sum(one.problem is QuorumProblem.SEVERAL_QUORUMS for one in found)
-    old = () if several or earlier is None else earlier.older(health.quorum)
+    old = () if several or earlier is None else earlier.older(health.quorum, asked)
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
         old = (*old, *old_disks(health, asked, rebuilt))
     return (*found[:several], *old, *found[several:])
@@ -221,6 +221,7 @@ def old_disks(
     running = {member.key for member in health.members if member.fetches}
     nodes = {key.id for key in running}
     registered = {at.address for voter in health.quorum.voters.voters for at in voter.endpoints}
+    answering: dict[tuple[int, str], tuple[AskedController, list[str]]] = {}
     for voter in rebuilt.gone:
         node = voter.key.id
         if _has_another(voter.key, health):
@@ -239,13 +240,17 @@ def old_disks(
         )
         for one in answers:
             if one.node in (-1, node) and node not in nodes:
-                yield ControllerFinding(
-                    QuorumProblem.OLD_DISK,
-                    f"a controller answers at {one.address}, where voter {node} was before the quorum was rebuilt,"
-                    f" and {'follows nobody' if one.blank else 'does not follow this quorum'}: with its old disk"
-                    f" ({voter.key.directory_id}) it must not run. Compare directory.id in meta.properties of its"
-                    f" metadata log dir. If it is that disk: {NEW_METADATA_LOG}",
-                )
+                answering.setdefault((node, one.address), (one, []))[1].append(voter.key.directory_id)
+    # A node may have had several disks, each of which a rebuild replaced.
+    for (node, address), (one, disks) in answering.items():
+        old = f"its old disk ({disks[0]})" if len(disks) == 1 else f"an old disk of it ({' or '.join(disks)})"
+        yield ControllerFinding(
+            QuorumProblem.OLD_DISK,
+            f"a controller answers at {address}, where voter {node} was before the quorum was rebuilt,"
+            f" and {'follows nobody' if one.blank else 'does not follow this quorum'}: with {old} it must not run."
+            " Compare directory.id in meta.properties of its metadata log dir. If it is"
+            f" {'that disk' if len(disks) == 1 else 'such a disk'}: {NEW_METADATA_LOG}",
+        )
 
 
 def away_brokers(brokers: Iterable[Broker], states: Iterable[PartitionState]) -> tuple[int, ...]:

@@ -119,12 +119,20 @@ class RememberedQuorum(NamedTuple):
         """Whether the quorum is so far behind that it is not the one that was seen: an election is one epoch."""
         return rebuilt_between(quorum.leader_epoch, self.epoch)
 
-    def older(self, quorum: Quorum) -> tuple[ControllerFinding, ...]:
-        """That voters which were replaced by a rebuild lead."""
+    def older(self, quorum: Quorum, asked: ControllersAsked | None = None) -> tuple[ControllerFinding, ...]:
+        """That voters which were replaced by a rebuild lead; ``asked``: what the rebuilt ones answer."""
         if not self.is_beyond(quorum):
             return ()
         gone = old_voters(quorum.voters, self.voters)
         where = ",".join(self.addresses) or "HOST:PORT"
+        answers = [] if asked is None else [asked.at(address) for address in self.addresses]
+        down = bool(answers) and all(one is not None and not one.reached for one in answers)
+        rebuilt = (
+            f"Nothing answers at {both(self.addresses)}: start controller {both([key.id for key in self.voters])},"
+            " the rebuilt quorum, with its disk"
+            if down
+            else f"The rebuilt quorum: ktriage quorum status --bootstrap-controller {where}"
+        )
         return (
             ControllerFinding(
                 QuorumProblem.OLDER_EPOCH,
@@ -132,8 +140,7 @@ class RememberedQuorum(NamedTuple):
                 f" was {'led' if self.has_led else 'rebuilt'} at {self.at}:"
                 f"{' it was rebuilt before that, and' if self.has_led else ''} old voters lead here. They must not"
                 " run."
-                f" {old_voters_stopped(gone)}; the rebuilt quorum: ktriage quorum status"
-                f" --bootstrap-controller {where}",
+                f" {old_voters_stopped(gone)}. {rebuilt}",
             ),
         )
 

@@ -12,6 +12,7 @@ from recovery.controller.registration import (
     Registration,
 )
 from recovery.metadata_log.partition_states import EventKind
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import NO_LEADER, TopicPartition
 
@@ -22,6 +23,7 @@ class Outage(NamedTuple):
     ``leader_before`` is NO_LEADER if the log does not contain it. ``unclean``: the new leader was elected from
     outside ISR and ELR. ``deleted``: the partition was deleted meanwhile. ``other_log_dir``: the new leader's
     replica is in another log dir than when the outage began, and so empty, unless somebody moved the log there.
+    ``rebuilt``: no controller elected the new leader: a rebuild of the quorum wrote it.
     """
 
     tp: TopicPartition
@@ -32,6 +34,7 @@ class Outage(NamedTuple):
     unclean: bool = False
     deleted: bool = False
     other_log_dir: bool = False
+    rebuilt: bool = False
 
 
 class OutageTracker:
@@ -70,8 +73,10 @@ def _in_another_dir(before: Registration | None, after: Registration | None) -> 
     return was != now and was not in _NO_DIRECTORY and now not in _NO_DIRECTORY
 
 
-def outages(events: Iterable[ClusterEvent]) -> tuple[Outage, ...]:
-    """Every outage that begins in ``events``, in the order in which they began."""
+def outages(events: Iterable[ClusterEvent], rebuilt: RebuiltLog | None = None) -> tuple[Outage, ...]:
+    """Every outage that begins in ``events``, in the order in which they began. ``rebuilt``: where a rebuild
+    wrote.
+    """
     found: list[Outage] = []
     begun: dict[TopicPartition, int] = {}
     tracker = OutageTracker()
@@ -84,7 +89,8 @@ def outages(events: Iterable[ClusterEvent]) -> tuple[Outage, ...]:
                 begun[outage.tp] = len(found)
                 found.append(outage)
             else:
-                found[begun[outage.tp]] = outage
+                wrote = rebuilt is not None and rebuilt.offset <= event.offset < rebuilt.end
+                found[begun[outage.tp]] = outage._replace(rebuilt=wrote)
     return tuple(found)
 
 

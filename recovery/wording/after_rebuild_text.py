@@ -131,14 +131,14 @@ def after_rebuild(
     )
     moved_out = old_log_moved("out of the log dirs of the old voters wherever they still exist")
     return (
+        *((stop, moved) if loses else ()),
+        NextStep(AfterRebuildStep.START, f"Start {who}, and wait until it leads", "", (status,)),
         NextStep(
             AfterRebuildStep.SETTINGS,
             f"On {which}, and on each controller that is added later: controller.quorum.bootstrap.servers must name"
-            f" {server}. Where it does not, set it and restart the node",
+            f" {server}. Where it does not, set it, and restart the node if it runs, once the controller leads",
             "Who names only dead nodes never finds the quorum",
         ),
-        *((stop, moved) if loses else ()),
-        NextStep(AfterRebuildStep.START, f"Start {who}, and wait until it leads", "", (status,)),
         NextStep(
             AfterRebuildStep.BROKERS,
             "Start each broker that does not run, and wait until all are registered and unfenced",
@@ -162,9 +162,14 @@ def after_rebuild(
         ),
         *((compared,) if restored else ()),
         NextStep(
+            AfterRebuildStep.OLD_LOGS,
+            f"{moved_out[0].upper()}{moved_out[1:]}",
+            "Two of them that name only each other would elect a leader of their own",
+        ),
+        NextStep(
             AfterRebuildStep.GROW,
             "Grow to three voters: format and start a controller on each of two hosts, and add it",
-            "",
+            f"On the host of an old voter: {NEW_METADATA_LOG[0].lower()}{NEW_METADATA_LOG[1:]}",
             (*(() if joining else (storage,)), connected("quorum", "add", next(map(str, joining), "NODE"))),
         ),
         NextStep(
@@ -173,17 +178,17 @@ def after_rebuild(
             "",
             (connected("check"),),
         ),
-        NextStep(
-            AfterRebuildStep.OLD_LOGS,
-            f"{moved_out[0].upper()}{moved_out[1:]}",
-            "Two of them that name only each other would elect a leader of their own",
-        ),
     )
 
 
 def _moved_away(path: str, pick: str) -> str:
-    away = shlex.quote(f"{path.rpartition('/')[0]}.snapshots-before-rebuild")
-    return f"(mkdir -p {away} && cd {shlex.quote(path)} && ls | {pick} | xargs -I @ mv @ {away}/)"
+    """Beside the log dir, not in it: Kafka starts with no directory there that is no partition. The shell finds the
+    name, so that a log dir may be given with a slash at its end.
+    """
+    away = 'away="$(cd .. && pwd).snapshots-before-rebuild" && mkdir -p "$away"'
+    return (
+        f'(cd {shlex.quote(path)} && {away} && ls | {pick} | while read -r one; do mv "$one" "$away"; done)'
+    )
 
 
 _MARKS = {

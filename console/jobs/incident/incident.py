@@ -201,6 +201,7 @@ def _collected(sources: IncidentSources, recorded: Sequence[RunRecord]) -> Incid
         rounds = tuple(one for one in rounds if one.begun.detail.get("planId") in wanted)
     source = sources.timeline
     reported = () if source is None else tuple(source.timeline.events())
+    rebuilt = None if source is None else source.timeline.history.rebuilt
     of_plan = {row.tp for file in named if file.plan is not None for row in file.plan.rows}
     events = tuple(event for event in reported if _tells(event, sources, of_plan))
     return Incident(
@@ -211,7 +212,7 @@ def _collected(sources: IncidentSources, recorded: Sequence[RunRecord]) -> Incid
         tuple(_rescue(path) for path in _rescue_directories(runs, sources.rescues)),
         recorded_restores(runs),
         events,
-        tuple(outage for outage in outages(reported) if _lasted(outage, sources, of_plan)),
+        tuple(outage for outage in outages(reported, rebuilt) if _lasted(outage, sources, of_plan)),
         left_open(recorded),
         running(sources.cluster_id),
         fenced_since(event for event in reported if sources.virtual or event.time_ms <= sources.until_ms),

@@ -152,9 +152,11 @@ def _other_log_dirs(incident: Incident) -> Iterator[str]:
 
 
 def _elected_without_plan(incident: Incident) -> list[TopicPartition]:
-    """By Kafka itself, or by another tool."""
+    """By Kafka itself, or by another tool; not what a rebuild of the quorum wrote by its own plan."""
     planned = {row.tp for file in incident.plans if file.plan is not None for row in file.plan.rows}
-    unclean = (one.tp for one in incident.outages if one.unclean and one.tp not in planned)
+    unclean = (
+        one.tp for one in incident.outages if one.unclean and not one.rebuilt and one.tp not in planned
+    )
     return list(dict.fromkeys(unclean))
 
 

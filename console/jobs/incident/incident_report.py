@@ -227,6 +227,8 @@ COURSE: tuple[Field[CourseLine], ...] = (
 
 def _ended(outage: Outage) -> str:
     ended = outage.until_ms is not None
+    if outage.rebuilt:
+        return "by the rebuild"
     how = "deleted" if outage.deleted else "unclean" if outage.unclean else "clean" if ended else ""
     return f"{how}, from another log dir" if outage.other_log_dir else how
 

@@ -103,8 +103,14 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
         return
     history = history_of(best)
     brokers = registered_brokers(history)
-    copies = {f.copy.node: str(Path(f.copy.path).parent) for f in evidence.copies}
-    given = {one.node: one.source for one in evidence.scans} | copies
+    given = {one.node: one.source for one in evidence.scans}
+    compare: list[str] = []
+    for one in evidence.copies:
+        known, path = online_directories(history, one.copy.node), str(Path(one.copy.path).parent)
+        if known and one.copy.directory_id not in known:  # a metadata.log.dir of its own has no partitions
+            compare += [path] if one.copy.path != best.path else []
+        else:
+            given[one.copy.node] = path
     data: list[str] = []
     for broker in brokers:
         data.append(given.get(broker, f"LOG_DIR_OF_BROKER_{broker}"))
@@ -116,6 +122,7 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
     voter = "NODE@HOST:PORT" if own is None else f"{own.key.id}@{where}"
     words = ["--from", best.path, *(("--into", "NEW_LOG_DIR") if own is None else ()), "--voter", voter]
     words += [word for node in others for word in ("--dead", str(node))]
+    words += [word for path in compare for word in ("--compare", path)]
     words += [word for path in data for word in ("--data", path)]
     stop = f"stop node {_node(best)}, then " if best.running is RunningNode.RUNS else ""
     command = shlex.join(("ktriage", "quorum", "rebuild", *words, "--plan-out", "rebuild.json"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -247,6 +248,17 @@ def test_a_controller_at_an_old_voters_address_that_does_not_follow_is_told() ->
     assert old_disks_of(after(health=formatted, asked=ControllersAsked(answers))) == []
 
 
+def test_a_node_with_two_old_disks_is_told_once_with_both() -> None:
+    log = after().log
+    another = log.gone[0]._replace(key=key(101, "another"))
+    answers = AskedController("c101:9093", 101, CLUSTER, 101)
+    found = after(log=log._replace(gone=(*log.gone, another)), asked=ControllersAsked((answers,)))
+    (told,) = old_disks_of(found)
+    assert (
+        f"an old disk of it ({disk(101).directory_id} or {another.key.directory_id}) it must not run" in told
+    )
+
+
 class OldVoterAlone:
     """A controller that has found no leader refuses to tell who it is: it has read no metadata (Kafka 4.4)."""
 
@@ -319,7 +331,7 @@ async def pane_4(found: AfterRebuild) -> str:
 
 async def test_pane_4_says_the_step_above_the_voters() -> None:
     screen = await pane_4(after())
-    assert "After the rebuild, step 9 of 11: 1 voter of 3" in screen and "(M: all steps)" in screen
+    assert "After the rebuild, step 10 of 11: 1 voter of 3" in screen and "(M: all steps)" in screen
 
 
 async def test_old_voters_that_lead_stand_above_the_step_and_the_list() -> None:
@@ -330,11 +342,41 @@ async def test_old_voters_that_lead_stand_above_the_step_and_the_list() -> None:
     servers = {"broker 1": ("c9:9093",)}
     found = after(health=new, asked=ControllersAsked(answers, servers))
     screen = await pane_4(found)
-    assert screen.index("2 QUORUMS") < screen.index("After the rebuild, step 1 of 11")
+    assert screen.index("2 QUORUMS") < screen.index("After the rebuild, step 4 of 11")
     assert screen.count("will find no leader") == 1
     lines = list(standing_lines(found, lambda *words: shlex.join(("ktriage", *words))))
     at = next(number for number, text in enumerate(lines) if text.startswith("! 2 QUORUMS"))
     assert "stop controllers 101 and 102" in lines[at] and not any(text[:2] == "1." for text in lines[:at])
+
+
+def test_the_controller_leads_before_a_broker_is_restarted_and_old_logs_move_before_a_format() -> None:
+    """A broker that is restarted without a controller ends itself; a log dir that is formatted takes no format."""
+    for loses in (False, True):
+        order = [s.step for s in after_rebuild(100, "c:9093", "c", loses=loses, restored=("kept",))]
+        assert order == sorted(order, key=list(AfterRebuildStep).index)
+        assert order.index(AfterRebuildStep.START) < order.index(AfterRebuildStep.SETTINGS)
+        assert order.index(AfterRebuildStep.OLD_LOGS) < order.index(AfterRebuildStep.GROW)
+    assert list(after(away=(2,)).steps) == order
+
+
+def test_the_snapshots_move_out_of_the_log_dir_also_where_it_is_given_with_a_slash(tmp_path: Path) -> None:
+    """Kafka does not start with a directory in its log dir that is no partition."""
+    (move,) = (
+        step.commands[0]
+        for step in after_rebuild(100, "c:9093", "c", loses=True, ahead=(1,), ahead_from=50)
+        if step.step is AfterRebuildStep.MOVE
+    )
+    log_dir = tmp_path / "broker 1"
+    log = log_dir / "__cluster_metadata-0"
+    log.mkdir(parents=True)
+    kept, moved = "00000000000000000050-0000000002.checkpoint", "00000000000000000051-0000000002.checkpoint"
+    for name in (kept, moved, "00000000000000000000.log"):
+        (log / name).touch()
+    command = move.replace("LOG_DIR", shlex.quote(f"{log_dir}/"))
+    subprocess.run(["/bin/sh", "-c", command], check=True)
+    assert [path.name for path in log_dir.iterdir()] == [log.name]
+    assert [path.name for path in (tmp_path / "broker 1.snapshots-before-rebuild").iterdir()] == [moved]
+    assert sorted(path.name for path in log.iterdir()) == ["00000000000000000000.log", kept]
 
 
 def test_nobody_waits_for_a_broker_that_is_a_dead_voter_and_it_is_told_how_it_comes_back() -> None:

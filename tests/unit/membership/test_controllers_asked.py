@@ -264,6 +264,17 @@ def test_a_leader_whose_epoch_is_far_behind_the_one_that_was_seen_leads_old_vote
     assert seen.older(quorum(1, leader_epoch=1_004)) == ()
 
 
+def test_the_rebuilt_voter_is_told_to_be_started_where_nothing_answers_at_its_address() -> None:
+    """A command that asks it cannot succeed."""
+    seen = RememberedQuorum(1_003, "2026-01-01T00:00:00+00:00", ("host9:9093",), (key(9),))
+    down = ControllersAsked((AskedController("host9:9093", problem=REFUSED),))
+    ((_, text),) = seen.older(quorum(1, 2, 3), down)
+    assert "Nothing answers at host9:9093: start controller 9, the rebuilt quorum" in text, text
+    assert "ktriage" not in text
+    ((_, text),) = seen.older(quorum(1, 2, 3), ControllersAsked((answers(9),)))
+    assert "ktriage quorum status --bootstrap-controller host9:9093" in text
+
+
 def test_the_voter_that_was_rebuilt_is_never_told_to_be_stopped_or_wiped() -> None:
     """The ordinary rebuild goes on with an old voter: its disk is the only one that holds the quorum."""
     old = quorum(1, 2, 3, down=(1,))

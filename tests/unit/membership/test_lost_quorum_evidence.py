@@ -288,6 +288,21 @@ def test_the_next_command_makes_a_plan_from_the_best_copy(
     assert "next: ktriage quorum rebuild rebuild.json --rehearse" in planned.err
 
 
+def test_a_metadata_log_dir_without_partitions_is_no_log_dir_of_the_next_command(
+    disks: Path, tmp_path: Path
+) -> None:
+    """A node of both roles whose metadata.log.dir is none of its log.dirs: its copy is compared, and no more."""
+    properties = disks / "node-2" / "meta.properties"
+    lines = properties.read_text().splitlines()
+    lines = [
+        "directory.id=AAAAAAAAAAAAAAAAAAAAAw" if line.startswith("directory.id=") else line for line in lines
+    ]
+    properties.write_text("\n".join(lines) + "\n")
+    ended = shown(tmp_path, *(disks / f"node-{node}" for node in (102, 1, 2)))
+    line = next(line for line in ended.err.splitlines() if line.startswith("next, only where the disks"))
+    assert f"--compare {disks / 'node-2'} --data {disks / 'node-1'} --data LOG_DIR_OF_BROKER_2" in line, line
+
+
 def test_the_next_command_names_the_voters_that_an_earlier_rebuild_replaced(
     disks: Path, tmp_path: Path
 ) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from recovery.controller.registration import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, Registration
-from recovery.metadata_log.outages import OutageTracker
+from recovery.metadata_log.outages import OutageTracker, outages
 from recovery.metadata_log.partition_states import EventKind
-from recovery.metadata_log.timeline import PartitionMove
+from recovery.metadata_log.rebuilt_log import RebuiltLog
+from recovery.metadata_log.timeline import ClusterEvent, PartitionMove
 from recovery.model import NO_LEADER, TopicPartition
 
 TP = TopicPartition("orders", 0)
@@ -34,3 +35,17 @@ def test_a_leader_that_returns_in_another_log_dir_may_be_empty(
     again = PartitionMove(TP, EventKind.ONLINE, gone, led._replace(directories=after))
     ended = tracker.take(again, 2)
     assert ended is not None and (ended.unclean, ended.other_log_dir) == (False, moved)
+
+
+def test_what_a_rebuild_wrote_is_no_election_of_which_nobody_has_a_plan() -> None:
+    led = Registration((1, 3), (3,), 3)
+    gone, written = led._replace(leader=NO_LEADER), led._replace(isr=(1,), leader=1)
+    offline = (PartitionMove(TP, EventKind.OFFLINE, led, gone),)
+    again = (PartitionMove(TP, EventKind.UNCLEAN_ELECTION, gone, written),)
+    events = [
+        ClusterEvent(1, 10, EventKind.OFFLINE, None, offline, None),
+        ClusterEvent(2, 21, EventKind.UNCLEAN_ELECTION, None, again, None),
+    ]
+    for rebuilt, wrote in ((RebuiltLog(20, 22, 1_001, ()), True), (RebuiltLog(22, 24, 1_001, ()), False)):
+        ((_, _, _, _, leader, unclean, _, _, by_rebuild),) = outages(events, rebuilt)
+        assert (leader, unclean, by_rebuild) == (1, True, wrote)
