@@ -6,32 +6,21 @@ import importlib
 import inspect
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from console.change.registry import COMMANDS
+from console.cli.base.declaration import option, with_options
+from console.cli.base.declared import METADATA_DIR, ClusterOptions
 from console.cli.base.option_values import quicken
-from console.cli.base.options import (
-    BootstrapServer,
-    BrokerAddress,
-    Cluster,
-    CommandConfig,
-    ControllerAddress,
-    MetadataDir,
-    Seed,
-    Simulate,
-    State,
-    StateDir,
-)
 from console.cli.base.verbs import Verb, VerbGroup
 from console.errors import STATUS_HELP, InputError
 from console.logs import LOG_OPTIONS_HELP
-from console.paths import use_state_dir
 from console.provenance import version as installed
-from console.target import resolve
 
 HELP = (
     """\
@@ -94,8 +83,8 @@ class CommandWithForms(QuickCommand):
     forms: Mapping[str, TyperCommand]
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
-        for option, form in self.forms.items():
-            if any(word == option or word.startswith(f"{option}=") for word in args):
+        for name, form in self.forms.items():
+            if any(word == name or word.startswith(f"{name}=") for word in args):
                 return form.make_context(info_name, args, *more, **extra)
         return super().make_context(info_name, args, *more, **extra)
 
@@ -103,7 +92,7 @@ class CommandWithForms(QuickCommand):
 def tree() -> TyperGroup:
     """``ktriage`` with all its commands."""
     app = _typer(cls=LazyGroup, help=HELP, add_completion=True, invoke_without_command=True)
-    app.callback()(_ktriage)
+    app.callback()(with_options(_ktriage, (), (), lambda ctx, values: _ktriage(ctx, **values)))
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
     return command
@@ -161,35 +150,20 @@ _SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 110}
 def _ktriage(
     ctx: typer.Context,
     *,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
-    ] = False,
-    bootstrap_server: BootstrapServer = None,
-    cluster: Cluster = None,
-    simulate: Simulate = None,
-    seed: Seed = None,
-    state: State = None,
-    command_config: CommandConfig = None,
-    broker: BrokerAddress = None,
-    controller: ControllerAddress = None,
-    state_dir: StateDir = None,
-    metadata_dir: MetadataDir = None,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Console: never allow changes; it cannot be armed.")
-    ] = False,
-    guide: Annotated[bool, typer.Option("--guide", help="Console: show what to press next.")] = False,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Serve the console to a browser on loopback; it cannot be armed.")
-    ] = False,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="With --serve: the port.")] = 8000,
+    version: bool = option("--version", "Print the version and exit.", is_eager=True),
+    connection: ClusterOptions,
+    metadata_dir: Path | None = METADATA_DIR,
+    read_only: bool = option("--read-only", "Console: never allow changes; it cannot be armed."),
+    guide: bool = option("--guide", "Console: show what to press next."),
+    serve: bool = option("--serve", "Serve the console to a browser on loopback; it cannot be armed."),
+    port: int = option("--port N", "With --serve: the port.", 8000),
 ) -> None:
     if version:
         typer.echo(f"ktriage {installed()}")
         raise typer.Exit
-    given = (bootstrap_server, cluster, simulate, seed, state, command_config, broker, controller)
-    named = any(value is not None for value in given)
+    named = connection.named
     if ctx.invoked_subcommand is not None:
-        if named or (state_dir, metadata_dir) != (None, None) or read_only or guide or serve:
+        if named or (connection.state_dir, metadata_dir) != (None, None) or read_only or guide or serve:
             raise InputError(f"cluster options come after the command: ktriage {ctx.invoked_subcommand} …")
         return
     if metadata_dir is not None and not named:
@@ -201,25 +175,8 @@ def _ktriage(
     if not (named or serve or served() or has_terminal()):
         typer.echo(ctx.get_help())
         raise typer.Exit
-    target = (
-        resolve(
-            bootstrap_server,
-            cluster,
-            simulate,
-            command_config,
-            broker or (),
-            seed=seed,
-            state=state,
-            state_dir=state_dir,
-            controller=controller or (),
-        )
-        if named
-        else None
-    )
-    if target is None:
-        use_state_dir(state_dir)
-    else:
-        use_state_dir(target.state_dir, target.state)
+    target = connection.target() if named else None
+    connection.use_state_dir(target)
     if serve:
         raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
     raise typer.Exit(

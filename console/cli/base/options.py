@@ -1,316 +1,23 @@
-"""Options that several commands share: one spelling, one help text."""
+"""A command on a cluster: which one, how long it waits, and in which form it answers; what options' texts mean."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
 from console.change.registry import COMMANDS
+from console.cli.base.declaration import with_options
+from console.cli.base.declared import ClusterOptions, ControllerOptions, DurationLimit, OutputForm
 from console.cli.base.run import Output, Run
 from console.errors import InputError
-from console.paths import use_state_dir
-from console.target import Target, resolve
-from recovery.ranking import Ranking
+from console.target import Target
 from recovery.strategy import Strategy
 
-
-def _profiles(incomplete: str) -> list[str]:
-    """Completes --cluster from the profiles' file, without contacting a cluster."""
-    from console.settings import named_profiles  # noqa: PLC0415
-
-    try:
-        names = [one.name for one in named_profiles()]
-    except InputError:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
-
-
-BootstrapServer = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap-server",
-        metavar="HOST:PORT[,…]",
-        help="Brokers to contact first. The other brokers are found through them.",
-    ),
-]
-BootstrapController = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap-controller",
-        metavar="HOST:PORT[,…]",
-        help="Controllers to contact instead of brokers, if the brokers are down.",
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="PROFILE",
-        help="A profile of ~/.config/ktriage/clusters.yaml or /etc/ktriage/clusters.yaml, instead of"
-        " --bootstrap-server.",
-        autocompletion=_profiles,
-    ),
-]
-Simulate = Annotated[
-    str | None,
-    typer.Option(
-        "--simulate",
-        metavar="SCENARIO",
-        help="A simulated cluster instead of a real one (ktriage simulate list).",
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, help="With --simulate: the seed of the run. Default: 1."),
-]
-State = Annotated[
-    Path | None,
-    typer.Option(
-        "--state",
-        metavar="FILE",
-        help="With --simulate: the file that saves the simulation between commands. Default: a file for"
-        " each scenario and seed in the state directory.",
-    ),
-]
-CommandConfig = Annotated[
-    Path | None,
-    typer.Option(
-        "--command-config",
-        metavar="FILE",
-        help="A client.properties file with security.protocol, sasl.* and ssl.*, as Kafka's own tools read"
-        " it.",
-    ),
-]
-BrokerAddress = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--broker",
-        metavar="ID=HOST:PORT",
-        help="Use this address for the broker, not its advertised one. May be repeated.",
-    ),
-]
-ControllerAddress = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--controller",
-        metavar="ID=HOST:PORT",
-        help="Use this address for the controller, not the one that the quorum lists. May be repeated.",
-    ),
-]
-StateDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--state-dir",
-        metavar="DIR",
-        help="The directory of the journal and the lock. Operators of this host can share it, and other"
-        " hosts on a shared mount (docs/files.md). Also set by KTRIAGE_STATE_DIR, or by state-dir in the"
-        " profile.",
-    ),
-]
-OutputFormat = Annotated[
-    Output,
-    typer.Option("--output", help="table for people; json for programs, as docs/output.md describes it."),
-]
-EvidenceFiles = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--evidence",
-        metavar="FILE",
-        help="What ktriage disk scan --output json read from the disk of a broker that is down: it counts as that"
-        " broker's answer, and it cannot be chosen. May be repeated.",
-    ),
-]
-MetadataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--metadata-dir",
-        metavar="DIR",
-        help="A copy of __cluster_metadata-0 from any controller or broker, or the log dir that contains it. It"
-        " tells who was in sync when the active controller cannot be reached.",
-    ),
-]
-RankingOption = Annotated[
-    Ranking,
-    typer.Option(
-        "--ranking",
-        help="Which log is the best. last-record: the log whose last record has the highest epoch, then"
-        " the longest log. specification: the log whose broker knows the highest leader epoch, then the"
-        " longest log.",
-    ),
-]
-StrategyOption = Annotated[
-    Strategy,
-    typer.Option(
-        "--strategy",
-        help="When to elect. aggressive: at once, the best of the replicas that answered. balanced: where the"
-        " best of them is proved to hold every record that was acknowledged with acks=all, or nothing can prove it"
-        " any more; it refuses where a high watermark contradicts the ranking, and waits otherwise. complete: only"
-        " when every replica answered. none: never, report only.",
-    ),
-]
-AcceptUnchecked = Annotated[
-    bool,
-    typer.Option(
-        "--accept-unchecked",
-        help="With strategy balanced: elect also where no acknowledged record is lost only if conditions hold that"
-        ' were not checked, or that there are signs against ("none, unchecked", "none, in doubt"), and where a'
-        " broker could be brought back first. Needs --reason, which the plan and the journal keep.",
-    ),
-]
-PathToJsonFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--path-to-json-file",
-        metavar="FILE",
-        help='A file with the partitions: {"partitions": [{"topic": "foo", "partitions": [0, 3]}]}.',
-    ),
-]
-AllOffline = Annotated[
-    bool, typer.Option("--all-offline-partitions", help="All partitions without a leader.")
-]
-DURATION_MS = 30_000
-ATTEMPTS = 3
-DurationMs = Annotated[
-    int,
-    typer.Option(
-        "--recovery-duration-ms",
-        min=1,
-        metavar="MS",
-        help="The time limit for brokers to answer, in milliseconds. Later answers are ignored. The"
-        " command continues as soon as all have answered.",
-    ),
-]
 _DURATION_MS = "recovery_duration_ms"
-Duration = Annotated[
-    str | None,
-    typer.Option(
-        "--duration",
-        metavar="TIME",
-        help="How long brokers that do not answer are asked, such as 5s or 2m: --recovery-duration-ms with a unit."
-        " Default: what default.api.timeout.ms says in client.properties, or 30s.",
-    ),
-]
-Attempts = Annotated[
-    int,
-    typer.Option(
-        "--recovery-election-attempts",
-        min=0,
-        metavar="N",
-        help="How often an election is retried after a temporary failure.",
-    ),
-]
-Topics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--topic",
-        metavar="TOPIC",
-        help="This topic. May be repeated. With --partition: only those of its partitions.",
-    ),
-]
-Partitions = Annotated[
-    list[int] | None,
-    typer.Option("--partition", metavar="N", min=0, help="A partition of the one --topic. May be repeated."),
-]
-Rows = Annotated[
-    int,
-    typer.Option(
-        "--rows", metavar="N", min=0, help="How many partitions the table shows, the worst first; 0: all."
-    ),
-]
-RowsIfMany = Annotated[
-    int | None,
-    typer.Option(
-        "--rows",
-        metavar="N",
-        min=0,
-        help="How many partitions the table shows, the worst first; 0: all. Default: all partitions that"
-        " are named, else 20.",
-    ),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation. Needs --reason.")]
-
-
-def own_words(reason: str | None) -> str | None:
-    """What stands for the reason in a printed command is no reason. Raises BadParameter."""
-    if reason is not None and reason.strip() == "WHY":
-        raise typer.BadParameter("say why in your own words: WHY only stands for the reason")
-    return reason
-
-
-Reason = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="TEXT", help="The reason, for the journal.", callback=own_words),
-]
-ReviewedBy = Annotated[
-    str | None,
-    typer.Option("--reviewed-by", metavar="NAME", help="The person who reviewed the plan. Needs --digest."),
-]
-Digest = Annotated[
-    str | None,
-    typer.Option(
-        "--digest",
-        metavar="SHA256",
-        help="The digest of the reviewed plan, as ktriage review prints it. A file with another digest is"
-        " refused.",
-    ),
-]
-KeepLogOf = Annotated[
-    str | None,
-    typer.Option(
-        "--keep-log-of",
-        metavar="BROKERS",
-        help="Brokers that are down, such as 3 or 2,3, or silent for each that is down and unread: take them out of"
-        " the replica sets right after the elections, so that they set their logs aside when they start, and cut"
-        " nothing off. Partitions where that is not possible are not elected.",
-        show_default=False,
-    ),
-]
-RateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--rate",
-        metavar="BYTES",
-        help="At most so many bytes a second from each broker, such as 50MB or 8MiB. Default: no limit.",
-    ),
-]
-RescueDirectory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="The rescue directory.", show_default=False)
-]
-RescuedMarkers = Annotated[
-    Path | None,
-    typer.Option(
-        "--rescue",
-        metavar="DIR",
-        help="A rescue of what the elections cut off: a transaction whose marker is in it is known to be committed"
-        " or aborted.",
-    ),
-]
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)]
-
-Option = tuple[str, Any, Any]
-"""A parameter of a typer command: its name, its annotation and its default."""
-
-REQUIRED = inspect.Parameter.empty
-"""The default of an option that must be given."""
-
-_OUTPUT: Option = ("output", OutputFormat, Output.TABLE)
-_CONNECTION: tuple[Option, ...] = (
-    ("bootstrap_server", BootstrapServer, None),
-    ("cluster", Cluster, None),
-    ("simulate", Simulate, None),
-    ("seed", Seed, None),
-    ("state", State, None),
-    ("command_config", CommandConfig, None),
-    ("broker", BrokerAddress, None),
-    ("controller", ControllerAddress, None),
-    ("state_dir", StateDir, None),
-)
-_CONTROLLERS: tuple[Option, ...] = (("bootstrap_controller", BootstrapController, None),)
 
 
 def connected(
@@ -332,34 +39,40 @@ def connected(
     The function gets a :class:`console.cli.base.run.Run`. If no cluster is ``needed``, its target is None unless
     the user names one.
     """
-    options = (*_CONNECTION, *(_CONTROLLERS if controllers else ()))
+    group = ControllerOptions if controllers else ClusterOptions
     own = inspect.signature(function).parameters
     own_output, lasts = "output" in own, _DURATION_MS in own and not of_kafka
 
-    def run_on(ctx: typer.Context, values: dict[str, Any]) -> int:
-        connection = {name: values.pop(name) for name, _, _ in options}
-        connection["broker"] = connection["broker"] or ()
-        connection["controller"] = connection["controller"] or ()
-        given = [name for name, value in connection.items() if value and name != "state_dir"]
+    def run_on(ctx: typer.Context, values: dict[Any, Any]) -> int:
+        connection: ClusterOptions = values.pop(group)
         every = all_profiles and values["every_profile"]
-        if every and (given or any(values.get(name) for name in ("metadata_dir", "evidence"))):
+        if every and (connection.named or any(values.get(name) for name in ("metadata_dir", "evidence"))):
             raise InputError("--all is for the clusters of all profiles: name none, and give no disk")
-        named = (needed and not every) or bool(given)
-        json = (values["output"] if own_output else values.pop("output")) == Output.JSON
-        alone = values["metadata_dir"] if from_disks else None
-        target = resolve(**connection, controllers=controllers, metadata_dir=alone) if named else None
-        if target is not None and target.metadata_dir is not None:
-            values["metadata_dir"] = None  # it is the cluster itself, and no copy beside it
-        if target is None:
-            use_state_dir(connection["state_dir"])
-        else:
-            use_state_dir(target.state_dir, target.state)
+        json = (values["output"] if own_output else values.pop(OutputForm).output) == Output.JSON
+        target = None
+        if (needed and not every) or connection.named:
+            alone = values["metadata_dir"] if from_disks else None
+            target = connection.target(controllers=controllers, metadata_dir=alone)
+            if target.metadata_dir is not None:
+                values["metadata_dir"] = None  # it is the cluster itself, and no copy beside it
+        connection.use_state_dir(target)
         if lasts:
-            values[_DURATION_MS] = _duration_ms(ctx, values.pop("duration"), values[_DURATION_MS], target)
+            duration = values.pop(DurationLimit).duration
+            values[_DURATION_MS] = _duration_ms(ctx, duration, values[_DURATION_MS], target)
         return function(Run(ctx.obj, target, json, may_change(ctx)), **values)
 
-    last = (*((("duration", Duration, None),) if lasts else ()), *(() if own_output else (_OUTPUT,)))
-    return with_options(function, options, last, run_on)
+    last = (*((DurationLimit,) if lasts else ()), *(() if own_output else (OutputForm,)))
+    return with_options(function, (group,), last, run_on)
+
+
+def without_cluster(function: Callable[..., int], *, output: bool = True) -> Callable[..., int]:
+    """A typer command that asks no cluster, with --output unless it prints nothing that is a result."""
+
+    def call(ctx: typer.Context, values: dict[Any, Any]) -> int:
+        json = output and values.pop(OutputForm).output == Output.JSON
+        return function(Run(ctx.obj, None, json), **values)
+
+    return with_options(function, (), (OutputForm,) if output else (), call)
 
 
 def _duration_ms(ctx: typer.Context, duration: str | None, milliseconds: int, target: Target | None) -> int:
@@ -386,39 +99,6 @@ def may_change(ctx: typer.Context) -> bool:
             return action.changes
         found = found.parent  # type: ignore[assignment]  # typer's contexts all the way up
     return False
-
-
-def with_options(
-    function: Callable[..., int],
-    first: Sequence[Option],
-    last: Sequence[Option],
-    call: Callable[[typer.Context, dict[str, Any]], int],
-) -> Callable[..., int]:
-    """A typer command with the options ``first``, those of the function except its first parameter, and
-    ``last``.
-
-    ``call`` gets all values by name. It makes the function's first argument of ``first`` and ``last``, and
-    calls it.
-    """
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-
-    def command(ctx: typer.Context, **values: Any) -> int:
-        return call(ctx, values)
-
-    parameters = [
-        ("ctx", typer.Context, REQUIRED),
-        *first,
-        *((parameter.name, parameter.annotation, parameter.default) for parameter in own),
-        *last,
-    ]
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by typer
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for name, annotation, default in parameters
-        ]
-    )
-    command.__doc__ = function.__doc__
-    return command
 
 
 def accepted(reason: str | None, strategy: Strategy, *, accept_unchecked: bool) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from console.cli.base.options import DURATION_MS, DurationMs, Reason, Rows, Topics, Yes, connected, stated
+from console.cli.base import declared
+from console.cli.base.declaration import argument, option
+from console.cli.base.options import connected, stated
 from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from console.errors import InputError
@@ -29,28 +29,19 @@ Examples:
   ktriage groups fix --bootstrap-server kafka-1:9092 recovery.json
 """
 
-Plan = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[PLAN]", help="The plan file, before or after it is applied.", show_default=False
-    ),
-]
-Groups = Annotated[
-    list[str] | None, typer.Option("--group", metavar="GROUP", help="Only this group. May be repeated.")
-]
+PLAN = argument("[PLAN]", "The plan file, before or after it is applied.", None)
+GROUPS = option("--group GROUP", "Only this group. May be repeated.")
 
 
 def show(
     run: Run,
     *,
-    plan: Plan = None,
-    group: Groups = None,
-    topic: Topics = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Also the offsets of groups that read on where they should.")
-    ] = False,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    rows: Rows = 20,
+    plan: Path | None = PLAN,
+    group: list[str] | None = GROUPS,
+    topic: list[str] | None = declared.TOPICS,
+    every: bool = option("--all", "Also the offsets of groups that read on where they should."),
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    rows: int = declared.ROWS,
 ) -> int:
     """Shows, for each committed offset, where the last record that the group has read is: in the common prefix of
     the logs, on the branch that is kept, on the branch that is cut off, or beyond the end of the log. With a
@@ -76,38 +67,25 @@ def show(
 def fix(
     run: Run,
     *,
-    plan: Plan = None,
-    undo: Annotated[
-        bool,
-        typer.Option(
-            "--undo",
-            help="Put back what the last fix from this host replaced (journal); with --group, the last of each.",
-        ),
-    ] = False,
-    group: Groups = None,
-    topic: Topics = None,
-    uncertain: Annotated[
-        bool,
-        typer.Option(
-            "--uncertain",
-            help="Also groups of which it is not certain which branch they have read: they read records again.",
-        ),
-    ] = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            "--export",
-            metavar="FILE",
-            help="Send nothing; write a file for kafka-consumer-groups --reset-offsets --from-file.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be committed, and send nothing.")
-    ] = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    rows: Rows = 20,
+    plan: Path | None = PLAN,
+    undo: bool = option(
+        "--undo",
+        "Put back what the last fix from this host replaced (journal); with --group, the last of each.",
+    ),
+    group: list[str] | None = GROUPS,
+    topic: list[str] | None = declared.TOPICS,
+    uncertain: bool = option(
+        "--uncertain",
+        "Also groups of which it is not certain which branch they have read: they read records again.",
+    ),
+    export: Path | None = option(
+        "--export FILE", "Send nothing; write a file for kafka-consumer-groups --reset-offsets --from-file."
+    ),
+    dry_run: bool = option("--dry-run", "Show what would be committed, and send nothing."),
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    rows: int = declared.ROWS,
 ) -> int:
     """Commits, for the groups on the branch that was cut off, the offset where the two logs part. Only for groups
     without members: Kafka refuses it for others, and they are shown with their members. The old offsets are in the

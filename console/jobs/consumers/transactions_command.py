@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from console.cli.base.options import Reason, RescuedMarkers, Rows, Topics, Yes, connected, stated
+from console.cli.base import declared
+from console.cli.base.declaration import argument, option
+from console.cli.base.options import connected, stated
 from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from console.errors import InputError
@@ -27,12 +26,7 @@ Examples:
   ktriage transactions fix --bootstrap-server kafka-1:9092 recovery.json
 """
 
-Plan = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[PLAN]", help="A plan file: only its partitions. Default: all.", show_default=False
-    ),
-]
+PLAN = argument("[PLAN]", "A plan file: only its partitions. Default: all.", None)
 
 
 class OutcomeName(StrEnum):
@@ -45,10 +39,10 @@ class OutcomeName(StrEnum):
 def show(
     run: Run,
     *,
-    plan: Plan = None,
-    topic: Topics = None,
-    rescue: RescuedMarkers = None,
-    rows: Rows = 20,
+    plan: Path | None = PLAN,
+    topic: list[str] | None = declared.TOPICS,
+    rescue: Path | None = declared.RESCUED_MARKERS,
+    rows: int = declared.ROWS,
 ) -> int:
     """Shows every transaction that is open in a partition's log, and what became of it: open and alive; hanging,
     was committed; hanging, was aborted; may hang, outcome unknown. The leaders tell what is open, the coordinators
@@ -72,28 +66,19 @@ def show(
 def fix(
     run: Run,
     *,
-    plan: Plan = None,
-    topic: Topics = None,
-    rescue: RescuedMarkers = None,
-    outcome: Annotated[
-        OutcomeName | None,
-        typer.Option(
-            "--outcome",
-            help="With --producer-id: how the transaction ended, where that is not certain otherwise.",
-        ),
-    ] = None,
-    producer_id: Annotated[
-        int | None,
-        typer.Option(
-            "--producer-id", metavar="N", min=0, help="Only this producer's transactions; with --outcome."
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written, and send nothing.")
-    ] = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    rows: Rows = 20,
+    plan: Path | None = PLAN,
+    topic: list[str] | None = declared.TOPICS,
+    rescue: Path | None = declared.RESCUED_MARKERS,
+    outcome: OutcomeName | None = option(
+        "--outcome", "With --producer-id: how the transaction ended, where that is not certain otherwise."
+    ),
+    producer_id: int | None = option(
+        "--producer-id N", "Only this producer's transactions; with --outcome.", min=0
+    ),
+    dry_run: bool = option("--dry-run", "Show what would be written, and send nothing."),
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    rows: int = declared.ROWS,
 ) -> int:
     """Writes the marker that a hanging transaction lost, to the partition's leader: COMMIT where it was committed,
     ABORT where it was aborted. A transaction of which this is not certain is left, unless you name its outcome. A

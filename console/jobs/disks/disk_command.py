@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from backends.disk_scan.scan_values import ScanDepth
-from console.cli.base.options import OutputFormat, Rows
-from console.cli.base.run import Output
+from console.cli.base import declared
+from console.cli.base.declaration import argument, option
+from console.cli.base.options import without_cluster
+from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 
 HELP = """\
@@ -36,28 +35,20 @@ class Checksums(StrEnum):
 
 
 def scan(
-    ctx: typer.Context,
+    run: Run,
     *,
-    dirs: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="A log dir, as in log.dirs.", show_default=False)
-    ],
-    checksums: Annotated[
-        Checksums,
-        typer.Option(
-            "--checksums",
-            help="Check the checksums of what the broker had not flushed for certain, of all batches, or of none.",
-        ),
-    ] = Checksums.UNFLUSHED,
-    every_batch: Annotated[
-        bool,
-        typer.Option(
-            "--every-batch",
-            help="Read every batch. Without it, flushed batches are skipped where the index of their segment tells"
-            " their leader epoch.",
-        ),
-    ] = False,
-    rows: Rows = 20,
-    output: OutputFormat = Output.TABLE,
+    dirs: list[Path] = argument("DIR", "A log dir, as in log.dirs."),
+    checksums: Checksums = option(
+        "--checksums",
+        "Check the checksums of what the broker had not flushed for certain, of all batches, or of none.",
+        Checksums.UNFLUSHED,
+    ),
+    every_batch: bool = option(
+        "--every-batch",
+        "Read every batch. Without it, flushed batches are skipped where the index of their segment tells"
+        " their leader epoch.",
+    ),
+    rows: int = declared.ROWS,
 ) -> int:
     """Shows whose the dirs are, and where every log starts and ends: epochs, high watermark, a torn or damaged
     tail, copies that are being moved or deleted, and strays. Give all log dirs of the broker at once.
@@ -80,10 +71,10 @@ def scan(
     """
     from console.jobs.disks.disk_scan_run import scan_disks  # noqa: PLC0415  # not for --help
 
-    return scan_disks(ctx.obj, dirs, ScanDepth(checksums, every_batch), rows, json=output == Output.JSON)
+    return scan_disks(run.program, dirs, ScanDepth(checksums, every_batch), rows, json=run.json)
 
 
-def script(ctx: typer.Context) -> int:
+def script(run: Run) -> int:
     """Prints the scan as one Python file, for hosts where ktriage is not installed. It needs Python 3.8 or newer
     and nothing else, and writes the same JSON as ktriage disk scan --output json.
 
@@ -95,10 +86,14 @@ def script(ctx: typer.Context) -> int:
     """
     from console.jobs.disks.disk_scan_run import print_script  # noqa: PLC0415  # not for --help
 
-    return print_script(ctx.obj)
+    return print_script(run.program)
 
 
 VERBS = (
-    Verb("scan", "What the log dirs of a broker hold, read from its disk.", scan),
-    Verb("script", "The scan as one Python file, to be piped to the broker's host.", script),
+    Verb("scan", "What the log dirs of a broker hold, read from its disk.", without_cluster(scan)),
+    Verb(
+        "script",
+        "The scan as one Python file, to be piped to the broker's host.",
+        without_cluster(script, output=False),
+    ),
 )

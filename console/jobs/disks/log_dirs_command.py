@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from console.cli.base.options import Rows, connected
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import connected
 from console.cli.base.run import Run
 from console.errors import InputError
 
@@ -14,24 +12,13 @@ from console.errors import InputError
 def log_dirs(
     run: Run,
     *,
-    if_fails: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--if-fails",
-            metavar="BROKER[:DIR]",
-            help="Show what the failure of this dir or broker would affect. May be repeated: all fail at"
-            " once.",
-        ),
-    ] = None,
-    swap: Annotated[
-        str | None,
-        typer.Option("--swap", metavar="BROKER:DIR", help="Show the steps to replace the disk of this dir."),
-    ] = None,
-    wait: Annotated[
-        bool,
-        typer.Option("--wait", help="With --swap: wait until all replicas of the dir are back in the ISR."),
-    ] = False,
-    rows: Rows = 20,
+    if_fails: list[str] | None = option(
+        "--if-fails BROKER[:DIR]",
+        "Show what the failure of this dir or broker would affect. May be repeated: all fail at once.",
+    ),
+    swap: str | None = option("--swap BROKER:DIR", "Show the steps to replace the disk of this dir."),
+    wait: bool = option("--wait", "With --swap: wait until all replicas of the dir are back in the ISR."),
+    rows: int = declared.ROWS,
 ) -> int:
     """Shows the log dirs of every broker: state, bytes used and free, replicas. For a failed dir: the
     replicas that were on it, what the controller did about each, and what is left to do; partitions that lost

@@ -2,88 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from console.cli.base.options import (
-    ATTEMPTS,
-    DURATION_MS,
-    Attempts,
-    Digest,
-    DurationMs,
-    KeepLogOf,
-    PlanFile,
-    RateOption,
-    Reason,
-    ReviewedBy,
-    Rows,
-    Yes,
-    connected,
-    stated,
-)
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import connected, stated
 from console.cli.base.run import Run
 from console.errors import InputError
-from console.jobs.rescue.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
+from console.jobs.rescue.rescue_options import ELECT_UNRESCUED, NO_RESCUE, RESCUE_INTO, rescue_choice
 from console.provenance import user
 
-First = Annotated[
-    int | None,
-    typer.Option("--first", metavar="N", min=1, help="Apply only the first N partitions of the plan."),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="TOPIC", help="Apply only partitions of this topic. May be repeated."),
-]
-MaxLoss = Annotated[
-    int | None,
-    typer.Option(
-        "--max-loss",
-        metavar="N",
-        min=0,
-        help="Apply only partitions that lose at most N offsets. The limit also counts what is lost if the"
-        " chosen leader fails and the next replica is elected. Default: no limit.",
-    ),
-]
-IgnoreSuccessorLoss = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-successor-loss",
-        help="For --max-loss: count only the loss of the chosen leader, not of the next replica.",
-    ),
-]
-StopAfter = Annotated[
-    int | None,
-    typer.Option(
-        "--stop-after",
-        metavar="K",
-        min=1,
-        help="Stop after K elections have failed. Default: send all.",
-    ),
-]
+FIRST = option("--first N", "Apply only the first N partitions of the plan.", min=1)
+ONLY = option("--only TOPIC", "Apply only partitions of this topic. May be repeated.")
+MAX_LOSS = option(
+    "--max-loss N",
+    "Apply only partitions that lose at most N offsets. The limit also counts what is lost if the"
+    " chosen leader fails and the next replica is elected. Default: no limit.",
+    min=0,
+)
+IGNORE_SUCCESSOR_LOSS = option(
+    "--ignore-successor-loss",
+    "For --max-loss: count only the loss of the chosen leader, not of the next replica.",
+)
+STOP_AFTER = option("--stop-after K", "Stop after K elections have failed. Default: send all.", min=1)
 
 
 def apply(
     run: Run,
     *,
-    plan: PlanFile,
-    first: First = None,
-    only: Only = None,
-    max_loss: MaxLoss = None,
-    ignore_successor_loss: IgnoreSuccessorLoss = False,
-    stop_after: StopAfter = None,
-    reviewed_by: ReviewedBy = None,
-    digest: Digest = None,
-    rescue: RescueInto = None,
-    no_rescue: NoRescue = False,
-    rate: RateOption = None,
-    elect_unrescued: ElectUnrescued = False,
-    keep_log_of: KeepLogOf = None,
-    yes: Yes = False,
-    reason: Reason = None,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    recovery_election_attempts: Attempts = ATTEMPTS,
-    rows: Rows = 20,
+    plan: Path = declared.PLAN_FILE,
+    first: int | None = FIRST,
+    only: list[str] | None = ONLY,
+    max_loss: int | None = MAX_LOSS,
+    ignore_successor_loss: bool = IGNORE_SUCCESSOR_LOSS,
+    stop_after: int | None = STOP_AFTER,
+    reviewed_by: str | None = declared.REVIEWED_BY,
+    digest: str | None = declared.DIGEST,
+    rescue: Path | None = RESCUE_INTO,
+    no_rescue: bool = NO_RESCUE,
+    rate: str | None = declared.RATE,
+    elect_unrescued: bool = ELECT_UNRESCUED,
+    keep_log_of: str | None = declared.KEEP_LOG_OF,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    recovery_election_attempts: int = declared.RECOVERY_ATTEMPTS,
+    rows: int = declared.ROWS,
 ) -> int:
     """Elects the leaders of a plan. Every precondition of every row is checked again first: the topic, the
     leader epoch, the assignment, and the log end of each candidate. Stale rows are refused one by one.

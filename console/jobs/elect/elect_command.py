@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from console.cli.base.options import (
-    ATTEMPTS,
-    DURATION_MS,
-    Attempts,
-    DurationMs,
-    PathToJsonFile,
-    RateOption,
-    Reason,
-    Rows,
-    connected,
-)
+from console.cli.base import declared
+from console.cli.base.declaration import REQUIRED, option
+from console.cli.base.declared import ATTEMPTS, DURATION_MS
+from console.cli.base.options import connected
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.errors import InputError
-from console.jobs.rescue.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
+from console.jobs.rescue.rescue_options import ELECT_UNRESCUED, NO_RESCUE, RESCUE_INTO, rescue_choice
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
@@ -46,55 +37,42 @@ class ElectionStrategy(StrEnum):
     BALANCED = "balanced"
 
 
-ElectionTypeOption = Annotated[
-    ElectionType, typer.Option("--election-type", help="The election type; see above.")
-]
-Topic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="The topic of --partition.")]
-Partition = Annotated[
-    int | None, typer.Option("--partition", metavar="N", min=0, help="The partition of --topic.")
-]
-AllTopicPartitions = Annotated[
-    bool, typer.Option("--all-topic-partitions", help="All partitions of the cluster.")
-]
-ElectionRankingOption = Annotated[
-    Ranking | None,
-    typer.Option(
-        "--ranking",
-        help="For longest-log and designated: which log is the best, as ktriage recover has it. Default:"
-        " last-record.",
-    ),
-]
-ElectionStrategyOption = Annotated[
-    ElectionStrategy | None,
-    typer.Option(
-        "--strategy",
-        help="For longest-log: when to elect. aggressive: at once, the best of the replicas that answered."
-        " balanced: where the best of them is proved to hold every record that was acknowledged with acks=all, or"
-        " nothing can prove it any more. Default: balanced.",
-    ),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before an unclean election of all partitions.")]
+ELECTION_TYPE = option("--election-type", "The election type; see above.", REQUIRED)
+TOPIC = option("--topic TOPIC", "The topic of --partition.")
+PARTITION = option("--partition N", "The partition of --topic.", min=0)
+ALL_TOPIC_PARTITIONS = option("--all-topic-partitions", "All partitions of the cluster.")
+ELECTION_RANKING = option(
+    "--ranking",
+    "For longest-log and designated: which log is the best, as ktriage recover has it. Default: last-record.",
+)
+ELECTION_STRATEGY = option(
+    "--strategy",
+    "For longest-log: when to elect. aggressive: at once, the best of the replicas that answered."
+    " balanced: where the best of them is proved to hold every record that was acknowledged with acks=all, or"
+    " nothing can prove it any more. Default: balanced.",
+)
+YES = option("--yes", "Do not ask before an unclean election of all partitions.")
 
 
 def elect(
     run: Run,
     *,
-    election_type: ElectionTypeOption,
-    path_to_json_file: PathToJsonFile = None,
-    topic: Topic = None,
-    partition: Partition = None,
-    all_topic_partitions: AllTopicPartitions = False,
-    strategy: ElectionStrategyOption = None,
-    ranking: ElectionRankingOption = None,
-    rescue: RescueInto = None,
-    no_rescue: NoRescue = False,
-    rate: RateOption = None,
-    elect_unrescued: ElectUnrescued = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    recovery_election_attempts: Attempts = ATTEMPTS,
-    rows: Rows = 20,
+    election_type: ElectionType = ELECTION_TYPE,
+    path_to_json_file: Path | None = declared.PATH_TO_JSON_FILE,
+    topic: str | None = TOPIC,
+    partition: int | None = PARTITION,
+    all_topic_partitions: bool = ALL_TOPIC_PARTITIONS,
+    strategy: ElectionStrategy | None = ELECTION_STRATEGY,
+    ranking: Ranking | None = ELECTION_RANKING,
+    rescue: Path | None = RESCUE_INTO,
+    no_rescue: bool = NO_RESCUE,
+    rate: str | None = declared.RATE,
+    elect_unrescued: bool = ELECT_UNRESCUED,
+    yes: bool = YES,
+    reason: str | None = declared.REASON,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    recovery_election_attempts: int = declared.RECOVERY_ATTEMPTS,
+    rows: int = declared.ROWS,
 ) -> int:
     """Runs leader elections of the given --election-type:
 

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from backends.base.answers import PICTURE_WAIT
-from console.cli.base.options import (
-    DURATION_MS,
-    AcceptUnchecked,
-    AllOffline,
-    DurationMs,
-    EvidenceFiles,
-    MetadataDir,
-    Partitions,
-    PathToJsonFile,
-    RankingOption,
-    Reason,
-    Rows,
-    StrategyOption,
-    Topics,
-    accepted,
-    connected,
-)
+from console.cli.base import declared
+from console.cli.base.declaration import REQUIRED, argument, option
+from console.cli.base.options import accepted, connected, without_cluster
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.errors import InputError
@@ -32,25 +15,25 @@ from console.jobs.pipeline.job_options import interruptible
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
-NewPlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The new plan file.", show_default=False)]
+NEW_PLAN_FILE = argument("PLAN", "The new plan file.")
 
 
 def plan(
     run: Run,
     *,
-    file: NewPlanFile,
-    all_offline_partitions: AllOffline = False,
-    topic: Topics = None,
-    partition: Partitions = None,
-    path_to_json_file: PathToJsonFile = None,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    ranking: RankingOption = Ranking.LAST_RECORD,
-    strategy: StrategyOption = Strategy.BALANCED,
-    accept_unchecked: AcceptUnchecked = False,
-    reason: Reason = None,
-    evidence: EvidenceFiles = None,
-    metadata_dir: MetadataDir = None,
-    rows: Rows = 20,
+    file: Path = NEW_PLAN_FILE,
+    all_offline_partitions: bool = declared.ALL_OFFLINE,
+    topic: list[str] | None = declared.TOPICS,
+    partition: list[int] | None = declared.PARTITIONS,
+    path_to_json_file: Path | None = declared.PATH_TO_JSON_FILE,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    ranking: Ranking = declared.RANKING,
+    strategy: Strategy = declared.STRATEGY,
+    accept_unchecked: bool = declared.ACCEPT_UNCHECKED,
+    reason: str | None = declared.REASON,
+    evidence: list[Path] | None = declared.EVIDENCE_FILES,
+    metadata_dir: Path | None = declared.METADATA_DIR,
+    rows: int = declared.ROWS,
 ) -> int:
     """Reads the log of every replica that its broker can still show, chooses a leader for each offline
     partition, and writes the choices to a new file, together with the preconditions that are checked when the
@@ -102,28 +85,19 @@ def plan(
 
 
 def plan_from_result(
-    ctx: typer.Context,
+    run: Run,
     *,
-    file: NewPlanFile,
-    source: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="RESULT",
-            help="The result directory of ktriage pipeline plan, or a directory above it (then the newest"
-            " result is taken).",
-            show_default=False,
-        ),
-    ],
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="CLUSTER_ID",
-            help="The cluster's id. Default: the only cluster of the result.",
-        ),
-    ] = None,
-    rows: Rows = 20,
+    file: Path = NEW_PLAN_FILE,
+    source: str = option(
+        "--from RESULT",
+        "The result directory of ktriage pipeline plan, or a directory above it (then the newest"
+        " result is taken).",
+        REQUIRED,
+    ),
+    cluster: str | None = option(
+        "--cluster CLUSTER_ID", "The cluster's id. Default: the only cluster of the result."
+    ),
+    rows: int = declared.ROWS,
 ) -> int:
     """Writes a plan that ktriage pipeline plan made for one cluster to a new file. No cluster is contacted:
     the plan is as old as its snapshot, and ktriage apply checks every precondition.
@@ -135,9 +109,9 @@ def plan_from_result(
     with interruptible():
         from console.jobs.elect.plan_from_result import write_plan_file  # noqa: PLC0415  # not for --help
 
-        return write_plan_file(ctx.obj, source, cluster, file, rows)
+        return write_plan_file(run.program, source, cluster, file, rows)
 
 
 command = connected(plan)
-FORMS = {"--from": plan_from_result}
+FORMS = {"--from": without_cluster(plan_from_result, output=False)}
 """With this option, the command is this other one."""

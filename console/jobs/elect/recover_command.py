@@ -3,85 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from backends.base.answers import PICTURE_WAIT
-from console.cli.base.options import (
-    ATTEMPTS,
-    DURATION_MS,
-    AcceptUnchecked,
-    AllOffline,
-    Attempts,
-    DurationMs,
-    EvidenceFiles,
-    KeepLogOf,
-    MetadataDir,
-    PathToJsonFile,
-    RankingOption,
-    RateOption,
-    Reason,
-    Rows,
-    StrategyOption,
-    accepted,
-    connected,
-)
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import accepted, connected
 from console.cli.base.partition_options import selection
 from console.cli.base.run import Run
 from console.errors import InputError
-from console.jobs.rescue.rescue_options import ElectUnrescued, NoRescue, RescueInto, rescue_choice
+from console.jobs.rescue.rescue_options import ELECT_UNRESCUED, NO_RESCUE, RESCUE_INTO, rescue_choice
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
-ShowReplicaInfo = Annotated[
-    bool, typer.Option("--show-replica-info", help="Show the log of every replica as a table.")
-]
-OutputFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--manual-recovery-output-file",
-        metavar="FILE",
-        help="Write the chosen leaders to a new file, for ktriage review and apply, or for"
-        " kafka-elect-leaders. Excludes --automated-recovery.",
-    ),
-]
-Automated = Annotated[
-    bool,
-    typer.Option(
-        "--automated-recovery",
-        help="Elect the chosen leaders. The plan is saved to the state directory first.",
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Send nothing: write the file, if you name one, and print the summary."),
-]
+STRATEGY = declared.STRATEGY.by_default(Strategy.AGGRESSIVE)
+SHOW_REPLICA_INFO = option("--show-replica-info", "Show the log of every replica as a table.")
+OUTPUT_FILE = option(
+    "--manual-recovery-output-file FILE",
+    "Write the chosen leaders to a new file, for ktriage review and apply, or for"
+    " kafka-elect-leaders. Excludes --automated-recovery.",
+)
+AUTOMATED = option(
+    "--automated-recovery", "Elect the chosen leaders. The plan is saved to the state directory first."
+)
+DRY_RUN = option("--dry-run", "Send nothing: write the file, if you name one, and print the summary.")
 
 
 def recover(
     run: Run,
     *,
-    path_to_json_file: PathToJsonFile = None,
-    all_offline_partitions: AllOffline = False,
-    show_replica_info: ShowReplicaInfo = False,
-    manual_recovery_output_file: OutputFile = None,
-    automated_recovery: Automated = False,
-    dry_run: DryRun = False,
-    rescue: RescueInto = None,
-    no_rescue: NoRescue = False,
-    rate: RateOption = None,
-    elect_unrescued: ElectUnrescued = False,
-    reason: Reason = None,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    recovery_election_attempts: Attempts = ATTEMPTS,
-    ranking: RankingOption = Ranking.LAST_RECORD,
-    strategy: StrategyOption = Strategy.AGGRESSIVE,
-    accept_unchecked: AcceptUnchecked = False,
-    evidence: EvidenceFiles = None,
-    metadata_dir: MetadataDir = None,
-    keep_log_of: KeepLogOf = None,
-    rows: Rows = 20,
+    path_to_json_file: Path | None = declared.PATH_TO_JSON_FILE,
+    all_offline_partitions: bool = declared.ALL_OFFLINE,
+    show_replica_info: bool = SHOW_REPLICA_INFO,
+    manual_recovery_output_file: Path | None = OUTPUT_FILE,
+    automated_recovery: bool = AUTOMATED,
+    dry_run: bool = DRY_RUN,
+    rescue: Path | None = RESCUE_INTO,
+    no_rescue: bool = NO_RESCUE,
+    rate: str | None = declared.RATE,
+    elect_unrescued: bool = ELECT_UNRESCUED,
+    reason: str | None = declared.REASON,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    recovery_election_attempts: int = declared.RECOVERY_ATTEMPTS,
+    ranking: Ranking = declared.RANKING,
+    strategy: Strategy = STRATEGY,
+    accept_unchecked: bool = declared.ACCEPT_UNCHECKED,
+    evidence: list[Path] | None = declared.EVIDENCE_FILES,
+    metadata_dir: Path | None = declared.METADATA_DIR,
+    keep_log_of: str | None = declared.KEEP_LOG_OF,
+    rows: int = declared.ROWS,
 ) -> int:
     """Recovers offline partitions whose ISR and ELR are gone: reads the log of every replica that its broker
     can still show, chooses a leader for each partition, and then shows the logs, writes the choices to a

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from console.cli.base.options import PlanFile, Rows, connected
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import connected
 from console.cli.base.run import Run
 
 
@@ -22,15 +22,13 @@ class ReviewOutput(StrEnum):
 def review(
     run: Run,
     *,
-    plan: PlanFile,
-    rows: Rows = 20,
-    output: Annotated[
-        ReviewOutput,
-        typer.Option(
-            "--output",
-            help="table for people; json for programs; markdown, at most 40 lines, for an incident channel.",
-        ),
-    ] = ReviewOutput.TABLE,
+    plan: Path = declared.PLAN_FILE,
+    rows: int = declared.ROWS,
+    output: ReviewOutput = option(
+        "--output",
+        "table for people; json for programs; markdown, at most 40 lines, for an incident channel.",
+        ReviewOutput.TABLE,
+    ),
 ) -> int:
     """Shows a plan before it is applied: counts and losses, every candidate and what its election would
     destroy, who would lead if the chosen leader failed, the requests that will be sent, and the digest with

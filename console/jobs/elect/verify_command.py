@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from console.cli.base.options import DURATION_MS, DurationMs, PlanFile, RescuedMarkers, Rows, connected
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import connected
 from console.cli.base.run import Run
 
-AsConsumer = Annotated[
-    bool,
-    typer.Option(
-        "--as-consumer",
-        help="Also read the last records of each partition as applications do, by librdkafka. Nothing is committed."
-        " Needs READ on the topics, and every leader at its advertised address.",
-    ),
-]
+AS_CONSUMER = option(
+    "--as-consumer",
+    "Also read the last records of each partition as applications do, by librdkafka. Nothing is committed."
+    " Needs READ on the topics, and every leader at its advertised address.",
+)
 
 
 def verify(
     run: Run,
     *,
-    plan: PlanFile,
-    rescue: RescuedMarkers = None,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    rows: Rows = 20,
-    as_consumer: AsConsumer = False,
+    plan: Path = declared.PLAN_FILE,
+    rescue: Path | None = declared.RESCUED_MARKERS,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    rows: int = declared.ROWS,
+    as_consumer: bool = AS_CONSUMER,
 ) -> int:
     """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
     leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what is

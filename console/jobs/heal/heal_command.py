@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from console.cli.base.options import Reason, Rows, Yes, bytes_per_second, connected, stated
+from console.cli.base import declared
+from console.cli.base.declaration import REQUIRED, argument, option
+from console.cli.base.options import bytes_per_second, connected, stated
 from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from console.errors import InputError
@@ -28,60 +28,38 @@ Examples:
   ktriage heal show --cluster production --broker-id 3 --gone-for-good --export heal.json
 """
 
-Plan = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[PLAN]",
-        help="A plan file: only its partitions, and without --broker-id every broker of theirs that is not up.",
-        show_default=False,
-    ),
-]
-GoneBrokers = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--broker-id",
-        metavar="N",
-        min=0,
-        help="A broker that does not come back. May be repeated.",
-    ),
-]
-GoneForGood = Annotated[
-    bool, typer.Option("--gone-for-good", help="Required: its disks do not come back either.")
-]
-BatchSize = Annotated[
-    int, typer.Option("--batch-size", metavar="N", min=1, help="Partitions that are moved at the same time.")
-]
+PLAN = argument(
+    "[PLAN]",
+    "A plan file: only its partitions, and without --broker-id every broker of theirs that is not up.",
+    None,
+)
+GONE_BROKERS = option("--broker-id N", "A broker that does not come back. May be repeated.", min=0)
+GONE_FOR_GOOD = option("--gone-for-good", "Required: its disks do not come back either.")
+BATCH_SIZE = option("--batch-size N", "Partitions that are moved at the same time.", 100, min=1)
 
-Throttle = Annotated[
-    str,
-    typer.Option(
-        "--throttle",
-        metavar="BYTES",
-        help="Bytes a second that each broker sends at most, and that each takes at most, for the new replicas,"
-        " such as 50MB or 8MiB; none: as fast as they can. It has to be more than what producers write to these"
-        " partitions, or a copy never ends.",
-    ),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and send nothing.")]
+THROTTLE = option(
+    "--throttle BYTES",
+    "Bytes a second that each broker sends at most, and that each takes at most, for the new replicas,"
+    " such as 50MB or 8MiB; none: as fast as they can. It has to be more than what producers write to these"
+    " partitions, or a copy never ends.",
+    "50MB",
+)
+DRY_RUN = option("--dry-run", "Show what would be done, and send nothing.")
 
 
 def show(
     run: Run,
     *,
-    plan: Plan = None,
-    broker_id: GoneBrokers = None,
-    gone_for_good: GoneForGood = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            "--export",
-            metavar="FILE",
-            help="Write the plan for kafka-reassign-partitions: with more than one batch, FILE-1, FILE-2 …, to be"
-            " carried out one after the other. Never overwritten.",
-        ),
-    ] = None,
-    batch_size: BatchSize = 100,
-    rows: Rows = 20,
+    plan: Path | None = PLAN,
+    broker_id: list[int] | None = GONE_BROKERS,
+    gone_for_good: bool = GONE_FOR_GOOD,
+    export: Path | None = option(
+        "--export FILE",
+        "Write the plan for kafka-reassign-partitions: with more than one batch, FILE-1, FILE-2 …, to be"
+        " carried out one after the other. Never overwritten.",
+    ),
+    batch_size: int = BATCH_SIZE,
+    rows: int = declared.ROWS,
 ) -> int:
     """Shows which new replicas the partitions of a broker that does not come back would get, and how much has to
     be copied. The partitions with the fewest replicas in sync come first. Nothing is sent.
@@ -113,15 +91,15 @@ def _selection(plan: Path | None, broker_id: list[int] | None, gone_for_good: bo
 def apply(
     run: Run,
     *,
-    plan: Plan = None,
-    broker_id: GoneBrokers = None,
-    gone_for_good: GoneForGood = False,
-    throttle: Throttle = "50MB",
-    batch_size: BatchSize = 100,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    rows: Rows = 20,
+    plan: Path | None = PLAN,
+    broker_id: list[int] | None = GONE_BROKERS,
+    gone_for_good: bool = GONE_FOR_GOOD,
+    throttle: str = THROTTLE,
+    batch_size: int = BATCH_SIZE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    rows: int = declared.ROWS,
 ) -> int:
     """Gives the partitions new replicas, in batches, and waits until each has copied its log and is in sync. Every
     partition is judged again right before its batch is sent. The throttle is set first, for the new replicas
@@ -150,12 +128,12 @@ def apply(
 def begin_empty(
     run: Run,
     *,
-    broker_id: GoneBrokers = None,
-    gone_for_good: GoneForGood = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    rows: Rows = 20,
+    broker_id: list[int] | None = GONE_BROKERS,
+    gone_for_good: bool = GONE_FOR_GOOD,
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    rows: int = declared.ROWS,
 ) -> int:
     """Gives partitions new replicas that have none left, because all of theirs were on brokers that do not come
     back, and lets one of the new ones lead with an empty log: EVERY RECORD of them is lost, and offsets begin at 0.
@@ -180,12 +158,12 @@ def begin_empty(
 def undo(
     run: Run,
     *,
-    throttle: Throttle = "50MB",
-    batch_size: BatchSize = 100,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    rows: Rows = 20,
+    throttle: str = THROTTLE,
+    batch_size: int = BATCH_SIZE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    rows: int = declared.ROWS,
 ) -> int:
     """Takes back what the newest ktriage heal apply from this host did, as its journal has it: copies in progress
     are cancelled, and replicas that were moved go back to their broker, if that is up after all. Partitions that
@@ -208,16 +186,13 @@ def undo(
 def assign_again(
     run: Run,
     *,
-    unread: Annotated[
-        bool,
-        typer.Option("--unread", help="Also where the log that was kept was not read: the journal says so."),
-    ] = False,
-    throttle: Throttle = "50MB",
-    batch_size: BatchSize = 100,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    rows: Rows = 20,
+    unread: bool = option("--unread", "Also where the log that was kept was not read: the journal says so."),
+    throttle: str = THROTTLE,
+    batch_size: int = BATCH_SIZE,
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    rows: int = declared.ROWS,
 ) -> int:
     """Assigns the replicas again that ktriage apply --keep-log-of took away, as this host's journal has it: the
     last step. The broker has to be up, and copies the whole log from the leader. Left out where the log that was
@@ -244,13 +219,11 @@ def assign_again(
 def unregister(
     run: Run,
     *,
-    broker_id: Annotated[
-        int, typer.Option("--broker-id", metavar="N", min=0, help="The broker that does not come back.")
-    ],
-    gone_for_good: GoneForGood = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
+    broker_id: int = option("--broker-id N", "The broker that does not come back.", REQUIRED, min=0),
+    gone_for_good: bool = GONE_FOR_GOOD,
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
 ) -> int:
     """Removes the registration of a broker that does not come back: the last step. Refused while the broker is up,
     has a replica of any partition or is a voter of the metadata quorum, and where one of these is not known. It

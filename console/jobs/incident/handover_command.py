@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from console.cli.base.options import connected
 from console.cli.base.run import Run
-from console.jobs.incident.report_command import ClusterId, MetadataDir, Since
+from console.jobs.incident.report_command import CLUSTER_ID, METADATA_DIR, SINCE
 
 
 def handover(
-    run: Run, *, cluster_id: ClusterId = None, since: Since = "24h", metadata_dir: MetadataDir = None
+    run: Run,
+    *,
+    cluster_id: str | None = CLUSTER_ID,
+    since: str = SINCE,
+    metadata_dir: Path | None = METADATA_DIR,
 ) -> int:
     """Shows what the next person on call has to know: what is open, the worst first; which brokers and
     partitions are waited for, and since when; what was last done, by whom and why; and the next commands. It

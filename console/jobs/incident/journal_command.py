@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from console.cli.base.declaration import option
 from console.cli.base.options import connected
 from console.cli.base.run import Run
 
@@ -13,19 +10,10 @@ from console.cli.base.run import Run
 def journal(
     run: Run,
     *,
-    cluster_id: Annotated[
-        str | None,
-        typer.Option("--cluster-id", metavar="ID", help="Show only this cluster. No cluster is contacted."),
-    ] = None,
-    last: Annotated[
-        int,
-        typer.Option(
-            "--last",
-            metavar="N",
-            min=1,
-            help="How many runs of each cluster are shown, counted from the newest.",
-        ),
-    ] = 20,
+    cluster_id: str | None = option("--cluster-id ID", "Show only this cluster. No cluster is contacted."),
+    last: int = option(
+        "--last N", "How many runs of each cluster are shown, counted from the newest.", 20, min=1
+    ),
 ) -> int:
     """Shows what was sent to a cluster from this host, or by everybody who shares the --state-dir: who sent
     it, when, why, with which command, and the result of each part. The newest run comes last. If you name no

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from console.cli.base.declaration import option
 from console.cli.base.options import connected
 from console.cli.base.run import Run
 
@@ -20,56 +18,33 @@ class ReportOutput(StrEnum):
     JSON = "json"
 
 
-ClusterId = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster-id", metavar="ID", help="The cluster, where it is not named or cannot be reached."
-    ),
-]
-Since = Annotated[
-    str,
-    typer.Option(
-        "--since", metavar="TIME", help="From this time on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC)."
-    ),
-]
-MetadataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--metadata-dir",
-        metavar="DIR",
-        help="Read this __cluster_metadata-0 directory, or the log dir that contains it, instead of asking the"
-        " active controller.",
-    ),
-]
-Plans = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plan",
-        metavar="FILE",
-        help="Only the elections of this plan, and what happened to its partitions. May be repeated.",
-    ),
-]
-Rescues = Annotated[
-    list[Path] | None,
-    typer.Option("--rescue", metavar="DIR", help="A rescue directory that no apply names. May be repeated."),
-]
+CLUSTER_ID = option("--cluster-id ID", "The cluster, where it is not named or cannot be reached.")
+SINCE = option("--since TIME", "From this time on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC).", "24h")
+METADATA_DIR = option(
+    "--metadata-dir DIR",
+    "Read this __cluster_metadata-0 directory, or the log dir that contains it, instead of asking the"
+    " active controller.",
+)
+PLANS = option(
+    "--plan FILE", "Only the elections of this plan, and what happened to its partitions. May be repeated."
+)
+RESCUES = option("--rescue DIR", "A rescue directory that no apply names. May be repeated.")
 
 
 def report(
     run: Run,
     *,
-    cluster_id: ClusterId = None,
-    since: Since = "24h",
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Until this time, written as for --since.")
-    ] = None,
-    plan: Plans = None,
-    rescue: Rescues = None,
-    metadata_dir: MetadataDir = None,
-    output: Annotated[
-        ReportOutput,
-        typer.Option("--output", help="markdown for a ticket, html for a page to print, json for programs."),
-    ] = ReportOutput.MARKDOWN,
+    cluster_id: str | None = CLUSTER_ID,
+    since: str = SINCE,
+    until: str | None = option("--until TIME", "Until this time, written as for --since."),
+    plan: list[Path] | None = PLANS,
+    rescue: list[Path] | None = RESCUES,
+    metadata_dir: Path | None = METADATA_DIR,
+    output: ReportOutput = option(
+        "--output",
+        "markdown for a ticket, html for a page to print, json for programs.",
+        ReportOutput.MARKDOWN,
+    ),
 ) -> int:
     """Writes the report of an incident: what happened and when, who decided what, why and on which evidence,
     what was lost, rescued and restored, and what is still open. It is put together from the journal of this

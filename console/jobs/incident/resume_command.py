@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from console.cli.base.options import Reason, connected, stated
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import connected, stated
 from console.cli.base.run import Run
 
 
 def resume(
     run: Run,
     *,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE",
-            help="The plan of the unfinished run, if it ran on another host.",
-        ),
-    ] = None,
-    confirmed: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--confirmed",
-            metavar="STEP",
-            help="Report this step of a controller replacement as done on the hosts. May be repeated.",
-        ),
-    ] = None,
-    give_up: Annotated[
-        bool,
-        typer.Option("--give-up", help="Give up the unfinished controller replacement. Nothing is sent."),
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Change voters without asking for confirmation. Needs --reason.")
-    ] = False,
-    reason: Reason = None,
+    plan: Path | None = option("--plan FILE", "The plan of the unfinished run, if it ran on another host."),
+    confirmed: list[int] | None = option(
+        "--confirmed STEP",
+        "Report this step of a controller replacement as done on the hosts. May be repeated.",
+    ),
+    give_up: bool = option("--give-up", "Give up the unfinished controller replacement. Nothing is sent."),
+    yes: bool = option("--yes", "Change voters without asking for confirmation. Needs --reason."),
+    reason: str | None = declared.REASON,
 ) -> int:
     """Finishes what an earlier run left half done because it was killed or lost its network. First it reverts
     the replica order of assignments that an election had reordered, without asking. An assignment is written

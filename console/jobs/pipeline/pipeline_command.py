@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from console.cli.base.options import RankingOption, StrategyOption
+from console.cli.base import declared
+from console.cli.base.declaration import REQUIRED, option
 from console.cli.base.verbs import Verb
 from console.jobs.pipeline.job_options import JobOptions
 from console.jobs.pipeline.pipeline_exposure import EXPOSURE_VERBS
-from console.jobs.pipeline.pipeline_options import AtOption, ClusterIds, SourceOption, spark_job, watching_job
+from console.jobs.pipeline.pipeline_options import AT, CLUSTER_IDS, SOURCE, spark_job
 from console.jobs.pipeline.pipeline_results import RESULT_VERBS
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -35,14 +32,12 @@ Examples:
 def plan(
     job: JobOptions,
     *,
-    source: SourceOption,
-    at: AtOption = None,
-    cluster_id: ClusterIds = None,
-    ranking: RankingOption = Ranking.LAST_RECORD,
-    strategy: StrategyOption = Strategy.BALANCED,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also write a row for each partition that is online.")
-    ] = False,
+    source: list[str] = SOURCE,
+    at: str | None = AT,
+    cluster_id: list[str] | None = CLUSTER_IDS,
+    ranking: Ranking = declared.RANKING,
+    strategy: Strategy = declared.STRATEGY,
+    everything: bool = option("--all", "Also write a row for each partition that is online."),
 ) -> int:
     """Makes a recovery plan for each cluster from its newest snapshot: the candidates ranked, the leader chosen,
     and what each choice loses. ktriage plan --from RESULT then writes the plan file of one cluster.
@@ -62,28 +57,17 @@ def plan(
 def history(
     job: JobOptions,
     *,
-    source: SourceOption,
-    cluster_id: ClusterIds = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            help="Snapshots from this time on (ISO 8601, UTC). Default: all of them.",
-        ),
-    ] = None,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Read every snapshot again. Without it, the newest run below --out is continued: only later"
-            " snapshots are read, and the result is the same.",
-        ),
-    ] = False,
-    journal: Annotated[
-        bool,
-        typer.Option("--journal", help="Also say who recovered what, from the journals on this host."),
-    ] = False,
+    source: list[str] = SOURCE,
+    cluster_id: list[str] | None = CLUSTER_IDS,
+    since: str | None = option(
+        "--since TIME", "Snapshots from this time on (ISO 8601, UTC). Default: all of them."
+    ),
+    full: bool = option(
+        "--full",
+        "Read every snapshot again. Without it, the newest run below --out is continued: only later"
+        " snapshots are read, and the result is the same.",
+    ),
+    journal: bool = option("--journal", "Also say who recovered what, from the journals on this host."),
 ) -> int:
     """Finds the incidents in a series of snapshots: how long each partition was offline or under min ISR, how it
     ended, and which partitions were hit most often.
@@ -100,39 +84,20 @@ def history(
 def drill(
     job: JobOptions,
     *,
-    scenario: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--scenario",
-            metavar="NAME",
-            help="A kind of incident (kills, power, disks, long-tail, no-elr, self-electing, failed-disk),"
-            " or a scenario. May be repeated. Default: all kinds.",
-        ),
-    ] = None,
-    arm: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--arm", metavar="NAME", help="A recovery method. May be repeated. Default: all methods."
-        ),
-    ] = None,
-    min_isr: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--min-isr",
-            min=1,
-            metavar="N",
-            help="min.insync.replicas of the topics. May be repeated. Default: 1 and 2, or what the"
-            " scenario sets.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="The first seed.")] = 0,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, metavar="N", help="The number of seeds for each combination.")
-    ] = 100,
-    merge: Annotated[
-        bool,
-        typer.Option("--merge", help="Also count the incidents of all earlier drills below --out."),
-    ] = False,
+    scenario: list[str] | None = option(
+        "--scenario NAME",
+        "A kind of incident (kills, power, disks, long-tail, no-elr, self-electing, failed-disk),"
+        " or a scenario. May be repeated. Default: all kinds.",
+    ),
+    arm: list[str] | None = option("--arm NAME", "A recovery method. May be repeated. Default: all methods."),
+    min_isr: list[int] | None = option(
+        "--min-isr N",
+        "min.insync.replicas of the topics. May be repeated. Default: 1 and 2, or what the scenario sets.",
+        min=1,
+    ),
+    seed: int = option("--seed N", "The first seed.", 0, min=0),
+    seeds: int = option("--seeds N", "The number of seeds for each combination.", 100, min=1),
+    merge: bool = option("--merge", "Also count the incidents of all earlier drills below --out."),
 ) -> int:
     """Runs thousands of incidents on the simulator and compares the recovery methods: how many acknowledged
     records each loses, how long partitions stay offline, and how many decisions a person has to make.
@@ -158,25 +123,14 @@ def drill(
 def watch(
     job: JobOptions,
     *,
-    source: Annotated[
-        str,
-        typer.Option(
-            "--in",
-            metavar="DIRECTORY",
-            help="Has one directory for each cluster, with the files of its __cluster_metadata-0.",
-            show_default=False,
-        ),
-    ],
-    every: Annotated[
-        str, typer.Option("--every", metavar="TIME", help="How often to look for new records: 10s, 1m.")
-    ] = "10s",
-    once: Annotated[
-        bool, typer.Option("--once", help="End when everything that is there has been read.")
-    ] = False,
-    most_mib: Annotated[
-        int,
-        typer.Option("--max-mib", min=1, metavar="N", help="How much of all logs is read at a time, in MiB."),
-    ] = 64,
+    source: str = option(
+        "--in DIRECTORY",
+        "Has one directory for each cluster, with the files of its __cluster_metadata-0.",
+        REQUIRED,
+    ),
+    every: str = option("--every TIME", "How often to look for new records: 10s, 1m.", "10s"),
+    once: bool = option("--once", "End when everything that is there has been read."),
+    most_mib: int = option("--max-mib N", "How much of all logs is read at a time, in MiB.", 64, min=1),
 ) -> int:
     """Follows the metadata logs of many clusters and writes the incidents in them with exact times: since when and
     until when each partition was offline, its ISR and ELR at each change, unclean elections, controlled shutdowns,
@@ -205,6 +159,10 @@ VERBS = (
         spark_job(history),
     ),
     Verb("drill", "Simulated incidents: what each recovery method loses.", spark_job(drill)),
-    Verb("watch", "Incidents with exact times, from metadata logs as they are copied.", watching_job(watch)),
+    Verb(
+        "watch",
+        "Incidents with exact times, from metadata logs as they are copied.",
+        spark_job(watch, shows_rows=False),
+    ),
     *RESULT_VERBS,
 )

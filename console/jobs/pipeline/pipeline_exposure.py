@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from console.cli.base.declaration import option
 from console.cli.base.options import byte_count
 from console.cli.base.verbs import Verb
 from console.jobs.pipeline.job_options import JobOptions
-from console.jobs.pipeline.pipeline_options import AtOption, ClusterIds, SourceOption, spark_job
+from console.jobs.pipeline.pipeline_options import AT, CLUSTER_IDS, SOURCE, spark_job
 
 
 class FixGoal(StrEnum):
@@ -38,45 +36,30 @@ class Elr(StrEnum):
 def exposure(
     job: JobOptions,
     *,
-    source: SourceOption,
-    at: AtOption = None,
-    cluster_id: ClusterIds = None,
-    lose: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--lose",
-            metavar="WHAT",
-            help="Also answer: what if these fail together? broker=7, rack=b or dir=7:/kafka, joined by commas."
-            " May be repeated: each is a question of its own.",
-        ),
-    ] = None,
-    min_isr: Annotated[
-        int | None,
-        typer.Option(
-            "--min-isr",
-            min=1,
-            metavar="N",
-            help="Count as if min.insync.replicas of every topic were N. Default: what each topic has.",
-        ),
-    ] = None,
-    drain: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--drain",
-            min=0,
-            metavar="BROKER",
-            help="Count what fails after this broker was shut down in a controlled way; answered first: what that"
-            " takes. May be repeated: all of them are down then.",
-        ),
-    ] = None,
-    elr: Annotated[
-        Elr | None,
-        typer.Option(
-            "--elr",
-            help="Count as if the clusters had eligible leader replicas (KIP-966), or had them not. Default: what"
-            " the snapshot shows.",
-        ),
-    ] = None,
+    source: list[str] = SOURCE,
+    at: str | None = AT,
+    cluster_id: list[str] | None = CLUSTER_IDS,
+    lose: list[str] | None = option(
+        "--lose WHAT",
+        "Also answer: what if these fail together? broker=7, rack=b or dir=7:/kafka, joined by commas."
+        " May be repeated: each is a question of its own.",
+    ),
+    min_isr: int | None = option(
+        "--min-isr N",
+        "Count as if min.insync.replicas of every topic were N. Default: what each topic has.",
+        min=1,
+    ),
+    drain: list[int] | None = option(
+        "--drain BROKER",
+        "Count what fails after this broker was shut down in a controlled way; answered first: what that"
+        " takes. May be repeated: all of them are down then.",
+        min=0,
+    ),
+    elr: Elr | None = option(
+        "--elr",
+        "Count as if the clusters had eligible leader replicas (KIP-966), or had them not. Default: what"
+        " the snapshot shows.",
+    ),
 ) -> int:
     """Shows what the failure of each broker, rack or log dir would do, and of each pair (two brokers, two racks
     or two dirs) that shares a partition: partitions offline, partitions under min ISR, and partitions whose
@@ -101,59 +84,37 @@ def exposure(
 def fixes(
     job: JobOptions,
     *,
-    source: SourceOption,
-    at: AtOption = None,
-    cluster_id: ClusterIds = None,
-    goal: Annotated[
-        FixGoal,
-        typer.Option(
-            "--goal",
-            help="What the failure of any one rack (or of a broker whose rack is unknown) has to leave. writes: min"
-            " ISR replicas in sync. copies: one.",
-        ),
-    ] = FixGoal.WRITES,
-    weigh: Annotated[
-        CostWeight,
-        typer.Option(
-            "--weigh", help="What is saved for each byte that is copied: partitions, or their bytes."
-        ),
-    ] = CostWeight.PARTITIONS,
-    tier: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tier",
-            metavar="TOPICS=WEIGHT",
-            help="The weight of topics, such as payments-*=10; the first that matches counts. May be repeated."
-            " Default: 1.",
-        ),
-    ] = None,
-    max_moves: Annotated[
-        int, typer.Option("--max-moves", min=1, metavar="N", help="At most N reassignments in each cluster.")
-    ] = 1000,
-    max_bytes: Annotated[
-        str | None,
-        typer.Option(
-            "--max-bytes", metavar="BYTES", help="Copy at most this in each cluster, such as 500GB."
-        ),
-    ] = None,
-    lower_min_isr: Annotated[
-        bool,
-        typer.Option(
-            "--lower-min-isr",
-            help="Also lower min ISR where that is enough and leaves 2 or more; it copies nothing, and each record"
-            " is acknowledged by one replica less.",
-        ),
-    ] = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            "--export",
-            metavar="DIR",
-            help="The new directory for files for Kafka's tools: DIR/CLUSTER_ID/reassignment.json for"
-            " kafka-reassign-partitions, and min-isr.sh with kafka-configs, to be run first.",
-            show_default=False,
-        ),
-    ] = None,
+    source: list[str] = SOURCE,
+    at: str | None = AT,
+    cluster_id: list[str] | None = CLUSTER_IDS,
+    goal: FixGoal = option(
+        "--goal",
+        "What the failure of any one rack (or of a broker whose rack is unknown) has to leave. writes: min"
+        " ISR replicas in sync. copies: one.",
+        FixGoal.WRITES,
+    ),
+    weigh: CostWeight = option(
+        "--weigh",
+        "What is saved for each byte that is copied: partitions, or their bytes.",
+        CostWeight.PARTITIONS,
+    ),
+    tier: list[str] | None = option(
+        "--tier TOPICS=WEIGHT",
+        "The weight of topics, such as payments-*=10; the first that matches counts. May be repeated."
+        " Default: 1.",
+    ),
+    max_moves: int = option("--max-moves N", "At most N reassignments in each cluster.", 1000, min=1),
+    max_bytes: str | None = option("--max-bytes BYTES", "Copy at most this in each cluster, such as 500GB."),
+    lower_min_isr: bool = option(
+        "--lower-min-isr",
+        "Also lower min ISR where that is enough and leaves 2 or more; it copies nothing, and each record"
+        " is acknowledged by one replica less.",
+    ),
+    export: Path | None = option(
+        "--export DIR",
+        "The new directory for files for Kafka's tools: DIR/CLUSTER_ID/reassignment.json for"
+        " kafka-reassign-partitions, and min-isr.sh with kafka-configs, to be run first.",
+    ),
 ) -> int:
     """Finds the fewest changes that let every partition withstand the failure of any one rack or broker: replicas
     moved to other racks, more replicas, or another min ISR. First what a failure would take completely, then what

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from console.cli.base.options import DURATION_MS, DurationMs, OutputFormat, connected
-from console.cli.base.run import Output, Run
+from console.cli.base import declared
+from console.cli.base.declaration import REQUIRED, option
+from console.cli.base.options import connected, without_cluster
+from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from console.errors import InputError
 from console.jobs.pipeline.job_options import require_pyarrow, storage_errors
@@ -31,51 +30,33 @@ Examples:
   ktriage snapshot compact --out lake
 """
 
-OutOption = Annotated[
-    str, typer.Option("--out", metavar="URI", help="The directory of the tables.", show_default=False)
-]
+OUT = option("--out URI", "The directory of the tables.", REQUIRED)
 
 
 def take(
     run: Run,
     *,
-    out: OutOption,
-    clusters: Annotated[
-        Path | None,
-        typer.Option(
-            "--clusters",
-            metavar="FILE",
-            help="Take snapshots of every cluster in this file of profiles (as ~/.config/ktriage/clusters.yaml), in"
-            " one process and with one commit for all of them at each interval. A cluster that cannot be read is"
-            " recorded, and does not hold the others up.",
-            show_default=False,
-        ),
-    ] = None,
-    every: Annotated[
-        str | None,
-        typer.Option(
-            "--every",
-            metavar="TIME",
-            help="Take a snapshot at this interval, such as 30s, 5m or 1h, until stopped. Default: one"
-            " snapshot. With --simulate the interval is virtual time, which passes without waiting:"
-            " give --count too.",
-        ),
-    ] = None,
-    count: Annotated[
-        int | None,
-        typer.Option("--count", min=1, metavar="N", help="With --every: stop after N snapshots."),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            "--keep",
-            min=1,
-            metavar="N",
-            help="Keep the newest N full snapshots of each cluster, with their changes: remove whole days that have"
-            " none of them. Default: nothing is removed.",
-        ),
-    ] = None,
-    recovery_duration_ms: DurationMs = DURATION_MS,
+    out: str = OUT,
+    clusters: Path | None = option(
+        "--clusters FILE",
+        "Take snapshots of every cluster in this file of profiles (as ~/.config/ktriage/clusters.yaml), in"
+        " one process and with one commit for all of them at each interval. A cluster that cannot be read is"
+        " recorded, and does not hold the others up.",
+    ),
+    every: str | None = option(
+        "--every TIME",
+        "Take a snapshot at this interval, such as 30s, 5m or 1h, until stopped. Default: one"
+        " snapshot. With --simulate the interval is virtual time, which passes without waiting:"
+        " give --count too.",
+    ),
+    count: int | None = option("--count N", "With --every: stop after N snapshots.", min=1),
+    keep: int | None = option(
+        "--keep N",
+        "Keep the newest N full snapshots of each cluster, with their changes: remove whole days that have"
+        " none of them. Default: nothing is removed.",
+        min=1,
+    ),
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
 ) -> int:
     """Takes one snapshot of the cluster, or with --every a series of snapshots until stopped.
 
@@ -102,7 +83,7 @@ def take(
         )
 
 
-def list_(ctx: typer.Context, *, out: OutOption, output: OutputFormat = Output.TABLE) -> int:
+def list_(run: Run, *, out: str = OUT) -> int:
     """Lists the snapshots of each cluster, oldest first, and names those that cannot be read.
 
     \b
@@ -113,22 +94,18 @@ def list_(ctx: typer.Context, *, out: OutOption, output: OutputFormat = Output.T
     from console.jobs.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
 
     with storage_errors():
-        return take_snapshots.list_snapshots(ctx.obj, out, json=output == Output.JSON)
+        return take_snapshots.list_snapshots(run.program, out, json=run.json)
 
 
 def compact(
-    ctx: typer.Context,
+    run: Run,
     *,
-    out: OutOption,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            "--keep",
-            min=1,
-            metavar="N",
-            help="Also remove the days of each cluster that have none of its newest N full snapshots.",
-        ),
-    ] = None,
+    out: str = OUT,
+    keep: int | None = option(
+        "--keep N",
+        "Also remove the days of each cluster that have none of its newest N full snapshots.",
+        min=1,
+    ),
 ) -> int:
     """Merges the small files of the tables, and deletes files that have not been in use for a day. A running
     series merges the files of its own day each hour.
@@ -141,12 +118,12 @@ def compact(
     from console.jobs.pipeline import take_snapshots  # noqa: PLC0415  # not for --help
 
     with storage_errors():
-        return take_snapshots.compact_snapshots(ctx.obj, out, keep)
+        return take_snapshots.compact_snapshots(run.program, out, keep)
 
 
 VERBS = (
     Verb("take", "Take one snapshot, or with --every a series until stopped.", connected(take, needed=False)),
-    Verb("list", "List the snapshots below --out.", list_),
-    Verb("compact", "Merge small files, and delete unused ones.", compact),
+    Verb("list", "List the snapshots below --out.", without_cluster(list_)),
+    Verb("compact", "Merge small files, and delete unused ones.", without_cluster(compact, output=False)),
 )
 DEFAULT_VERB = "take"

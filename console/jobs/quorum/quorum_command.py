@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from console.cli.base.options import Digest, OutputFormat, Reason, ReviewedBy, Yes, connected, stated
-from console.cli.base.run import Output, Run
+from console.cli.base import declared
+from console.cli.base.declaration import REQUIRED, argument, option
+from console.cli.base.options import connected, stated, without_cluster
+from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from console.errors import InputError
 from recovery.membership.replacement import ReplacementKind
@@ -38,35 +38,20 @@ Examples:
   ktriage quorum evidence /var/lib/kafka/metadata /mnt/broker-1/data
 """
 
-NodeArgument = Annotated[
-    int, typer.Argument(metavar="NODE", help="The controller's node id.", show_default=False)
-]
-DirectoryId = Annotated[
-    str | None,
-    typer.Option(
-        "--directory-id",
-        metavar="ID",
-        help="The id of its metadata log dir, if two controllers have the same node id. Default: the only"
-        " one.",
-    ),
-]
-EndpointOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--endpoint",
-        metavar="LISTENER://HOST:PORT",
-        help="The endpoint of the new controller. May be repeated. Default: as the controllers list it.",
-    ),
-]
-ConfirmedOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--confirmed",
-        metavar="STEP",
-        help="Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
-    ),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the preflight or the plan, and send nothing.")]
+NODE = argument("NODE", "The controller's node id.")
+DIRECTORY_ID = option(
+    "--directory-id ID",
+    "The id of its metadata log dir, if two controllers have the same node id. Default: the only one.",
+)
+ENDPOINT = option(
+    "--endpoint LISTENER://HOST:PORT",
+    "The endpoint of the new controller. May be repeated. Default: as the controllers list it.",
+)
+CONFIRMED = option(
+    "--confirmed STEP",
+    "Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
+)
+DRY_RUN = option("--dry-run", "Show the preflight or the plan, and send nothing.")
 
 
 def status(run: Run) -> int:
@@ -97,7 +82,9 @@ def replication(run: Run) -> int:
     return show(run, everything=True)
 
 
-def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reason = None) -> int:
+def upgrade(
+    run: Run, *, dry_run: bool = DRY_RUN, yes: bool = declared.YES, reason: str | None = declared.REASON
+) -> int:
     """Raises kraft.version from 0 to 1, which makes the voters dynamic. First every voter and broker is asked
     whether it supports version 1. The upgrade cannot be undone.
 
@@ -120,12 +107,12 @@ def upgrade(run: Run, *, dry_run: DryRun = False, yes: Yes = False, reason: Reas
 def add(
     run: Run,
     *,
-    node: NodeArgument,
-    directory_id: DirectoryId = None,
-    endpoint: EndpointOption = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
+    node: int = NODE,
+    directory_id: str | None = DIRECTORY_ID,
+    endpoint: list[str] | None = ENDPOINT,
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
 ) -> int:
     """Makes a controller that runs as an observer a voter (AddRaftVoter).
 
@@ -144,18 +131,15 @@ def add(
 def remove(
     run: Run,
     *,
-    node: NodeArgument,
-    directory_id: DirectoryId = None,
-    unregister: Annotated[
-        bool,
-        typer.Option(
-            "--unregister",
-            help="Remove its registration too, once it has no vote (Kafka 4.4 and later): it is listed no more.",
-        ),
-    ] = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
+    node: int = NODE,
+    directory_id: str | None = DIRECTORY_ID,
+    unregister: bool = option(
+        "--unregister",
+        "Remove its registration too, once it has no vote (Kafka 4.4 and later): it is listed no more.",
+    ),
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
 ) -> int:
     """Removes a voter from the quorum (RemoveRaftVoter). A controller that runs registers again by itself within
     seconds: --unregister is for one that is stopped.
@@ -199,19 +183,13 @@ def _change_voters(
 def update_endpoint(
     run: Run,
     *,
-    node: NodeArgument,
-    endpoint: Annotated[
-        list[str],
-        typer.Option(
-            "--endpoint",
-            metavar="LISTENER://HOST:PORT",
-            help="The new endpoint, after the change on its host. May be repeated.",
-            show_default=False,
-        ),
-    ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what to change on the host, without waiting.")
-    ] = False,
+    node: int = NODE,
+    endpoint: list[str] = option(
+        "--endpoint LISTENER://HOST:PORT",
+        "The new endpoint, after the change on its host. May be repeated.",
+        REQUIRED,
+    ),
+    dry_run: bool = option("--dry-run", "Show what to change on the host, without waiting."),
 ) -> int:
     """Shows what to change on a voter's host to give it another endpoint, and waits until the voter itself
     has registered the new endpoint with the quorum. Nothing is sent.
@@ -228,38 +206,25 @@ def update_endpoint(
 def replace(
     run: Run,
     *,
-    node: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="[NODE]",
-            help="The node id of the controller that leaves or gets a new disk. Not with --why grow, nor"
-            " with a --plan that exists.",
-            show_default=False,
-        ),
-    ] = None,
-    why: Annotated[
-        ReplacementKind | None,
-        typer.Option("--why", help="Make a plan for this purpose.", show_default=False),
-    ] = None,
-    with_: Annotated[
-        list[int] | None,
-        typer.Option("--with", metavar="NODE", help="The node id of a new controller. May be repeated."),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE",
-            help="Carry out this plan; with --why: write the new plan to this file. Default for a new"
-            " plan: a file in the state directory.",
-        ),
-    ] = None,
-    directory_id: DirectoryId = None,
-    endpoint: EndpointOption = None,
-    confirmed: ConfirmedOption = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    reason: Reason = None,
+    node: int | None = argument(
+        "[NODE]",
+        "The node id of the controller that leaves or gets a new disk. Not with --why grow, nor"
+        " with a --plan that exists.",
+        None,
+    ),
+    why: ReplacementKind | None = option("--why", "Make a plan for this purpose."),
+    with_: list[int] | None = option("--with NODE", "The node id of a new controller. May be repeated."),
+    plan: Path | None = option(
+        "--plan FILE",
+        "Carry out this plan; with --why: write the new plan to this file. Default for a new"
+        " plan: a file in the state directory.",
+    ),
+    directory_id: str | None = DIRECTORY_ID,
+    endpoint: list[str] | None = ENDPOINT,
+    confirmed: list[int] | None = CONFIRMED,
+    dry_run: bool = DRY_RUN,
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
 ) -> int:
     """Replaces a controller step by step: a plan is made, shown and saved, then carried out. Each step says
     what to run on which host, what is sent, what it waits for, what can go wrong, and how to undo it.
@@ -293,19 +258,14 @@ def replace(
 
 
 def evidence(
-    ctx: typer.Context,
+    run: Run,
     *,
-    dirs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DIR",
-            help="A directory __cluster_metadata-0 of a controller or a broker, the log dir that contains"
-            " it, or a"
-            " copy of either.",
-            show_default=False,
-        ),
-    ],
-    output: OutputFormat = Output.TABLE,
+    dirs: list[Path] = argument(
+        "DIR",
+        "A directory __cluster_metadata-0 of a controller or a broker, the log dir that contains"
+        " it, or a"
+        " copy of either.",
+    ),
 ) -> int:
     """Compares the copies of the metadata log that are left when a majority of the controllers is gone for
     good: every controller has one, and every broker. Whose it is, its voters, where it ends, the last leader
@@ -322,152 +282,81 @@ def evidence(
     """
     from console.jobs.quorum.lost_quorum import show_evidence  # noqa: PLC0415  # not for --help
 
-    return show_evidence(ctx.obj, dirs, json=output == Output.JSON)
+    return show_evidence(run.program, dirs, json=run.json)
 
 
 def rebuild(
-    ctx: typer.Context,
+    run: Run,
     *,
-    plan: Annotated[
-        Path | None,
-        typer.Argument(metavar="[PLAN]", help="Carry out this plan, on the host that has the directory."),
-    ] = None,
-    from_: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="DIR",
-            help="Make a plan: the directory of the metadata log that the quorum goes on from.",
-        ),
-    ] = None,
-    into: Annotated[
-        Path | None,
-        typer.Option(
-            "--into",
-            metavar="DIR",
-            help="The log dir of a controller that was formatted with --no-initial-controllers and never"
-            " started: it"
-            " gets a copy of the log, which is then that of a broker or of another node. Default: the"
-            " directory"
-            " itself is written.",
-        ),
-    ] = None,
-    voter: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--voter",
-            metavar="NODE@HOST:PORT",
-            help="The controller that becomes the only voter, and its listener.",
-        ),
-    ] = None,
-    dead: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--dead",
-            metavar="NODE",
-            help="A voter that never starts again with the metadata log that it had. May be repeated; every other"
-            " voter must be named.",
-        ),
-    ] = None,
-    compare: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--compare",
-            metavar="DIR",
-            help="A further copy of the metadata log: what it has beyond the chosen one is named. May be"
-            " repeated.",
-        ),
-    ] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data",
-            metavar="DIR",
-            help="A log dir of a broker, to see whether it knows of leader epochs that the copy lacks. Its"
-            " copy of the metadata log is compared too. Or a file of disk scan or its script, from a host where"
-            " nothing can be installed. May be repeated.",
-        ),
-    ] = None,
-    unscanned: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--unscanned", metavar="BROKER", help="Go on without the disks of this broker. May be repeated."
-        ),
-    ] = None,
-    accept_loss_of: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--accept-loss-of",
-            metavar="NODE",
-            help="Lose what the copy of this node has beyond the chosen one. May be repeated.",
-        ),
-    ] = None,
-    accept_strays: Annotated[
-        bool,
-        typer.Option(
-            "--accept-strays", help="Go on although brokers' disks hold topics that the copy does not know."
-        ),
-    ] = False,
-    keep_strays: Annotated[
-        bool,
-        typer.Option(
-            "--keep-strays",
-            help="Keep topics that only brokers' disks know: they get their ids, the replicas that were"
-            " scanned, and the configurations that another copy has, if any does: the plan says what is not known.",
-        ),
-    ] = False,
-    backup: Annotated[
-        Path | None,
-        typer.Option(
-            "--backup",
-            metavar="DIR",
-            help="The new directory for the back-up and its journal. Default: one beside the log dir.",
-        ),
-    ] = None,
-    plan_out: Annotated[
-        Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the new plan to this new file.")
-    ] = None,
-    rehearse: Annotated[
-        bool,
-        typer.Option(
-            "--rehearse",
-            help="Try PLAN on a copy in a temporary directory, with a controller on loopback that no broker can"
-            " reach, and write the report into PLAN.",
-        ),
-    ] = False,
-    kafka_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--kafka-dir",
-            metavar="DIR",
-            help="For --rehearse: the Kafka that the controllers run, its installation or the folder of its jars.",
-        ),
-    ] = None,
-    within: Annotated[
-        int,
-        typer.Option(
-            "--within", metavar="SECONDS", min=1, help="For --rehearse: so long the controller has to lead."
-        ),
-    ] = 120,
-    as_script: Annotated[
-        Path | None,
-        typer.Option(
-            "--as-script",
-            metavar="FILE",
-            help="Write PLAN as a Python script to this new file, for a host where nothing can be installed.",
-        ),
-    ] = None,
-    reviewed_by: ReviewedBy = None,
-    reviewed_digest: Digest = None,
-    undo: Annotated[
-        bool,
-        typer.Option(
-            "--undo", help="Put back what was there before. Refused once the rebuilt quorum has led."
-        ),
-    ] = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    output: OutputFormat = Output.TABLE,
+    plan: Path | None = argument("[PLAN]", "Carry out this plan, on the host that has the directory.", None),
+    from_: Path | None = option(
+        "--from DIR", "Make a plan: the directory of the metadata log that the quorum goes on from."
+    ),
+    into: Path | None = option(
+        "--into DIR",
+        "The log dir of a controller that was formatted with --no-initial-controllers and never"
+        " started: it"
+        " gets a copy of the log, which is then that of a broker or of another node. Default: the"
+        " directory"
+        " itself is written.",
+    ),
+    voter: list[str] | None = option(
+        "--voter NODE@HOST:PORT", "The controller that becomes the only voter, and its listener."
+    ),
+    dead: list[int] | None = option(
+        "--dead NODE",
+        "A voter that never starts again with the metadata log that it had. May be repeated; every other"
+        " voter must be named.",
+    ),
+    compare: list[Path] | None = option(
+        "--compare DIR",
+        "A further copy of the metadata log: what it has beyond the chosen one is named. May be repeated.",
+    ),
+    data: list[Path] | None = option(
+        "--data DIR",
+        "A log dir of a broker, to see whether it knows of leader epochs that the copy lacks. Its"
+        " copy of the metadata log is compared too. Or a file of disk scan or its script, from a host where"
+        " nothing can be installed. May be repeated.",
+    ),
+    unscanned: list[int] | None = option(
+        "--unscanned BROKER", "Go on without the disks of this broker. May be repeated."
+    ),
+    accept_loss_of: list[int] | None = option(
+        "--accept-loss-of NODE", "Lose what the copy of this node has beyond the chosen one. May be repeated."
+    ),
+    accept_strays: bool = option(
+        "--accept-strays", "Go on although brokers' disks hold topics that the copy does not know."
+    ),
+    keep_strays: bool = option(
+        "--keep-strays",
+        "Keep topics that only brokers' disks know: they get their ids, the replicas that were"
+        " scanned, and the configurations that another copy has, if any does: the plan says what is not known.",
+    ),
+    backup: Path | None = option(
+        "--backup DIR", "The new directory for the back-up and its journal. Default: one beside the log dir."
+    ),
+    plan_out: Path | None = option("--plan-out FILE", "Write the new plan to this new file."),
+    rehearse: bool = option(
+        "--rehearse",
+        "Try PLAN on a copy in a temporary directory, with a controller on loopback that no broker can"
+        " reach, and write the report into PLAN.",
+    ),
+    kafka_dir: Path | None = option(
+        "--kafka-dir DIR",
+        "For --rehearse: the Kafka that the controllers run, its installation or the folder of its jars.",
+    ),
+    within: int = option(
+        "--within SECONDS", "For --rehearse: so long the controller has to lead.", 120, min=1
+    ),
+    as_script: Path | None = option(
+        "--as-script FILE",
+        "Write PLAN as a Python script to this new file, for a host where nothing can be installed.",
+    ),
+    reviewed_by: str | None = declared.REVIEWED_BY,
+    reviewed_digest: str | None = declared.DIGEST,
+    undo: bool = option("--undo", "Put back what was there before. Refused once the rebuilt quorum has led."),
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
 ) -> int:
     """Makes one controller the only voter of a quorum whose majority is gone for good, from a directory of the
     metadata log that is left. The last way: bring a controller back, or move its disk to another host, where
@@ -506,7 +395,6 @@ def rebuild(
     from console.jobs.quorum.quorum_rebuild import RebuildRequest  # noqa: PLC0415
     from recovery.membership.quorum_rebuild import RebuildError, parsed_voter  # noqa: PLC0415
 
-    json = output == Output.JSON
     reviewed = Reviewed.of(reviewed_by, reviewed_digest)
     if reviewed is not None and (from_ is not None or rehearse or undo):
         raise InputError("--reviewed-by goes with a PLAN that is carried out, or written with --as-script")
@@ -533,13 +421,13 @@ def rebuild(
         if rehearse:
             if kafka_dir is None or undo:
                 raise InputError("--rehearse needs --kafka-dir DIR, and takes no --undo")
-            return rehearse_plan(ctx.obj, plan, kafka_dir, within, json=json)
+            return rehearse_plan(run.program, plan, kafka_dir, within, json=run.json)
         if as_script is not None:
             if undo:
                 raise InputError("--as-script takes no --undo: the script has its own")
-            return write_script(ctx.obj, plan, as_script, reviewed)
+            return write_script(run.program, plan, as_script, reviewed)
         why = stated(reason, asked=not yes)
-        return carry_out(ctx.obj, plan, why, undo=undo, ask=not yes, json=json, reviewed=reviewed)
+        return carry_out(run.program, plan, why, undo=undo, ask=not yes, json=run.json, reviewed=reviewed)
     if plan is not None or undo or rehearse or as_script is not None:
         raise InputError("--from makes a plan: PLAN, --undo, --rehearse and --as-script go without it")
     if plan_out is None or not voter:
@@ -561,7 +449,7 @@ def rebuild(
         keep_strays,
         backup,
     )
-    return plan_rebuild(ctx.obj, request, plan_out, json=json)
+    return plan_rebuild(run.program, request, plan_out, json=run.json)
 
 
 def _quorum(function: Callable[..., int]) -> Callable[..., int]:
@@ -576,6 +464,14 @@ VERBS = (
     Verb("remove", "Remove a voter.", _quorum(remove)),
     Verb("update-endpoint", "Wait until a voter has registered its new endpoint.", _quorum(update_endpoint)),
     Verb("replace", "Replace a controller step by step.", _quorum(replace)),
-    Verb("evidence", "Lost for good: compare the copies of the metadata log that are left.", evidence),
-    Verb("rebuild", "Lost for good: one voter from a surviving copy of the metadata log.", rebuild),
+    Verb(
+        "evidence",
+        "Lost for good: compare the copies of the metadata log that are left.",
+        without_cluster(evidence),
+    ),
+    Verb(
+        "rebuild",
+        "Lost for good: one voter from a surviving copy of the metadata log.",
+        without_cluster(rebuild),
+    ),
 )

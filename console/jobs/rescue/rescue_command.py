@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from console.cli.base.options import (
-    RateOption,
-    RescueDirectory,
-    Rows,
-    bytes_per_second,
-    connected,
-    own_words,
-)
+from console.cli.base import declared
+from console.cli.base.declaration import REQUIRED, argument, option
+from console.cli.base.declared import own_words
+from console.cli.base.options import bytes_per_second, connected
 from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from console.errors import InputError
@@ -33,42 +26,29 @@ Examples:
   ktriage restore --bootstrap-server kafka-1:9092 ./rescue --to-source
 """
 
-To = Annotated[
-    Path,
-    typer.Option(
-        "--to",
-        metavar="DIR",
-        help="The rescue directory: a new one, or one that an earlier run of the same plan did not finish.",
-        show_default=False,
-    ),
-]
+TO = option(
+    "--to DIR",
+    "The rescue directory: a new one, or one that an earlier run of the same plan did not finish.",
+    REQUIRED,
+)
 
 
-FromDisk = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--from-disk",
-        metavar="DIR",
-        help="A log dir of a broker that is down, as in log.dirs: a mounted volume, a copy. May be repeated: give"
-        " all log dirs of the broker.",
-    ),
-]
+FROM_DISK = option(
+    "--from-disk DIR",
+    "A log dir of a broker that is down, as in log.dirs: a mounted volume, a copy. May be repeated: give"
+    " all log dirs of the broker.",
+)
 
 
 def read(
     run: Run,
     *,
-    plan: Annotated[
-        Path | None, typer.Argument(metavar="PLAN", help="The plan file.", show_default=False)
-    ] = None,
-    to: To,
-    from_disk: FromDisk = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Without a plan: only this topic. May be repeated."),
-    ] = None,
-    rate: RateOption = None,
-    rows: Rows = 20,
+    plan: Path | None = argument("PLAN", "The plan file.", None),
+    to: Path = TO,
+    from_disk: list[Path] | None = FROM_DISK,
+    topic: list[str] | None = option("--topic TOPIC", "Without a plan: only this topic. May be repeated."),
+    rate: str | None = declared.RATE,
+    rows: int = declared.ROWS,
 ) -> int:
     """Reads every offset that a replica holds and the plan's chosen log does not: the tail from where the two logs
     differ, and the head before the chosen log's start. The cluster is not changed. Needs READ on the topics.
@@ -106,11 +86,9 @@ def read(
 def show(
     run: Run,
     *,
-    directory: RescueDirectory,
-    records: Annotated[
-        int, typer.Option("--records", metavar="N", min=0, help="Show the first N records of each branch.")
-    ] = 0,
-    rows: Rows = 20,
+    directory: Path = declared.RESCUE_DIRECTORY,
+    records: int = option("--records N", "Show the first N records of each branch.", 0, min=0),
+    rows: int = declared.ROWS,
 ) -> int:
     """Shows what a rescue directory holds: offsets, records, bytes, times, compression, and how transactions ended.
     Every batch's checksum is checked. Keys, values and headers are shown as text, JSON in one line, or else in
@@ -126,7 +104,7 @@ def show(
     return show_rescue(run, directory, records=records, rows=rows, check=False)
 
 
-def verify(run: Run, *, directory: RescueDirectory, rows: Rows = 20) -> int:
+def verify(run: Run, *, directory: Path = declared.RESCUE_DIRECTORY, rows: int = declared.ROWS) -> int:
     """Checks a rescue directory: every file against the SHA-256 of its manifest, every batch against its own
     checksum, and that every branch is complete. The exit status is 0 only if all of it is. No cluster is asked.
 
@@ -142,18 +120,11 @@ def verify(run: Run, *, directory: RescueDirectory, rows: Rows = 20) -> int:
 def waive(
     run: Run,
     *,
-    broker_id: Annotated[
-        int, typer.Option("--broker-id", metavar="N", min=0, help="The broker whose disk is not read.")
-    ],
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic", metavar="TOPIC", help="Only this topic of it. May be repeated. Default: all."
-        ),
-    ] = None,
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why not, for the journal.", callback=own_words)
-    ],
+    broker_id: int = option("--broker-id N", "The broker whose disk is not read.", REQUIRED, min=0),
+    topic: list[str] | None = option(
+        "--topic TOPIC", "Only this topic of it. May be repeated. Default: all."
+    ),
+    reason: str = option("--reason TEXT", "Why not, for the journal.", REQUIRED, callback=own_words),
 ) -> int:
     """Says that the disk of a broker will not be read before the broker starts: after an election without that
     broker's log, every command names the disk until it is read, or waived so. The cluster is not changed.

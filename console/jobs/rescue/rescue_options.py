@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from console.cli.base.declaration import option
 from console.cli.base.options import bytes_per_second
 from console.errors import InputError
 
 if TYPE_CHECKING:
-    from console.jobs.rescue.rescue_outlook import RescueChoice
+    from console.jobs.rescue.rescue_outlook import RescueChoice  # not for --help
 
-RescueInto = Annotated[
-    Path | None,
-    typer.Option(
-        "--rescue",
-        metavar="DIR",
-        help="Where what the elections cut off is read to first, or where ktriage rescue read began that. Default:"
-        " a directory of this plan in the state directory. Partitions of which something cannot be read are not"
-        " elected.",
-    ),
-]
-NoRescue = Annotated[
-    bool,
-    typer.Option(
-        "--no-rescue",
-        help="Elect without reading first what is cut off: it is gone for good. Needs --reason.",
-    ),
-]
-ElectUnrescued = Annotated[
-    bool, typer.Option("--elect-unrescued", help="Elect also where something could not be read first.")
-]
+RESCUE_INTO = option(
+    "--rescue DIR",
+    "Where what the elections cut off is read to first, or where ktriage rescue read began that. Default:"
+    " a directory of this plan in the state directory. Partitions of which something cannot be read are not"
+    " elected.",
+)
+NO_RESCUE = option(
+    "--no-rescue", "Elect without reading first what is cut off: it is gone for good. Needs --reason."
+)
+ELECT_UNRESCUED = option("--elect-unrescued", "Elect also where something could not be read first.")
 
 
 def rescue_choice(

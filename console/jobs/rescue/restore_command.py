@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from console.cli.base.options import (
-    RateOption,
-    Reason,
-    RescueDirectory,
-    Rows,
-    Yes,
-    bytes_per_second,
-    connected,
-    stated,
-)
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import bytes_per_second, connected, stated
 from console.cli.base.run import Run
 from console.errors import InputError
 from console.rescue_files.restore_selection import RestoredTransactions
@@ -26,88 +17,44 @@ from recovery.plan.json_fields import is_topic_name
 def restore(
     run: Run,
     *,
-    directory: RescueDirectory,
-    to_topic: Annotated[
-        str | None,
-        typer.Option(
-            "--to-topic",
-            metavar="NAME",
-            help="Write to the same partitions of this topic. It is created if it does not exist.",
-        ),
-    ] = None,
-    to_source: Annotated[
-        bool, typer.Option("--to-source", help="Write to the partitions that the records come from.")
-    ] = False,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only records of this topic. May be repeated."),
-    ] = None,
-    transactions: Annotated[
-        RestoredTransactions,
-        typer.Option(
-            "--transactions",
-            help="committed: records of committed transactions, and those outside of any. open, aborted: only"
-            " records of transactions without an end in the rescue, or of aborted ones.",
-        ),
-    ] = RestoredTransactions.COMMITTED,
-    after_offset: Annotated[
-        int | None,
-        typer.Option("--after-offset", metavar="N", min=0, help="Only records with a higher offset."),
-    ] = None,
-    before_offset: Annotated[
-        int | None,
-        typer.Option("--before-offset", metavar="N", min=0, help="Only records with a lower offset."),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="TIME", help="Only records from this time on: 2026-11-22T18:13 (UTC)."
-        ),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Only records from before this time.")
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="REGEX", help="Only records whose whole key matches, as UTF-8 text."),
-    ] = None,
-    only_keys_missing: Annotated[
-        bool,
-        typer.Option(
-            "--only-keys-missing",
-            help="Only records whose key has no newer record in the source now. A compacted topic takes records"
-            " back to its source only with this.",
-        ),
-    ] = False,
-    mark: Annotated[
-        bool,
-        typer.Option(
-            "--mark",
-            help="Add the header ktriage-rescued-from to each record: partition, offset, epoch, broker.",
-        ),
-    ] = False,
-    incomplete: Annotated[
-        bool,
-        typer.Option(
-            "--incomplete",
-            help="Also what there is of branches that could not be read whole, and the sound batches of damaged"
-            " files.",
-        ),
-    ] = False,
-    again: Annotated[
-        bool,
-        typer.Option(
-            "--again",
-            help="With --yes: write also what was written to the same target before, from another rescue.",
-        ),
-    ] = False,
-    rate: RateOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what goes where, and send nothing.")
-    ] = False,
-    yes: Yes = False,
-    reason: Reason = None,
-    rows: Rows = 20,
+    directory: Path = declared.RESCUE_DIRECTORY,
+    to_topic: str | None = option(
+        "--to-topic NAME", "Write to the same partitions of this topic. It is created if it does not exist."
+    ),
+    to_source: bool = option("--to-source", "Write to the partitions that the records come from."),
+    topic: list[str] | None = option("--topic TOPIC", "Only records of this topic. May be repeated."),
+    transactions: RestoredTransactions = option(
+        "--transactions",
+        "committed: records of committed transactions, and those outside of any. open, aborted: only"
+        " records of transactions without an end in the rescue, or of aborted ones.",
+        RestoredTransactions.COMMITTED,
+    ),
+    after_offset: int | None = option("--after-offset N", "Only records with a higher offset.", min=0),
+    before_offset: int | None = option("--before-offset N", "Only records with a lower offset.", min=0),
+    since: str | None = option("--from TIME", "Only records from this time on: 2026-11-22T18:13 (UTC)."),
+    until: str | None = option("--to TIME", "Only records from before this time."),
+    key: str | None = option("--key REGEX", "Only records whose whole key matches, as UTF-8 text."),
+    only_keys_missing: bool = option(
+        "--only-keys-missing",
+        "Only records whose key has no newer record in the source now. A compacted topic takes records"
+        " back to its source only with this.",
+    ),
+    mark: bool = option(
+        "--mark", "Add the header ktriage-rescued-from to each record: partition, offset, epoch, broker."
+    ),
+    incomplete: bool = option(
+        "--incomplete",
+        "Also what there is of branches that could not be read whole, and the sound batches of damaged"
+        " files.",
+    ),
+    again: bool = option(
+        "--again", "With --yes: write also what was written to the same target before, from another rescue."
+    ),
+    rate: str | None = declared.RATE,
+    dry_run: bool = option("--dry-run", "Show what goes where, and send nothing."),
+    yes: bool = declared.YES,
+    reason: str | None = declared.REASON,
+    rows: int = declared.ROWS,
 ) -> int:
     """Writes rescued records to their source again, or to a topic of their own. Batches are sent as they are, with
     their compression; only producer, sequence and transaction are taken out of them. Batches that a broker would

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from console.cli.base.options import OutputFormat
-from console.cli.base.run import Output
+from console.cli.base.declaration import argument, option
+from console.cli.base.options import without_cluster
+from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -28,36 +26,23 @@ Examples:
   ktriage simulate fault kill broker-2
 """
 
-ScenarioArgument = Annotated[
-    str,
-    typer.Argument(metavar="SCENARIO", help="A scenario's name, or a .yaml file.", show_default=False),
-]
-SeedOption = Annotated[
-    int,
-    typer.Option("--seed", min=0, metavar="N", help="The seed: the only source of randomness."),
-]
-StateFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--state",
-        metavar="FILE",
-        help="The state file, if the other commands were run with --state. Default: their default file.",
-    ),
-]
-PortBase = Annotated[
-    int,
-    typer.Option("--port-base", min=0, metavar="PORT", help="The first port of the served cluster."),
-]
+SCENARIO = argument("SCENARIO", "A scenario's name, or a .yaml file.")
+SEED = option("--seed N", "The seed: the only source of randomness.", 1, min=0)
+STATE_FILE = option(
+    "--state FILE",
+    "The state file, if the other commands were run with --state. Default: their default file.",
+)
+PORT_BASE = option("--port-base PORT", "The first port of the served cluster.", 19092, min=0)
 
 
-def list_(ctx: typer.Context, *, output: OutputFormat = Output.TABLE) -> int:
+def list_(run: Run) -> int:
     """Lists the scenarios that come with ktriage."""
     from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
 
-    return rehearsals.list_scenarios(ctx.obj, json=output == Output.JSON)
+    return rehearsals.list_scenarios(run.program, json=run.json)
 
 
-def show(ctx: typer.Context, *, scenario: ScenarioArgument, output: OutputFormat = Output.TABLE) -> int:
+def show(run: Run, *, scenario: str = SCENARIO) -> int:
     """Shows a scenario: the cluster, the faults and their times, and when the operator starts the recovery.
 
     \b
@@ -66,39 +51,25 @@ def show(ctx: typer.Context, *, scenario: ScenarioArgument, output: OutputFormat
     """
     from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
 
-    return rehearsals.show(ctx.obj, scenario, json=output == Output.JSON)
+    return rehearsals.show(run.program, scenario, json=run.json)
 
 
 def run(
-    ctx: typer.Context,
+    run: Run,
     *,
-    scenario: ScenarioArgument,
-    seed: SeedOption = 1,
-    strategy: Annotated[
-        Strategy | None,
-        typer.Option("--strategy", help="Recover with this strategy. Default: no recovery."),
-    ] = None,
-    ranking: Annotated[
-        Ranking, typer.Option("--ranking", help="With --strategy: which log is the best.")
-    ] = Ranking.LAST_RECORD,
-    until: Annotated[
-        float | None,
-        typer.Option(
-            "--until",
-            metavar="SECONDS",
-            help="The virtual time at which the run ends. Default: some time after the last fault (see"
-            " ktriage simulate show).",
-        ),
-    ] = None,
-    metadata_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--metadata-dir",
-            metavar="DIR",
-            help="Write the cluster's metadata log to DIR/__cluster_metadata-0, as a controller's disk holds it.",
-        ),
-    ] = None,
-    output: OutputFormat = Output.TABLE,
+    scenario: str = SCENARIO,
+    seed: int = SEED,
+    strategy: Strategy | None = option("--strategy", "Recover with this strategy. Default: no recovery."),
+    ranking: Ranking = option("--ranking", "With --strategy: which log is the best.", Ranking.LAST_RECORD),
+    until: float | None = option(
+        "--until SECONDS",
+        "The virtual time at which the run ends. Default: some time after the last fault (see"
+        " ktriage simulate show).",
+    ),
+    metadata_dir: Path | None = option(
+        "--metadata-dir DIR",
+        "Write the cluster's metadata log to DIR/__cluster_metadata-0, as a controller's disk holds it.",
+    ),
 ) -> int:
     """Runs a scenario to its end and shows what happened. With --strategy, the operator of the scenario
     recovers the offline partitions, and the records that were really lost are counted.
@@ -114,16 +85,16 @@ def run(
 
     recovery = None if strategy is None else rehearsals.RecoveryBy(strategy, ranking)
     return rehearsals.run(
-        ctx.obj, scenario, seed, recovery, until, metadata_dir=metadata_dir, json=output == Output.JSON
+        run.program, scenario, seed, recovery, until, metadata_dir=metadata_dir, json=run.json
     )
 
 
 def reset(
-    ctx: typer.Context,
+    run: Run,
     *,
-    scenario: ScenarioArgument,
-    seed: SeedOption = 1,
-    state: StateFileOption = None,
+    scenario: str = SCENARIO,
+    seed: int = SEED,
+    state: Path | None = STATE_FILE,
 ) -> int:
     """Deletes the saved state of --simulate SCENARIO: the scenario starts over.
 
@@ -133,54 +104,37 @@ def reset(
     """
     from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
 
-    return rehearsals.reset(ctx.obj, scenario, seed, state)
+    return rehearsals.reset(run.program, scenario, seed, state)
 
 
 def serve(
-    ctx: typer.Context,
+    run: Run,
     *,
-    scenario: ScenarioArgument,
-    seed: SeedOption = 1,
-    speed: Annotated[
-        float,
-        typer.Option(
-            "--speed",
-            min=0,
-            max=1000,
-            metavar="FACTOR",
-            help="Virtual seconds per real second. 0: time passes only with ktriage simulate step.",
-        ),
-    ] = 1.0,
-    port_base: Annotated[
-        int,
-        typer.Option(
-            "--port-base",
-            min=0,
-            metavar="PORT",
-            help="The port of the first node; the other nodes use the next ports. 0: any free ports.",
-        ),
-    ] = 19_092,
-    without: Annotated[
-        str,
-        typer.Option(
-            "--without",
-            metavar="CALL[:VERSION],…",
-            help="Kafka requests that this cluster does not support; with VERSION: not from that version on.",
-        ),
-    ] = "",
-    users: Annotated[
-        Path | None,
-        typer.Option(
-            "--users",
-            metavar="FILE",
-            help="A YAML file of SASL PLAIN users and what is denied to each. Default: no authentication.",
-        ),
-    ] = None,
-    cluster_id: Annotated[
-        str,
-        typer.Option("--cluster-id", metavar="ID", help="The cluster id. Default: a new random id."),
-    ] = "",
-    output: OutputFormat = Output.TABLE,
+    scenario: str = SCENARIO,
+    seed: int = SEED,
+    speed: float = option(
+        "--speed FACTOR",
+        "Virtual seconds per real second. 0: time passes only with ktriage simulate step.",
+        1.0,
+        min=0,
+        max=1000,
+    ),
+    port_base: int = option(
+        "--port-base PORT",
+        "The port of the first node; the other nodes use the next ports. 0: any free ports.",
+        19092,
+        min=0,
+    ),
+    without: str = option(
+        "--without CALL[:VERSION],…",
+        "Kafka requests that this cluster does not support; with VERSION: not from that version on.",
+        "",
+    ),
+    users: Path | None = option(
+        "--users FILE",
+        "A YAML file of SASL PLAIN users and what is denied to each. Default: no authentication.",
+    ),
+    cluster_id: str = option("--cluster-id ID", "The cluster id. Default: a new random id.", ""),
 ) -> int:
     """Serves a scenario on loopback until it is interrupted. Each broker and controller has a listener for
     any Kafka client.
@@ -200,20 +154,14 @@ def serve(
     options = serve_scenario.served_options(
         seed, speed, port_base, without=without, users=users, cluster_id=cluster_id
     )
-    return serve_scenario.serve(ctx.obj, scenario, options, json=output == Output.JSON)
+    return serve_scenario.serve(run.program, scenario, options, json=run.json)
 
 
 def step(
-    ctx: typer.Context,
+    run: Run,
     *,
-    seconds: Annotated[
-        float,
-        typer.Argument(
-            metavar="SECONDS", help="Seconds of virtual time, such as 5 or 0.5.", show_default=False
-        ),
-    ],
-    port_base: PortBase = 19_092,
-    output: OutputFormat = Output.TABLE,
+    seconds: float = argument("SECONDS", "Seconds of virtual time, such as 5 or 0.5."),
+    port_base: int = PORT_BASE,
 ) -> int:
     """Lets virtual time pass in a cluster of ktriage simulate serve.
 
@@ -223,22 +171,16 @@ def step(
     """
     from console.jobs.simulate import serve_scenario  # noqa: PLC0415  # not for --help
 
-    return serve_scenario.step(ctx.obj, seconds, port_base, json=output == Output.JSON)
+    return serve_scenario.step(run.program, seconds, port_base, json=run.json)
 
 
 def fault(
-    ctx: typer.Context,
+    run: Run,
     *,
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="WHAT [TARGET] [NAME=VALUE]...",
-            help="The fault, the node that it hits, and its details.",
-            show_default=False,
-        ),
-    ],
-    port_base: PortBase = 19_092,
-    output: OutputFormat = Output.TABLE,
+    words: list[str] = argument(
+        "WHAT [TARGET] [NAME=VALUE]...", "The fault, the node that it hits, and its details."
+    ),
+    port_base: int = PORT_BASE,
 ) -> int:
     """Injects a fault into a cluster of ktriage simulate serve.
 
@@ -250,30 +192,21 @@ def fault(
     """
     from console.jobs.simulate import serve_scenario  # noqa: PLC0415  # not for --help
 
-    return serve_scenario.fault(ctx.obj, words, port_base, json=output == Output.JSON)
+    return serve_scenario.fault(run.program, words, port_base, json=run.json)
 
 
 def disk(
-    ctx: typer.Context,
+    run: Run,
     *,
-    scenario: ScenarioArgument,
-    node: Annotated[
-        int,
-        typer.Argument(
-            metavar="NODE", help="The broker's id; with --to, a controller's too.", show_default=False
-        ),
-    ],
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to",
-            metavar="DIR",
-            help="Write the broker's log dirs, or the controller's metadata log dir, into DIR, as Kafka lays them"
-            " out. DIR must not exist.",
-        ),
-    ] = None,
-    seed: SeedOption = 1,
-    state: StateFileOption = None,
+    scenario: str = SCENARIO,
+    node: int = argument("NODE", "The broker's id; with --to, a controller's too."),
+    to: Path | None = option(
+        "--to DIR",
+        "Write the broker's log dirs, or the controller's metadata log dir, into DIR, as Kafka lays them"
+        " out. DIR must not exist.",
+    ),
+    seed: int = SEED,
+    state: Path | None = STATE_FILE,
 ) -> int:
     """Prints what ktriage disk scan --output json would read from the disks of a simulated broker, as evidence for
     ktriage plan --evidence. With --to, writes the log dirs themselves, for ktriage disk scan and for ktriage rescue
@@ -290,18 +223,24 @@ def disk(
     from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
 
     of = rehearsals.DiskOf(scenario, node, seed, state)
-    return rehearsals.scan_disk(ctx.obj, of) if to is None else rehearsals.write_disk(ctx.obj, of, to)
+    return rehearsals.scan_disk(run.program, of) if to is None else rehearsals.write_disk(run.program, of, to)
 
 
 VERBS = (
-    Verb("list", "List the scenarios that come with ktriage.", list_),
-    Verb("show", "Show the cluster and the faults of a scenario.", show),
-    Verb("run", "Run a scenario; with --strategy, recover it and count the true loss.", run),
-    Verb("disk", "Print what a scan of a simulated broker's disks finds, or write its log dirs.", disk),
-    Verb("reset", "Delete the saved state of --simulate SCENARIO.", reset),
+    Verb("list", "List the scenarios that come with ktriage.", without_cluster(list_)),
+    Verb("show", "Show the cluster and the faults of a scenario.", without_cluster(show)),
+    Verb("run", "Run a scenario; with --strategy, recover it and count the true loss.", without_cluster(run)),
     Verb(
-        "serve", "Serve a scenario to Kafka clients, with a listener for each broker and controller.", serve
+        "disk",
+        "Print what a scan of a simulated broker's disks finds, or write its log dirs.",
+        without_cluster(disk, output=False),
     ),
-    Verb("step", "Let virtual time pass in a served cluster.", step),
-    Verb("fault", "Inject a fault into a served cluster.", fault),
+    Verb("reset", "Delete the saved state of --simulate SCENARIO.", without_cluster(reset, output=False)),
+    Verb(
+        "serve",
+        "Serve a scenario to Kafka clients, with a listener for each broker and controller.",
+        without_cluster(serve),
+    ),
+    Verb("step", "Let virtual time pass in a served cluster.", without_cluster(step)),
+    Verb("fault", "Inject a fault into a served cluster.", without_cluster(fault)),
 )

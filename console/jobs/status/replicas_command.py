@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from backends.base.answers import PICTURE_WAIT, Depth
 from backends.base.protocol import Backend
-from console.cli.base.options import (
-    DURATION_MS,
-    AllOffline,
-    DurationMs,
-    EvidenceFiles,
-    MetadataDir,
-    Partitions,
-    PathToJsonFile,
-    RowsIfMany,
-    Topics,
-    connected,
-)
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import connected
 from console.cli.base.partition_options import selection, words
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
@@ -31,34 +20,28 @@ from console.paths import unused
 def replicas(
     run: Run,
     *,
-    topic: Topics = None,
-    partition: Partitions = None,
-    path_to_json_file: PathToJsonFile = None,
-    all_offline_partitions: AllOffline = False,
-    under_min_isr: Annotated[
-        bool,
-        typer.Option("--under-min-isr", help="All partitions whose ISR is smaller than min.insync.replicas."),
-    ] = False,
-    depth: Annotated[
-        Depth,
-        typer.Option(
-            "--depth",
-            help="Which epochs of each log are read. last: only the epoch of the last record. divergence:"
-            " back to the offset where the replicas agree. full: back to the start of the log.",
-        ),
-    ] = Depth.DIVERGENCE,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    evidence: EvidenceFiles = None,
-    metadata_dir: MetadataDir = None,
-    rows: RowsIfMany = None,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="The proof of what each election loses, step by step: the offsets, epochs, times and changes of"
-            " the ISR that it rests on, and what it believes of Kafka, with the class of Kafka's source.",
-        ),
-    ] = False,
+    topic: list[str] | None = declared.TOPICS,
+    partition: list[int] | None = declared.PARTITIONS,
+    path_to_json_file: Path | None = declared.PATH_TO_JSON_FILE,
+    all_offline_partitions: bool = declared.ALL_OFFLINE,
+    under_min_isr: bool = option(
+        "--under-min-isr", "All partitions whose ISR is smaller than min.insync.replicas."
+    ),
+    depth: Depth = option(
+        "--depth",
+        "Which epochs of each log are read. last: only the epoch of the last record. divergence:"
+        " back to the offset where the replicas agree. full: back to the start of the log.",
+        Depth.DIVERGENCE,
+    ),
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    evidence: list[Path] | None = declared.EVIDENCE_FILES,
+    metadata_dir: Path | None = declared.METADATA_DIR,
+    rows: int | None = declared.ROWS_IF_MANY,
+    explain: bool = option(
+        "--explain",
+        "The proof of what each election loses, step by step: the offsets, epochs, times and changes of"
+        " the ISR that it rests on, and what it believes of Kafka, with the class of Kafka's source.",
+    ),
 ) -> int:
     """Shows the log of every replica as its own broker describes it, even if the partition has no leader:
     last epoch, log end, log start, last checkpointed high watermark, epochs, log dir and size. Also shows

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from backends.base.protocol import Backend
-from console.cli.base.options import DURATION_MS, DurationMs, EvidenceFiles, MetadataDir, Rows, connected
+from console.cli.base import declared
+from console.cli.base.declaration import option
+from console.cli.base.options import connected
 from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind, resumes_first
 from console.errors import InputError, Status
 from console.paths import unused
 from console.target import Target
 
-EveryProfile = Annotated[
-    bool, typer.Option("--all", help="The clusters of all profiles at once, instead of one that is named.")
-]
+ROWS = declared.ROWS.by_default(10)
+EVERY_PROFILE = option("--all", "The clusters of all profiles at once, instead of one that is named.")
 
 
 def status(
     run: Run,
     *,
-    recovery_duration_ms: DurationMs = DURATION_MS,
-    rows: Rows = 10,
-    evidence: EvidenceFiles = None,
-    metadata_dir: MetadataDir = None,
-    every_profile: EveryProfile = False,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+    rows: int = ROWS,
+    evidence: list[Path] | None = declared.EVIDENCE_FILES,
+    metadata_dir: Path | None = declared.METADATA_DIR,
+    every_profile: bool = EVERY_PROFILE,
 ) -> int:
     """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
     that are offline, under min ISR or in need of the ELR, the worst first, of these the most important (a profile's

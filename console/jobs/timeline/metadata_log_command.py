@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from console.cli.base.declaration import REQUIRED, option
 from console.cli.base.options import connected
 from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
@@ -27,19 +25,12 @@ Examples:
 def copy(
     run: Run,
     *,
-    to: Annotated[
-        Path,
-        typer.Option(
-            "--to",
-            metavar="DIR",
-            help="The directory: a new one, or one with an earlier copy of this cluster's log, which is continued.",
-            show_default=False,
-        ),
-    ],
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", "-f", help="Go on copying what is committed, until Ctrl-C."),
-    ] = False,
+    to: Path = option(
+        "--to DIR",
+        "The directory: a new one, or one with an earlier copy of this cluster's log, which is continued.",
+        REQUIRED,
+    ),
+    follow: bool = option("--follow, -f", "Go on copying what is committed, until Ctrl-C."),
 ) -> int:
     """Copies the metadata log of a running cluster into a directory, byte for byte, as it lies in
     __cluster_metadata-0 of a controller. pipeline watch reads such directories, and so do timeline, plan, recover

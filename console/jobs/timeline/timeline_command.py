@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from console.cli.base.declaration import option
 from console.cli.base.options import connected
 from console.cli.base.run import Run
 from console.errors import InputError
@@ -25,64 +23,29 @@ class TimelineOutput(StrEnum):
 def timeline(
     run: Run,
     *,
-    metadata_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--metadata-dir",
-            metavar="DIR",
-            help="Read this __cluster_metadata-0 directory, or the log dir that contains it, instead of a"
-            " cluster.",
-        ),
-    ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Show only this topic. May be repeated."),
-    ] = None,
-    partition: Annotated[
-        int | None,
-        typer.Option("--partition", metavar="N", min=0, help="Only this partition of the one --topic."),
-    ] = None,
-    broker_id: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--broker-id",
-            metavar="N",
-            min=0,
-            help="Show only events of this broker: fencing, leadership, ISR, ELR. May be repeated.",
-        ),
-    ] = None,
-    kind: Annotated[
-        list[EventKind] | None, typer.Option("--kind", help="Show only this kind of event. May be repeated.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            help="Show only events from this time on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC).",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until", metavar="TIME", help="Show only events until this time, written as for --since."
-        ),
-    ] = None,
-    last: Annotated[
-        int,
-        typer.Option(
-            "--last", metavar="N", min=0, help="How many events are shown, counted from the newest; 0: all."
-        ),
-    ] = 50,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Also show new events as they happen, until Ctrl-C.")
-    ] = False,
-    output: Annotated[
-        TimelineOutput,
-        typer.Option(
-            "--output", help="table for people, json for programs, markdown for an incident channel."
-        ),
-    ] = TimelineOutput.TABLE,
+    metadata_dir: Path | None = option(
+        "--metadata-dir DIR",
+        "Read this __cluster_metadata-0 directory, or the log dir that contains it, instead of a cluster.",
+    ),
+    topic: list[str] | None = option("--topic TOPIC", "Show only this topic. May be repeated."),
+    partition: int | None = option("--partition N", "Only this partition of the one --topic.", min=0),
+    broker_id: list[int] | None = option(
+        "--broker-id N",
+        "Show only events of this broker: fencing, leadership, ISR, ELR. May be repeated.",
+        min=0,
+    ),
+    kind: list[EventKind] | None = option("--kind", "Show only this kind of event. May be repeated."),
+    since: str | None = option(
+        "--since TIME", "Show only events from this time on: 90s, 15m, 2h, 3d ago, or 2026-11-22T18:13 (UTC)."
+    ),
+    until: str | None = option("--until TIME", "Show only events until this time, written as for --since."),
+    last: int = option("--last N", "How many events are shown, counted from the newest; 0: all.", 50, min=0),
+    follow: bool = option("--follow, -f", "Also show new events as they happen, until Ctrl-C."),
+    output: TimelineOutput = option(
+        "--output",
+        "table for people, json for programs, markdown for an incident channel.",
+        TimelineOutput.TABLE,
+    ),
 ) -> int:
     """Shows what happened in the cluster and when, as its metadata log records it: brokers that were fenced
     and came back, partitions that went offline and their ISR and ELR at that time, clean and unclean
