@@ -21,7 +21,7 @@ def _profiles(incomplete: str) -> list[str]:
     from console.settings import named_profiles  # noqa: PLC0415
 
     try:
-        names = [one.name for one in named_profiles()]
+        names = [profile.name for profile in named_profiles()]
     except InputError:
         return []
     return [name for name in names if name.startswith(incomplete)]

@@ -92,12 +92,12 @@ def _duration_ms(ctx: typer.Context, duration: str | None, milliseconds: int, ta
 
 def may_change(ctx: typer.Context) -> bool:
     """Whether the registry says that the command (or the command that has it as a verb) can change a cluster."""
-    found: typer.Context | None = ctx
-    while found is not None:
-        action = COMMANDS.get(found.command.name or "") or COMMANDS.get(found.info_name or "")
+    context: typer.Context | None = ctx
+    while context is not None:
+        action = COMMANDS.get(context.command.name or "") or COMMANDS.get(context.info_name or "")
         if action is not None:
             return action.changes
-        found = found.parent  # type: ignore[assignment]  # typer's contexts all the way up
+        context = context.parent  # type: ignore[assignment]  # typer's contexts all the way up
     return False
 
 
@@ -107,18 +107,18 @@ def accepted(reason: str | None, strategy: Strategy, *, accept_unchecked: bool) 
         return ""
     if strategy is not Strategy.BALANCED:
         raise InputError(f"--accept-unchecked is for --strategy balanced; {strategy} does not go by verdicts")
-    found = " ".join((reason or "").split())
-    if not found:
+    why = " ".join((reason or "").split())
+    if not why:
         raise InputError("--accept-unchecked needs --reason TEXT: the plan and the journal keep it")
-    return found
+    return why
 
 
 def stated(reason: str | None, *, asked: bool) -> str:
     """The reason for the journal, "" if there is none. Raises InputError if --yes comes without a reason."""
-    found = (reason or "").strip()
-    if not asked and not found:
+    why = (reason or "").strip()
+    if not asked and not why:
         raise InputError("--yes needs --reason TEXT: the journal records why nobody was asked")
-    return found
+    return why
 
 
 _BYTE_UNITS = {
@@ -154,9 +154,9 @@ def byte_count(text: str | None, option: str) -> int | None:
 
 
 def _bytes(text: str, option: str, given: str, per: str) -> int:
-    found = _BYTES.fullmatch(text)
-    unit = _BYTE_UNITS.get(found[2] or "b") if found else None
-    count = int(float(found[1]) * unit) if found and unit else 0
+    number = _BYTES.fullmatch(text)
+    unit = _BYTE_UNITS.get(number[2] or "b") if number else None
+    count = int(float(number[1]) * unit) if number and unit else 0
     if count < 1:
         raise InputError(f"{option} {given!r}: give bytes{per}, such as 50MB or 8MiB")
     return count

@@ -110,7 +110,7 @@ def given_endpoints(texts: tuple[str, ...]) -> tuple[VoterEndpoint, ...]:
     """``LISTENER://host:port``. Raises InputError."""
     from backends.live.client.addresses import parse_address  # noqa: PLC0415  # where one is given
 
-    found = []
+    endpoints = []
     for text in texts:
         listener, sign, address = text.partition("://")
         if not sign or not listener:
@@ -121,5 +121,5 @@ def given_endpoints(texts: tuple[str, ...]) -> tuple[VoterEndpoint, ...]:
             at = parse_address(address)
         except ValueError as error:
             raise InputError(f"--endpoint {text!r}: {error}") from None
-        found.append(VoterEndpoint(listener, at.host, at.port))
-    return tuple(found)
+        endpoints.append(VoterEndpoint(listener, at.host, at.port))
+    return tuple(endpoints)

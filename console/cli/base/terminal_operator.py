@@ -23,7 +23,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def carry_out(
+def execute_change(
     run: Run,
     change: Change[C, P, R],
     report: ChangeReport[P, R],

@@ -84,23 +84,22 @@ def _remind(
 
     reading = None if isinstance(present, ClusterMarks) else present
     marks = present if isinstance(present, ClusterMarks) else present.cluster_marks
-    found = unfinished(cluster_id, marks=marks)
-    found = found.without(Left.REQUEST)
-    run.screen.say(*other_runs_lines(found.others))
-    if found.unread_disks:
-        disks = [disk for disk in found.unread_disks if reading is not None or disk.broker not in started]
+    left = unfinished(cluster_id, marks=marks).without(Left.REQUEST)
+    run.screen.say(*other_runs_lines(left.others))
+    if left.unread_disks:
+        disks = [disk for disk in left.unread_disks if reading is not None or disk.broker not in started]
         _say_disks(run, disks, reading, reported)
-    if found.nothing:
+    if left.nothing:
         return False
     going_on = running(cluster_id)
-    run.screen.say(*open_lines(found, going_on, now()))
-    for_resume = not found.without(Left.RECORDS).nothing
+    run.screen.say(*open_lines(left, going_on, now()))
+    for_resume = not left.without(Left.RECORDS).nothing
     if going_on is None:
         if for_resume:
             run.next("resume")
         # Records are written to brokers, and the address of a controller leads to none.
         brokers = run.target.kind != "controllers"
-        for restore in (one for one in found.of(RESTORE_RECORDS) if brokers and not one.waits):
+        for restore in (change for change in left.of(RESTORE_RECORDS) if brokers and not change.waits):
             run.next(*restore.command)
     return for_resume
 

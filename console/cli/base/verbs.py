@@ -50,6 +50,6 @@ class VerbGroup(TyperGroup):
         return f"which of {', '.join(verbs)}? The verb comes first: {ctx.command_path} VERB …"
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        found = super().shell_complete(ctx, incomplete)
+        words = super().shell_complete(ctx, incomplete)
         default = self.get_command(ctx, self.default) if incomplete.startswith("-") else None
-        return found if default is None else [*found, *default.shell_complete(ctx, incomplete)]
+        return words if default is None else [*words, *default.shell_complete(ctx, incomplete)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import carry_out
+from console.cli.base.terminal_operator import execute_change
 from console.errors import Status
 from console.jobs.consumers.fix_groups import FixGroups, PreparedGroupFix
 from console.jobs.consumers.fix_transactions import FixTransactions, plan_partitions
@@ -61,7 +61,7 @@ def show_groups(
 def fix_groups(run: Run, change: FixGroups, path: Path | None, *, ask: bool, rows: int) -> int:
     """Commits the offsets, or writes them to a file for Kafka's own tool; returns the exit status."""
     instead = "--yes and --reason TEXT, --dry-run, or --export FILE"
-    fixed = carry_out(
+    fixed = execute_change(
         run, change, FIXED_GROUPS, run.change, ask=ask, dry_run=change.dry_run, rows=rows, instead=instead
     )
     prepared = fixed.prepared
@@ -136,7 +136,9 @@ def fix_transactions(
     """Writes the markers and prints what came of it; returns the exit status. ``words``: what of, as the next
     command has it.
     """
-    written = carry_out(run, change, WRITTEN_MARKERS, run.change, ask=ask, dry_run=change.dry_run, rows=rows)
+    written = execute_change(
+        run, change, WRITTEN_MARKERS, run.change, ask=ask, dry_run=change.dry_run, rows=rows
+    )
     if change.dry_run and written.prepared.markers:
         run.next("transactions", "fix", *words)
     return change.conclusion(written).status

@@ -12,30 +12,26 @@ from console.errors import InputError
 from console.jobs.rescue.rescue_options import ELECT_UNRESCUED, NO_RESCUE, RESCUE_INTO, rescue_choice
 from console.provenance import user
 
-FIRST = option("--first N", "Apply only the first N partitions of the plan.", min=1)
-ONLY = option("--only TOPIC", "Apply only partitions of this topic. May be repeated.")
-MAX_LOSS = option(
-    "--max-loss N",
-    "Apply only partitions that lose at most N offsets. The limit also counts what is lost if the"
-    " chosen leader fails and the next replica is elected. Default: no limit.",
-    min=0,
-)
-IGNORE_SUCCESSOR_LOSS = option(
-    "--ignore-successor-loss",
-    "For --max-loss: count only the loss of the chosen leader, not of the next replica.",
-)
-STOP_AFTER = option("--stop-after K", "Stop after K elections have failed. Default: send all.", min=1)
-
 
 def apply(
     run: Run,
     *,
     plan: Path = declared.PLAN_FILE,
-    first: int | None = FIRST,
-    only: list[str] | None = ONLY,
-    max_loss: int | None = MAX_LOSS,
-    ignore_successor_loss: bool = IGNORE_SUCCESSOR_LOSS,
-    stop_after: int | None = STOP_AFTER,
+    first: int | None = option("--first N", "Apply only the first N partitions of the plan.", min=1),
+    only: list[str] | None = option("--only TOPIC", "Apply only partitions of this topic. May be repeated."),
+    max_loss: int | None = option(
+        "--max-loss N",
+        "Apply only partitions that lose at most N offsets. The limit also counts what is lost if the"
+        " chosen leader fails and the next replica is elected. Default: no limit.",
+        min=0,
+    ),
+    ignore_successor_loss: bool = option(
+        "--ignore-successor-loss",
+        "For --max-loss: count only the loss of the chosen leader, not of the next replica.",
+    ),
+    stop_after: int | None = option(
+        "--stop-after K", "Stop after K elections have failed. Default: send all.", min=1
+    ),
     reviewed_by: str | None = declared.REVIEWED_BY,
     digest: str | None = declared.DIGEST,
     rescue: Path | None = RESCUE_INTO,

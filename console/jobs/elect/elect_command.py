@@ -37,38 +37,32 @@ class ElectionStrategy(StrEnum):
     BALANCED = "balanced"
 
 
-ELECTION_TYPE = option("--election-type", "The election type; see above.", REQUIRED)
 TOPIC = option("--topic TOPIC", "The topic of --partition.")
-PARTITION = option("--partition N", "The partition of --topic.", min=0)
-ALL_TOPIC_PARTITIONS = option("--all-topic-partitions", "All partitions of the cluster.")
-ELECTION_RANKING = option(
-    "--ranking",
-    "For longest-log and designated: which log is the best, as ktriage recover has it. Default: last-record.",
-)
-ELECTION_STRATEGY = option(
-    "--strategy",
-    "For longest-log: when to elect. aggressive: at once, the best of the replicas that answered."
-    " balanced: where the best of them is proved to hold every record that was acknowledged with acks=all, or"
-    " nothing can prove it any more. Default: balanced.",
-)
-YES = option("--yes", "Do not ask before an unclean election of all partitions.")
 
 
 def elect(
     run: Run,
     *,
-    election_type: ElectionType = ELECTION_TYPE,
+    election_type: ElectionType = option("--election-type", "The election type; see above.", REQUIRED),
     path_to_json_file: Path | None = declared.PATH_TO_JSON_FILE,
     topic: str | None = TOPIC,
-    partition: int | None = PARTITION,
-    all_topic_partitions: bool = ALL_TOPIC_PARTITIONS,
-    strategy: ElectionStrategy | None = ELECTION_STRATEGY,
-    ranking: Ranking | None = ELECTION_RANKING,
+    partition: int | None = option("--partition N", "The partition of --topic.", min=0),
+    all_topic_partitions: bool = option("--all-topic-partitions", "All partitions of the cluster."),
+    strategy: ElectionStrategy | None = option(
+        "--strategy",
+        "For longest-log: when to elect. aggressive: at once, the best of the replicas that answered."
+        " balanced: where the best of them is proved to hold every record that was acknowledged with acks=all, or"
+        " nothing can prove it any more. Default: balanced.",
+    ),
+    ranking: Ranking | None = option(
+        "--ranking",
+        "For longest-log and designated: which log is the best, as ktriage recover has it. Default: last-record.",
+    ),
     rescue: Path | None = RESCUE_INTO,
     no_rescue: bool = NO_RESCUE,
     rate: str | None = declared.RATE,
     elect_unrescued: bool = ELECT_UNRESCUED,
-    yes: bool = YES,
+    yes: bool = option("--yes", "Do not ask before an unclean election of all partitions."),
     reason: str | None = declared.REASON,
     recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
     recovery_election_attempts: int = declared.RECOVERY_ATTEMPTS,

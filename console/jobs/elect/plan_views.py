@@ -12,7 +12,7 @@ from backends.base.protocol import Backend
 from backends.base.simulated_clusters import rehearsal
 from console.change.change import ChangeReport
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import carry_out
+from console.cli.base.terminal_operator import execute_change
 from console.errors import InputError, Status
 from console.jobs.consumers.consumer_views import selection_words
 from console.jobs.elect.apply_plan import Applied, ApplyPlan
@@ -53,7 +53,9 @@ def apply_file(run: Run, change: ApplyPlan, *, command: str, ask: bool, rows: in
     )
     instead = "--yes and --reason TEXT"
     return run.conclude(
-        change.conclusion(carry_out(run, change, report, run.change, ask=ask, rows=rows, instead=instead))
+        change.conclusion(
+            execute_change(run, change, report, run.change, ask=ask, rows=rows, instead=instead)
+        )
     )
 
 

@@ -16,16 +16,6 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 STRATEGY = declared.STRATEGY.by_default(Strategy.AGGRESSIVE)
-SHOW_REPLICA_INFO = option("--show-replica-info", "Show the log of every replica as a table.")
-OUTPUT_FILE = option(
-    "--manual-recovery-output-file FILE",
-    "Write the chosen leaders to a new file, for ktriage review and apply, or for"
-    " kafka-elect-leaders. Excludes --automated-recovery.",
-)
-AUTOMATED = option(
-    "--automated-recovery", "Elect the chosen leaders. The plan is saved to the state directory first."
-)
-DRY_RUN = option("--dry-run", "Send nothing: write the file, if you name one, and print the summary.")
 
 
 def recover(
@@ -33,10 +23,18 @@ def recover(
     *,
     path_to_json_file: Path | None = declared.PATH_TO_JSON_FILE,
     all_offline_partitions: bool = declared.ALL_OFFLINE,
-    show_replica_info: bool = SHOW_REPLICA_INFO,
-    manual_recovery_output_file: Path | None = OUTPUT_FILE,
-    automated_recovery: bool = AUTOMATED,
-    dry_run: bool = DRY_RUN,
+    show_replica_info: bool = option("--show-replica-info", "Show the log of every replica as a table."),
+    manual_recovery_output_file: Path | None = option(
+        "--manual-recovery-output-file FILE",
+        "Write the chosen leaders to a new file, for ktriage review and apply, or for"
+        " kafka-elect-leaders. Excludes --automated-recovery.",
+    ),
+    automated_recovery: bool = option(
+        "--automated-recovery", "Elect the chosen leaders. The plan is saved to the state directory first."
+    ),
+    dry_run: bool = option(
+        "--dry-run", "Send nothing: write the file, if you name one, and print the summary."
+    ),
     rescue: Path | None = RESCUE_INTO,
     no_rescue: bool = NO_RESCUE,
     rate: str | None = declared.RATE,

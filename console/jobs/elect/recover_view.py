@@ -13,7 +13,7 @@ from backends.base.answers import Election, Outcome
 from backends.base.protocol import Backend
 from console.change.change import ChangeReport
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import carry_out
+from console.cli.base.terminal_operator import execute_change
 from console.cli.base.unfinished_reminder import remind
 from console.errors import InputError, Status
 from console.jobs.elect.apply_report import applied_lines
@@ -181,7 +181,7 @@ def run_elections(run: Run, change: KafkaElection, *, ask: bool, rows: int) -> i
     report = ChangeReport[Electable, KafkaElectionResults](
         None, partial(election_lines, limit=rows), _election_problems, partial(election_document, kind)
     )
-    elections = carry_out(run, change, report, run.change, ask=ask, instead="--yes")
+    elections = execute_change(run, change, report, run.change, ask=ask, instead="--yes")
     if not change.preferred and not elections.logs_read and elections.counts[Outcome.ELECTED]:
         run.screen.say(UNCLEAN_LOSS)
     for election in elections.unexpected:
@@ -330,7 +330,7 @@ def recover(run: Run, change: RecoverPartitions, report: Report, *, ask: bool) -
         lambda recovery: recovery_document(report.command, recovery, recovery.file, report.show),
         lambda choices: choices.notes,
     )
-    recovery = carry_out(run, change, shown, run.change, ask=ask, rows=report.rows, instead="--yes")
+    recovery = execute_change(run, change, shown, run.change, ask=ask, rows=report.rows, instead="--yes")
     _say_hidden(run, recovery.choices.reading)
     if recovery.elected is None and recovery.choices.next_choice is not None:
         run.screen.say(recovery.choices.next_choice.why)

@@ -9,12 +9,6 @@ from console.cli.base.declaration import option
 from console.cli.base.options import connected
 from console.cli.base.run import Run
 
-AS_CONSUMER = option(
-    "--as-consumer",
-    "Also read the last records of each partition as applications do, by librdkafka. Nothing is committed."
-    " Needs READ on the topics, and every leader at its advertised address.",
-)
-
 
 def verify(
     run: Run,
@@ -23,7 +17,11 @@ def verify(
     rescue: Path | None = declared.RESCUED_MARKERS,
     recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
     rows: int = declared.ROWS,
-    as_consumer: bool = AS_CONSUMER,
+    as_consumer: bool = option(
+        "--as-consumer",
+        "Also read the last records of each partition as applications do, by librdkafka. Nothing is committed."
+        " Needs READ on the topics, and every leader at its advertised address.",
+    ),
 ) -> int:
     """Reads the partitions of a plan after it was applied, and checks three things for each: it has the right
     leader, it is at min ISR (so that it takes writes with acks=all), and it is fully replicated. It says what is

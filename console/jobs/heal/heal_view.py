@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import carry_out
+from console.cli.base.terminal_operator import execute_change
 from console.errors import InputError, Status
 from console.jobs.heal.heal_replicas import HealReplicas
 from console.jobs.heal.heal_report import (
@@ -103,7 +103,7 @@ def _kafkas_commands(run: Run, files: list[Path]) -> Iterator[str]:
 
 def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, rows: int) -> int:
     """Moves the replicas, or takes it back, and prints what came of it; returns the exit status."""
-    healed = carry_out(run, change, HEALED, run.change, ask=ask, dry_run=change.dry_run, rows=rows)
+    healed = execute_change(run, change, HEALED, run.change, ask=ask, dry_run=change.dry_run, rows=rows)
     if change.undo and not healed.sent and not healed.prepared.moves:
         run.screen.say("nothing of it can be taken back now")
     conclusion = change.conclusion(healed)
@@ -122,5 +122,5 @@ def apply_heal(run: Run, change: HealReplicas, path: Path | None, *, ask: bool, 
 
 def unregister_broker(run: Run, change: UnregisterBroker, *, ask: bool) -> int:
     """Removes the registration and prints what came of it; returns the exit status."""
-    result = carry_out(run, change, UNREGISTERED, run.change, ask=ask, dry_run=change.dry_run)
+    result = execute_change(run, change, UNREGISTERED, run.change, ask=ask, dry_run=change.dry_run)
     return change.conclusion(result).status

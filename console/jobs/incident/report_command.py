@@ -25,10 +25,6 @@ METADATA_DIR = option(
     "Read this __cluster_metadata-0 directory, or the log dir that contains it, instead of asking the"
     " active controller.",
 )
-PLANS = option(
-    "--plan FILE", "Only the elections of this plan, and what happened to its partitions. May be repeated."
-)
-RESCUES = option("--rescue DIR", "A rescue directory that no apply names. May be repeated.")
 
 
 def report(
@@ -37,8 +33,13 @@ def report(
     cluster_id: str | None = CLUSTER_ID,
     since: str = SINCE,
     until: str | None = option("--until TIME", "Until this time, written as for --since."),
-    plan: list[Path] | None = PLANS,
-    rescue: list[Path] | None = RESCUES,
+    plan: list[Path] | None = option(
+        "--plan FILE",
+        "Only the elections of this plan, and what happened to its partitions. May be repeated.",
+    ),
+    rescue: list[Path] | None = option(
+        "--rescue DIR", "A rescue directory that no apply names. May be repeated."
+    ),
     metadata_dir: Path | None = METADATA_DIR,
     output: ReportOutput = option(
         "--output",

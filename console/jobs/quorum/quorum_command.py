@@ -47,10 +47,6 @@ ENDPOINT = option(
     "--endpoint LISTENER://HOST:PORT",
     "The endpoint of the new controller. May be repeated. Default: as the controllers list it.",
 )
-CONFIRMED = option(
-    "--confirmed STEP",
-    "Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
-)
 DRY_RUN = option("--dry-run", "Show the preflight or the plan, and send nothing.")
 
 
@@ -93,14 +89,14 @@ def upgrade(
       ktriage quorum upgrade --bootstrap-server kafka-1:9092 --dry-run
     """
     from console.cli.base.quorum_run import change_or_show  # noqa: PLC0415  # not for --help
-    from console.cli.base.terminal_operator import carry_out  # noqa: PLC0415
+    from console.cli.base.terminal_operator import execute_change  # noqa: PLC0415
     from console.jobs.quorum.change_voters import UpgradeKraftVersion, UpgradeResult  # noqa: PLC0415
     from console.jobs.quorum.quorum_change_report import UPGRADED  # noqa: PLC0415
 
     change = UpgradeKraftVersion(stated(reason, asked=not yes))
     send = change_or_show(run, UpgradeResult, dry_run=dry_run)
     return run.conclude(
-        change.conclusion(carry_out(run, change, UPGRADED, send, ask=not yes, dry_run=dry_run))
+        change.conclusion(execute_change(run, change, UPGRADED, send, ask=not yes, dry_run=dry_run))
     )
 
 
@@ -168,7 +164,7 @@ def _change_voters(
     unregister: bool = False,
 ) -> int:
     from console.cli.base.quorum_run import change_or_show  # noqa: PLC0415  # not for --help
-    from console.cli.base.terminal_operator import carry_out  # noqa: PLC0415
+    from console.cli.base.terminal_operator import execute_change  # noqa: PLC0415
     from console.jobs.quorum.change_voters import ChangeVoters  # noqa: PLC0415
     from console.jobs.quorum.quorum_change_report import CHANGED_VOTERS  # noqa: PLC0415
     from console.jobs.quorum.voter_change import VoterChangeResult  # noqa: PLC0415
@@ -176,7 +172,7 @@ def _change_voters(
     change = ChangeVoters(kind, given, reason, run.target.title, unregister)
     send = change_or_show(run, VoterChangeResult, dry_run=dry_run)
     return run.conclude(
-        change.conclusion(carry_out(run, change, CHANGED_VOTERS, send, ask=ask, dry_run=dry_run))
+        change.conclusion(execute_change(run, change, CHANGED_VOTERS, send, ask=ask, dry_run=dry_run))
     )
 
 
@@ -221,7 +217,10 @@ def replace(
     ),
     directory_id: str | None = DIRECTORY_ID,
     endpoint: list[str] | None = ENDPOINT,
-    confirmed: list[int] | None = CONFIRMED,
+    confirmed: list[int] | None = option(
+        "--confirmed STEP",
+        "Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
+    ),
     dry_run: bool = DRY_RUN,
     yes: bool = declared.YES,
     reason: str | None = declared.REASON,

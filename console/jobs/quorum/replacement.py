@@ -12,7 +12,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Stop
 from console.cli.base.quorum_run import change_or_show, change_quorum
 from console.cli.base.run import Run, read_line
-from console.cli.base.terminal_operator import carry_out
+from console.cli.base.terminal_operator import execute_change
 from console.errors import InputError, Status
 from console.jobs.quorum.prepared_change import PreparedChange
 from console.jobs.quorum.quorum_change_report import REPLACED, RESUMED, changed_lines, step_lines
@@ -182,7 +182,9 @@ def replace(
         return ReplacementEnding(prepared.planned)
 
     send = change_or_show(run, unsent, dry_run=dry_run)
-    return run.conclude(change.conclusion(carry_out(run, change, REPLACED, send, ask=ask, dry_run=dry_run)))
+    return run.conclude(
+        change.conclusion(execute_change(run, change, REPLACED, send, ask=ask, dry_run=dry_run))
+    )
 
 
 def _source(choice: ReplacementChoice | None, file: Path | None) -> ReplacementChoice | ReplacementPlan:
@@ -238,7 +240,7 @@ def go_on(
         forget=give_up,
         brokers=run.target.kind != "controllers",
     )
-    ending = carry_out(run, change, RESUMED, partial(change_quorum, run), ask=asked)
+    ending = execute_change(run, change, RESUMED, partial(change_quorum, run), ask=asked)
     if ending.planned is None:
         return Status.DONE if ending.given_up and give_up else None
     return run.conclude(change.conclusion(ending))

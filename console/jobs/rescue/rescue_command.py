@@ -26,26 +26,21 @@ Examples:
   ktriage restore --bootstrap-server kafka-1:9092 ./rescue --to-source
 """
 
-TO = option(
-    "--to DIR",
-    "The rescue directory: a new one, or one that an earlier run of the same plan did not finish.",
-    REQUIRED,
-)
-
-
-FROM_DISK = option(
-    "--from-disk DIR",
-    "A log dir of a broker that is down, as in log.dirs: a mounted volume, a copy. May be repeated: give"
-    " all log dirs of the broker.",
-)
-
 
 def read(
     run: Run,
     *,
     plan: Path | None = argument("PLAN", "The plan file.", None),
-    to: Path = TO,
-    from_disk: list[Path] | None = FROM_DISK,
+    to: Path = option(
+        "--to DIR",
+        "The rescue directory: a new one, or one that an earlier run of the same plan did not finish.",
+        REQUIRED,
+    ),
+    from_disk: list[Path] | None = option(
+        "--from-disk DIR",
+        "A log dir of a broker that is down, as in log.dirs: a mounted volume, a copy. May be repeated: give"
+        " all log dirs of the broker.",
+    ),
     topic: list[str] | None = option("--topic TOPIC", "Without a plan: only this topic. May be repeated."),
     rate: str | None = declared.RATE,
     rows: int = declared.ROWS,

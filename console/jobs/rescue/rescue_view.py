@@ -13,7 +13,7 @@ from typing import NamedTuple
 from backends.base.protocol import Backend
 from backends.base.simulated_clusters import is_simulated
 from console.cli.base.run import Run
-from console.cli.base.terminal_operator import carry_out
+from console.cli.base.terminal_operator import execute_change
 from console.errors import InputError, Status
 from console.jobs.rescue.rescue_read import RescueReading, RescueRequest, read_disks, read_plan
 from console.jobs.rescue.rescue_report import (
@@ -453,5 +453,5 @@ def _shown(rescued: RescuedBranch, records: int, *, check: bool) -> BranchShown:
 
 def restore_rescue(run: Run, change: RestoreRecords, *, ask: bool, rows: int) -> int:
     """Writes a rescue back and prints what came of it; returns the exit status."""
-    written = carry_out(run, change, RESTORED, run.change, ask=ask, dry_run=change.dry_run, rows=rows)
+    written = execute_change(run, change, RESTORED, run.change, ask=ask, dry_run=change.dry_run, rows=rows)
     return run.conclude(change.conclusion(written))

@@ -7,15 +7,16 @@ from console.cli.base.options import connected
 from console.cli.base.run import Run
 from console.jobs.status.check_report import Job
 
-FOR = option(
-    "--for",
-    "Whether this job could be done from here by this user: read (status, replicas, plan), elect, heal,"
-    " quorum, groups (and transactions). The exit status is 0 only then; what the job does not need is shown,"
-    " and does not count.",
-)
 
-
-def check(run: Run, job: Job | None = FOR) -> int:
+def check(
+    run: Run,
+    job: Job | None = option(
+        "--for",
+        "Whether this job could be done from here by this user: read (status, replicas, plan), elect, heal,"
+        " quorum, groups (and transactions). The exit status is 0 only then; what the job does not need is shown,"
+        " and does not count.",
+    ),
+) -> int:
     """Checks a cluster before an incident: which brokers can be reached from here at their advertised
     addresses, which Kafka requests the cluster supports and what they are used for, and which permissions
     this user has and which are missing; and whether changes could be recorded in the state directory. Nothing

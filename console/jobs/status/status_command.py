@@ -16,7 +16,6 @@ from console.paths import unused
 from console.target import Target
 
 ROWS = declared.ROWS.by_default(10)
-EVERY_PROFILE = option("--all", "The clusters of all profiles at once, instead of one that is named.")
 
 
 def status(
@@ -26,7 +25,9 @@ def status(
     rows: int = ROWS,
     evidence: list[Path] | None = declared.EVIDENCE_FILES,
     metadata_dir: Path | None = declared.METADATA_DIR,
-    every_profile: bool = EVERY_PROFILE,
+    every_profile: bool = option(
+        "--all", "The clusters of all profiles at once, instead of one that is named."
+    ),
 ) -> int:
     """Shows the whole cluster on one screen: brokers that are fenced or cannot be reached from here; partitions
     that are offline, under min ISR or in need of the ELR, the worst first, of these the most important (a profile's
@@ -124,7 +125,7 @@ def _every_cluster(run: Run, duration: float) -> int:
         except InputError as error:
             return name, None, error
 
-    names = [one.name for one in named_profiles()]
+    names = [profile.name for profile in named_profiles()]
 
     async def job(_stop: object) -> tuple[every_cluster.ProfileStatus, ...]:
         return await every_cluster.read_all([cluster(name) for name in names], duration)
