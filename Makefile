@@ -173,7 +173,7 @@ soak: $(VENV)/.dev java
 	$(BIN)/python -m benchmarks.soak
 
 # What one installation of everything but Arrow and Spark has (make release packs it); then each larger one.
-PACKED := --extra metrics --extra notify --extra pkcs12 --extra serve
+PACKED := --extra jwt --extra metrics --extra notify --extra pkcs12 --extra serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
     pyproject.toml $(PACKED)
 lock:

@@ -30,7 +30,7 @@ PYTHON="$TRIAL/python/bin/$NAME"
 if [ -n "$WHEELHOUSE" ]; then
     "$PYTHON" -m venv "$TRIAL/venv"
     "$TRIAL/venv/bin/python" -m pip install --quiet --no-index --find-links "$WHEELHOUSE" \\
-        'ktriage[metrics,notify,pkcs12,serve]'
+        'ktriage[jwt,metrics,notify,pkcs12,serve]'
     set -- "$TRIAL/venv/bin/ktriage"
 else
     set -- "$PYTHON" "$DIST/ktriage.pyz"

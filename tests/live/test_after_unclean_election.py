@@ -77,7 +77,11 @@ def planned(after: Incident, tmp_path_factory: pytest.TempPathFactory) -> Comman
 @pytest.fixture(scope="module")
 def elected(planned: CommandRunner, after: Incident) -> CommandRunner:
     """The same console after broker 2 was elected by that plan, and what that cut off was rescued."""
-    assert planned("apply", "plan.json", "--rescue", "rescue", *AGREED).status in (0, 1)
+    status, applied = planned.json("apply", "plan.json", "--rescue", "rescue", *AGREED)
+    assert status in (0, 1)
+    consumer = applied["consumer"]
+    assert consumer["client"].startswith("librdkafka ") and not consumer["contradictions"], consumer
+    assert len(consumer["partitions"]) == len(applied["elections"])
     after.cluster.metadata.wait_leader(TOPIC, 0, 2)
     return planned
 
@@ -146,6 +150,8 @@ def test_fixed_after_the_election(
     assert status == 1, "the groups with members are left"
     changed = {row["group"]: row["after"]["offset"] for row in fixed["offsets"]}
     assert changed == {at_home("with-epoch"): COMMON, at_home("no-epoch"): COMMON}
+    consumer = fixed["consumer"]
+    assert (consumer["groups"], consumer["unread"], consumer["contradictions"]) == (2, [], []), consumer
     left = {row["group"]: row["after"]["offset"] for row in fixed["afterStopping"]}
     assert left == {at_home(name): COMMON for name in WITH_MEMBER}
     for name in WITH_MEMBER:
@@ -256,6 +262,9 @@ def test_hanging_transactions_are_ended_as_they_were_decided(
         (COMMITTED, "COMMIT"),
         (ABORTED, "ABORT"),
     ]
+    consumer = fixed["consumer"]
+    given = {row["topic"]: row["waitsAt"] for row in consumer["partitions"]}
+    assert given == dict.fromkeys((COMMITTED, ABORTED, SINCE)) and not consumer["contradictions"], consumer
     for topic, count in (
         (COMMITTED, PLAIN + IN_TRANSACTION + SINCE_THEN),
         (ABORTED, PLAIN + SINCE_THEN),

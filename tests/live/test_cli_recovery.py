@@ -299,12 +299,13 @@ def test_plan_review_apply_and_verify_lead_from_one_to_the_next(
     status, told = console.json("verify", "p.json")
     assert told["counts"] == {"partitions": 2, "good": 2, "usable": 0, "replicated": 0, "complete": 0}
 
-    assert told["consumer"] is None, "no consumer was asked for"
-    consumed = console("verify", "p.json", "--as-consumer")
+    assert "has no __consumer_offsets yet" in told["consumer"]["partitions"][0]["problem"]
+    assert console.json("verify", "p.json", "--not-as-consumer")[1]["consumer"] is None
+    consumed = console("verify", "p.json")
     assert consumed.out.startswith("as a consumer (librdkafka "), "nothing contradicts"
     assert "0 of 2 partitions read to the end" in consumed.out
     # Here nobody has consumed yet: to verify changes nothing on the cluster.
-    assert consumed.out.count("not asked: the cluster has no __consumer_offsets yet") == 2
+    assert consumed.out.count("not asked: the cluster has no __consumer_offsets yet") == 1
     assert not disaster.metadata.wait_caught_up().partitions("__consumer_offsets")
 
     journal = console("journal")

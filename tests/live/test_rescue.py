@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed.kafka import KafkaCluster, wait_until
-from tests.live import incident_steps, rescue_incident
+from tests.live import group_clients, incident_steps, rescue_incident
 from tests.live.command_runner import CommandRunner
 from tests.live.incident_steps import Counts
 from tests.live.rescue_incident import CODECS, COUNTS, LARGE, SMALL, TAIL
@@ -47,9 +47,12 @@ def test_all_of_the_stale_long_tail_is_there_in_the_end(
     assert (branch["broker"], branch["startOffset"], branch["endOffset"]) == (1, COMMON, COMMON + CUT_OFF)
     incident.metadata.wait_isr(TAIL, 0, (1, 2))
     assert values(incident, TAIL) == expected(Counts(COMMON, 0, KEPT)), "the election has cut the tail off"
+    # Without __consumer_offsets no consumer is asked.
+    group_clients.member(incident, "first", TAIL).close()
     ended = console("restore", "saved", "--to-source", *AGREED)
     assert ended.status == 0, ended
     assert f"{CUT_OFF} records written back; {CUT_OFF} counted" in ended.out
+    assert "as a consumer (librdkafka " in ended.out and "1 of 1 partition read to the end" in ended.out, ended
     assert values(incident, TAIL) == expected(COUNTS[TAIL])
     again = console("restore", "saved", "--to-source", *AGREED)
     assert again.status == 0 and "nothing was sent" in again.out

@@ -350,7 +350,7 @@ async def test_an_ordinary_consumer_is_connected_by_the_same_file(
     witness = LiveConsumerWitness(settings_of(cluster, "SECURE", file), elsewhere=False)
     tp = TopicPartition(OPEN, 0)
     empty = ReadThrough(0, 0)
-    assert await witness.read([tp], 60.0) == {tp: ConsumerSight(0, 0, 0, empty, empty)}
+    assert await witness.read([tp], 60.0) == {tp: ConsumerSight(0, 0, 0, 0, empty, empty)}
 
 
 async def test_an_ordinary_consumer_has_the_certificate_of_the_file(cluster: KafkaCluster) -> None:

@@ -8,10 +8,20 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
 from backends.live.client.addresses import Address, parse_addresses
+from backends.live.client.jwt_bearer import (
+    ALGORITHMS,
+    EXPIRES_AFTER,
+    VALID_BEFORE,
+    AssertionFile,
+    JwtBearer,
+    SignedAssertion,
+)
+from backends.live.client.kerberos import SERVICE, KerberosLogin
 from backends.live.client.oauth import (
     LIFETIME,
     ClientCredentials,
@@ -42,6 +52,7 @@ from backends.live.client.tls import (
     trusted_certificates,
     valid_until,
 )
+from recovery.wording.missing_extra import missing_extra
 
 # The ``sasl.*`` keys of a client.properties file, ``sasl.jaas.config`` among them: one login module with
 # its options (Kafka's JaasConfig, java.io.StreamTokenizer).
@@ -121,6 +132,8 @@ _COMMAND = "sasl.oauthbearer.token.command"
 """A key of ktriage, which Kafka's tools pass over: what AWS, Azure, GCP and others print a token with."""
 _CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
 _CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105 - the key's name
+_RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
+_JWT_BEARER = "JwtBearerJwtRetriever"
 _STRING, _NUMBER, _LIST = (f"unsecuredLogin{kind}Claim_" for kind in ("String", "Number", "List"))
 _EXTENSION = "unsecuredLoginExtension_"
 
@@ -140,10 +153,11 @@ _CLASSES = {
         "SaslClientCallbackHandler",
     ),
     "sasl.login.class": ("DefaultLogin",),
-    "sasl.oauthbearer.jwt.retriever.class": (
+    _RETRIEVER: (
         "ClientCredentialsJwtRetriever",
         "DefaultJwtRetriever",
         "FileJwtRetriever",
+        "JwtBearerJwtRetriever",
     ),
 }
 """Kafka's own classes whose work is done here too. Any other is a program of its own, which only Java can run."""
@@ -166,14 +180,19 @@ def read_sasl(properties: Properties, protocol: str) -> Sasl:
     if mechanism == "OAUTHBEARER":
         _refuse_other_classes(properties)
     given = properties.get("sasl.jaas.config")
+    retriever = properties.get(_RETRIEVER)
+    if mechanism == "OAUTHBEARER" and retriever is not None and retriever.text.endswith(_JWT_BEARER):
+        module = LoginModule("", {}) if given is None else _module(given)
+        return Sasl(
+            mechanism, token=_jwt_bearer(properties, retriever), extensions=_extensions(properties, module)
+        )
     if given is None:
         if mechanism == "OAUTHBEARER" and _CLIENT_ID in properties:
             return Sasl(mechanism, token=_token(properties, LoginModule("", {}), None))
         raise PropertiesError(f"{_place(properties)}: security.protocol={protocol} needs sasl.jaas.config")
-    try:
-        module = parse_jaas(given.text)
-    except JaasError as error:
-        raise PropertiesError(f"{given.where}: sasl.jaas.config: {error}") from None
+    module = _module(given)
+    if mechanism == "GSSAPI":
+        return Sasl(mechanism, kerberos=_kerberos(properties, module, given))
     if mechanism == "OAUTHBEARER":
         return Sasl(
             mechanism, token=_token(properties, module, given), extensions=_extensions(properties, module)
@@ -188,6 +207,98 @@ def read_sasl(properties: Properties, protocol: str) -> Sasl:
             f"{given.where}: sasl.jaas.config: delegation tokens (tokenauth) are not supported"
         )
     return Sasl(mechanism, username, password)
+
+
+_KERBEROS = "Krb5LoginModule"
+
+
+def _kerberos(properties: Properties, module: LoginModule, given: Property) -> KerberosLogin:
+    """The options of Java's Krb5LoginModule that say who logs in."""
+    if module.name != _KERBEROS:
+        raise PropertiesError(
+            f"{given.where}: sasl.jaas.config: GSSAPI needs com.sun.security.auth.module.{_KERBEROS}"
+        )
+
+    def path(option: str) -> Path | None:
+        text = module.get(option)
+        return Path(text.removeprefix("file:").removeprefix("FILE:")) if text else None
+
+    service = module.get("serviceName") or _value(properties, "sasl.kerberos.service.name")
+    principal, keytab = module.get("principal") or "", path("keyTab")
+    by_keytab = (module.get("useKeyTab") or "").lower() == "true"
+    if by_keytab and (keytab is None or not principal):
+        raise PropertiesError(
+            f"{given.where}: sasl.jaas.config: useKeyTab=true needs the options keyTab and principal"
+        )
+    return KerberosLogin(service or SERVICE, principal, keytab if by_keytab else None, path("ticketCache"))
+
+
+def _module(given: Property) -> LoginModule:
+    try:
+        return parse_jaas(given.text)
+    except JaasError as error:
+        raise PropertiesError(f"{given.where}: sasl.jaas.config: {error}") from None
+
+
+_ASSERTION = "sasl.oauthbearer.assertion."
+
+
+def _jwt_bearer(properties: Properties, retriever: Property) -> TokenSource:
+    """The grant of KIP-1139. An assertion is made once, so that a key that cannot be used is told at once."""
+    endpoint = properties.get(_URL)
+    if endpoint is None or not endpoint.text.startswith(("http://", "https://")):
+        where = (endpoint or retriever).where
+        raise PropertiesError(f"{where}: {_JWT_BEARER} needs {_URL}=https://…")
+    try:
+        file_of(endpoint.text)
+    except TokenError as error:
+        raise PropertiesError(f"{endpoint.where}: {_URL}: {error}") from None
+    source = _assertion(properties, retriever)
+    try:
+        source()
+    except TokenError as error:
+        raise PropertiesError(f"{retriever.where}: {_JWT_BEARER}: {error}") from None
+    return JwtBearer(endpoint.text, source, _value(properties, "sasl.oauthbearer.scope"))
+
+
+def _assertion(properties: Properties, retriever: Property) -> AssertionFile | SignedAssertion:
+    def path(name: str) -> Path | None:
+        text = _value(properties, f"{_ASSERTION}{name}")
+        return Path(text) if text else None
+
+    ready = path("file")
+    if ready is not None:
+        return AssertionFile(ready)
+    key = path("private.key.file")
+    if key is None:
+        raise PropertiesError(
+            f"{retriever.where}: {_JWT_BEARER} needs {_ASSERTION}private.key.file, or {_ASSERTION}file with an"
+            " assertion that another program keeps fresh"
+        )
+    algorithm = properties.get(f"{_ASSERTION}algorithm")
+    if algorithm is not None and algorithm.text.upper() not in ALGORITHMS:
+        raise PropertiesError(f"{algorithm.where}: {_ASSERTION}algorithm is one of {', '.join(ALGORITHMS)}")
+    passphrase = _secret(properties, f"{_ASSERTION}private.key.passphrase")
+    claims = {name: _value(properties, f"{_ASSERTION}claim.{name}") for name in ("aud", "iss", "sub")}
+    return SignedAssertion(
+        key,
+        passphrase,
+        algorithm="RS256" if algorithm is None else algorithm.text.upper(),
+        claims={name: value for name, value in claims.items() if value},
+        template=path("template.file"),
+        expires_after=_whole_seconds(properties, f"{_ASSERTION}claim.exp.seconds", EXPIRES_AFTER),
+        valid_before=_whole_seconds(properties, f"{_ASSERTION}claim.nbf.seconds", VALID_BEFORE),
+        with_id=(_value(properties, f"{_ASSERTION}claim.jti.include") or "").lower() == "true",
+    )
+
+
+def _whole_seconds(properties: Properties, key: str, default: int) -> int:
+    given = properties.get(key)
+    if given is None:
+        return default
+    if not given.text.isdecimal():
+        raise PropertiesError(f"{given.where}: {key} must be a number of seconds")
+    return int(given.text)
 
 
 def _token_command(given: Property) -> TokenSource:
@@ -225,18 +336,16 @@ def _mechanism(properties: Properties, protocol: str) -> str:
     given = properties.get("sasl.mechanism")
     mechanism = given.text if given else "GSSAPI"
     where = given.where if given else _place(properties)
-    if mechanism in MECHANISMS:
-        return mechanism
-    if mechanism != "GSSAPI":
+    if mechanism not in MECHANISMS:
         raise PropertiesError(
             f"{where}: sasl.mechanism is one of {', '.join(MECHANISMS)}; {mechanism[:60]!r} is not supported"
             f"{_instead(properties)}"
         )
-    unset = "" if given else f"security.protocol={protocol} without sasl.mechanism means GSSAPI: "
-    raise PropertiesError(
-        f"{where}: {unset}GSSAPI needs the gssapi package and a Kerberos ticket, and is not supported here;"
-        f" use {', '.join(MECHANISMS)}"
-    )
+    if mechanism == "GSSAPI" and find_spec("gssapi") is None:
+        unset = "" if given else f"security.protocol={protocol} without sasl.mechanism means GSSAPI: "
+        needs = missing_extra("GSSAPI (Kerberos) needs", "gssapi", "kerberos")
+        raise PropertiesError(f"{where}: {unset}{needs}")
+    return mechanism
 
 
 def _instead(properties: Properties) -> str:

@@ -42,7 +42,7 @@ def unsecured(
     async def token() -> Secret:
         now = clock()
         body = {"iat": now, "exp": now + lifetime, **claims}
-        return Secret(f"{_part({'alg': 'none'})}.{_part(body)}.")
+        return Secret(f"{jwt_part({'alg': 'none'})}.{jwt_part(body)}.")
 
     return token
 
@@ -150,36 +150,31 @@ def _lifetime_of(token: Secret, now: float) -> float:
         return 0.0
 
 
-class ClientCredentials(RenewedToken):
-    """Tokens from a token endpoint."""
+class EndpointToken(RenewedToken):
+    """Tokens from a token endpoint, by the grant of a subclass."""
 
-    def __init__(
-        self,
-        url: str,
-        client_id: str,
-        client_secret: Secret,
-        scope: str | None,
-        clock: Clock = time.monotonic,
-    ) -> None:
+    def __init__(self, url: str, scope: str | None, clock: Clock = time.monotonic) -> None:
         super().__init__(clock)
         self._url = url
-        self._client_id = client_id
-        self._client_secret = client_secret
         self._scope = scope
+
+    def _form(self) -> dict[str, str]:
+        """The grant's own fields. Raises TokenError."""
+        raise NotImplementedError
+
+    def _headers(self) -> dict[str, str]:
+        return {"Accept": "application/json"}
 
     def _fetch(self) -> tuple[Secret, float]:
         from http.client import HTTPException
         from urllib.error import HTTPError, URLError
         from urllib.request import Request, build_opener
 
-        form = {"grant_type": "client_credentials"} | ({"scope": self._scope} if self._scope else {})
+        form = self._form() | ({"scope": self._scope} if self._scope else {})
         request = Request(  # noqa: S310 - only http and https are let through by token_source
             self._url,
             data=urlencode(form, quote_via=quote).encode("ascii"),
-            headers={
-                "Authorization": _basic(self._client_id, self._client_secret),
-                "Accept": "application/json",
-            },
+            headers=self._headers(),
         )
         where = _without_secrets(self._url)
         try:
@@ -194,6 +189,28 @@ class ClientCredentials(RenewedToken):
             ) from None
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
             raise TokenError(f"{where}: no token in its answer ({type(error).__name__})") from None
+
+
+class ClientCredentials(EndpointToken):
+    """The client-credentials grant (RFC 6749)."""
+
+    def __init__(
+        self,
+        url: str,
+        client_id: str,
+        client_secret: Secret,
+        scope: str | None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        super().__init__(url, scope, clock)
+        self._client_id = client_id
+        self._client_secret = client_secret
+
+    def _form(self) -> dict[str, str]:
+        return {"grant_type": "client_credentials"}
+
+    def _headers(self) -> dict[str, str]:
+        return {**super()._headers(), "Authorization": _basic(self._client_id, self._client_secret)}
 
 
 def file_of(url: str) -> Path | None:
@@ -232,7 +249,7 @@ def _basic(user: str, password: Secret) -> str:
     return f"Basic {base64.b64encode(f'{user}:{password.reveal()}'.encode()).decode('ascii')}"
 
 
-def _part(value: Mapping[str, object]) -> str:
+def jwt_part(value: Mapping[str, object]) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode("ascii")
 
 

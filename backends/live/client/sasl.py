@@ -11,24 +11,28 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import ScramAuthenticator
 from aiokafka.errors import SaslAuthenticationFailed
 
+from backends.live.client.kerberos import KerberosLogin
 from backends.live.client.secret import Secret
 from backends.live.errors import one_line
 
 TokenSource = Callable[[], Awaitable[Secret]]
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
 _MAX_ITERATIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """A mechanism with its credentials: name and password, or a source of tokens for OAUTHBEARER."""
+    """A mechanism with its credentials: name and password, a source of tokens for OAUTHBEARER, or
+    who logs in by Kerberos for GSSAPI.
+    """
 
     mechanism: str
     username: str = ""
     password: Secret | None = None
     token: TokenSource | None = None
     extensions: tuple[tuple[str, str], ...] = ()
+    kerberos: KerberosLogin | None = None
 
 
 class Bearer(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types

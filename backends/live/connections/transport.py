@@ -20,6 +20,7 @@ from aiokafka.errors import (
 )
 
 from backends.live.client.addresses import Address
+from backends.live.client.kerberos import TicketExchange
 from backends.live.client.sasl import Bearer, Scram
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
@@ -52,6 +53,8 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
 
     def __init__(self, ip: str, address: Address, settings: ClientSettings, token: Secret | None) -> None:
         sasl = settings.sasl
+        self._address = address
+        self._kerberos = sasl.kerberos if sasl else None
         self._bearer = Bearer(token, sasl.extensions) if sasl and token else None
         self.shared = tuple(secret for secret in (token, sasl and sasl.password) if secret)
         super().__init__(
@@ -133,6 +136,11 @@ class Transport(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka ships no 
     def authenticator_oauth(self) -> Bearer | None:
         """aiokafka's hook: its own authenticator takes a refusal of the broker for success."""
         return self._bearer
+
+    def authenticator_gssapi(self) -> TicketExchange:
+        """aiokafka's hook: its own names the broker by the IP address that it connects to."""
+        assert self._kerberos is not None, "GSSAPI is not configured without it"
+        return TicketExchange(self._kerberos, self._address.certified or self._address.host)
 
     def authenticator_scram(self) -> Scram:
         """aiokafka's hook."""

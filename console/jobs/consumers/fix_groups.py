@@ -26,6 +26,7 @@ from console.journal.change_kinds import COMMIT_OFFSETS
 from console.journal.run_records import read_runs
 from console.new_files import write_new
 from console.plan_file_checks import refuse_other_cluster
+from console.reading.consumer_reading import ConsumerOffsets, contradicted, offsets_as_consumer
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup
 from recovery.groups.offset_judgement import LastReadPlace, OffsetJudgement
 from recovery.model import TopicPartition, Unknown
@@ -75,11 +76,14 @@ class PreparedGroupFix:
 
 @dataclass(frozen=True, slots=True)
 class FixedGroups:
-    """The result; ``failures`` are those that are not committed, or that were not found so afterwards."""
+    """The result; ``failures`` are those that are not committed, or that were not found so afterwards.
+    ``consumer``: where consumers go on, of what was read back here as committed.
+    """
 
     prepared: PreparedGroupFix
     sent: bool = False
     failures: tuple[NotFixed, ...] = ()
+    consumer: ConsumerOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,14 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
                     failures.extend(_not_fixed(part, "stopped before its turn"))
                     continue
                 failures.extend(await self._commit(cluster, part, run))
-        return FixedGroups(prepared, True, await _read_back(cluster, prepared.fixes, failures))
+        left = await _read_back(cluster, prepared.fixes, failures)
+        not_fixed = {(one.group, one.tp) for one in left}
+        committed: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
+        for fix in prepared.fixes:
+            if (fix.group.name, fix.tp) not in not_fixed:
+                committed[fix.group.name][fix.tp] = fix.after.offset
+        consumer = await offsets_as_consumer(cluster, {} if run.stop else committed)
+        return FixedGroups(prepared, True, left, consumer)
 
     async def _commit(
         self, cluster: Backend, part: Sequence[Sequence[OffsetFix]], run: ChangeRun[PreparedGroupFix]
@@ -185,6 +196,7 @@ class FixGroups(Change[Backend, PreparedGroupFix, FixedGroups]):
         offsets = result.prepared.offsets
         whole = offsets is None or offsets.complete
         open_ones = result.failures or result.prepared.left or result.prepared.after_stopping or not whole
+        open_ones = open_ones or contradicted(result.consumer)
         return Conclusion(Status.PARTLY if open_ones else Status.DONE, counts)
 
 

@@ -23,7 +23,9 @@ from console.jobs.consumers.hanging_transactions import (
 )
 from console.journal.change_kinds import WRITE_MARKERS
 from console.plan_file_checks import refuse_other_cluster
+from console.reading.consumer_reading import ConsumerReading, contradicted, read_back_as_consumer
 from console.rescue_files.rescued_branch import RescueContents, refuse_other_rescue
+from recovery.consumer_sight import Expected
 from recovery.model import TopicPartition, Unknown
 from recovery.plan.values import BarePlan, Plan
 from recovery.wording.quantity_text import counted
@@ -61,12 +63,15 @@ class PreparedMarkers:
 
 @dataclass(frozen=True, slots=True)
 class WrittenMarkers:
-    """The result; ``after`` is what the leaders tell afterwards."""
+    """The result; ``after`` is what the leaders tell afterwards, ``consumer`` what consumers are given of the
+    partitions whose transactions were ended.
+    """
 
     prepared: PreparedMarkers
     sent: bool = False
     failures: tuple[NotEnded, ...] = ()
     after: PartitionsTransactions | None = None
+    consumer: ConsumerReading | None = None
 
 
 class NamedOutcome(NamedTuple):
@@ -159,7 +164,8 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
         # A leader may have done it without an answer.
         reported = {(failure.tp, failure.producer_id): failure for failure in failures}
         left = [reported.get((one.tp, one.producer_id), one) for one in _still_open(written, after)]
-        return WrittenMarkers(prepared, True, tuple(left), after)
+        ended = {} if run.stop else _for_consumers(prepared.markers, left, after)
+        return WrittenMarkers(prepared, True, tuple(left), after, await read_back_as_consumer(cluster, ended))
 
     def conclusion(self, result: WrittenMarkers) -> Conclusion:
         prepared = result.prepared
@@ -168,7 +174,30 @@ class FixTransactions(Change[Backend, PreparedMarkers, WrittenMarkers]):
             "failed": len(result.failures),
         }
         whole = prepared.found.complete and not prepared.left and not result.failures
+        whole = whole and not contradicted(result.consumer)
         return Conclusion(Status.DONE if whole else Status.PARTLY, counts)
+
+
+def _for_consumers(
+    markers: Sequence[MissingMarker], left: Sequence[NotEnded], after: PartitionsTransactions
+) -> dict[TopicPartition, Expected]:
+    """The first transaction that was ended, of each partition where all were; without an offset where consumers
+    wait at an earlier one of somebody else.
+    """
+    still_open = {one.tp for one in left}
+    first: dict[TopicPartition, int] = {}
+    for one in markers:
+        tp, start = one.marker.tp, one.row.transaction.start_offset
+        if tp not in still_open:
+            first[tp] = min(start, first.get(tp, start))
+    waiting: dict[TopicPartition, int] = {}
+    for row in after.rows:
+        tp, start = row.transaction.tp, row.transaction.start_offset
+        waiting[tp] = min(start, waiting.get(tp, start))
+    return {
+        tp: Expected(ended=start if waiting.get(tp, start + 1) > start else None)
+        for tp, start in first.items()
+    }
 
 
 def _unchanged(shown: PreparedMarkers, now: PreparedMarkers) -> PreparedMarkers:

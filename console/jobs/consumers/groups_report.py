@@ -9,6 +9,7 @@ from console.change.change import ChangeReport
 from console.jobs.consumers.fix_groups import FixedGroups, NotFixed, OffsetFix, PreparedGroupFix
 from console.jobs.consumers.group_offsets import GroupOffset, GroupOffsets, StayingLog
 from console.output.json_document import document
+from console.reading.consumer_reading import MOST_LINES, offset_lines, offsets_as_consumer_json
 from recovery.groups.group_values import CommittedOffset, GroupKind, GroupMembers
 from recovery.groups.offset_judgement import OffsetJudgement
 from recovery.model import Unknown
@@ -175,6 +176,8 @@ def fixed_lines(fixed: FixedGroups) -> Iterator[str]:
     if not fixed.sent:
         yield "nothing was sent"
         return
+    if fixed.consumer is not None:
+        yield from offset_lines(fixed.consumer, MOST_LINES)
     done = len(fixed.prepared.fixes) - len(fixed.failures)
     yield f"{counted(done, 'offset')} committed and read back"
 
@@ -244,6 +247,7 @@ def fixed_document(fixed: FixedGroups) -> Iterator[str]:
             ],
             "afterStopping": list(map(fix_json, prepared.after_stopping)),
             "notChanged": list(map(json_of(NOT_FIXED), prepared.left)),
+            "consumer": offsets_as_consumer_json(fixed.consumer),
         },
     )
 

@@ -9,6 +9,7 @@ from console.change.change import ChangeReport
 from console.jobs.consumers.fix_transactions import MissingMarker, NotEnded, PreparedMarkers, WrittenMarkers
 from console.jobs.consumers.hanging_transactions import JudgedTransaction, PartitionsTransactions
 from console.output.json_document import document
+from console.reading.consumer_reading import MOST_LINES, consumer_json, consumer_lines
 from recovery.model import Unknown
 from recovery.transactions.transaction_values import PartitionTransactions
 from recovery.wording.quantity_text import counted, printable, some_of
@@ -137,6 +138,8 @@ def written_marker_lines(written: WrittenMarkers) -> Iterator[str]:
     if not written.sent:
         yield "nothing was sent"
         return
+    if written.consumer is not None:
+        yield from consumer_lines(written.consumer, MOST_LINES)
     done = len(written.prepared.markers) - len(written.failures)
     yield f"{counted(done, 'marker')} written and read back"
     for tp, one in (written.after.partitions if written.after else {}).items():
@@ -175,6 +178,7 @@ def written_markers_document(written: WrittenMarkers) -> Iterator[str]:
                 for one in written.prepared.markers
             ],
             "left": list(map(json_of(NOT_ENDED), written.prepared.left)),
+            "consumer": consumer_json(written.consumer),
         },
     )
 

@@ -234,7 +234,9 @@ class Applier:
         if online and online < len(done):
             elected += f" ({online:,} online already)"
         left = counts.get(Outcome.NOT_ATTEMPTED, 0)
-        if left and left == len(failures):
+        if applied.consumer is not None and applied.consumer.contradictions:
+            self._desk.say(applied.consumer.in_short, Tone.BAD)
+        elif left and left == len(failures):
             self._desk.say(f"stopped: {elected}, {left:,} not sent. X continues with them", Tone.WARN)
         elif failures:
             tp, why, leads = failures[0]

@@ -41,12 +41,14 @@ from console.jobs.rescue.rescue_read import Rescued
 from console.paths import unused
 from console.plan_file_checks import WHOLE, PlanPart, refuse_other_cluster
 from console.provenance import plan_header
+from console.reading.consumer_reading import ConsumerReading, contradicted, read_back_as_consumer
 from console.reading.plan_comparison import (
     PreparedPlan,
     ask_afresh,
     checked_just_now,
     prepare,
 )
+from recovery.consumer_sight import Expected
 from recovery.plan.judgement import Reason, RowDecision
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
@@ -63,13 +65,15 @@ class Applied:
     """The refused and the elected rows; ``elected`` is None if there was nothing to send.
 
     ``rescued`` is what was read before the elections, None where no rescue was asked for. ``preserved`` are the
-    silent logs that were to be kept, None where nobody asked.
+    silent logs that were to be kept, None where nobody asked. ``consumer``: what consumers are given of the elected
+    partitions; None: there is none to ask.
     """
 
     prepared: PreparedPlan
     elected: Elected | None
     rescued: Rescued | None = None
     preserved: PreservedLogs | None = None
+    consumer: ConsumerReading | None = None
 
     @property
     def unread(self) -> UnreadBrokers:
@@ -231,7 +235,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             # Stopped before anything was sent: the rows that could have been applied are not done.
             stopped = result.elected is None and bool(result.prepared.holding.rows)
             unread = result.rescued is not None and bool(result.rescued.problems)
-            status = Status.PARTLY if result.failures or stopped or unread else Status.DONE
+            disagrees = contradicted(result.consumer)
+            status = Status.PARTLY if result.failures or stopped or unread or disagrees else Status.DONE
         none_left = f"{self.file}: no row can be applied any more; nothing was applied. Make a new plan"
         stale = none_left if result.stale else ""
         return Conclusion(status, result.counts, result.unfinished, self._next(result), stale)
@@ -288,7 +293,9 @@ async def elect_rows(
     )
     note_elected(run.journal, entry, elected)
     preserved = await keep_logs(cluster, keep, keeping, elected, run) if keep and keeping else None
-    return Applied(prepared, elected, rescued, preserved)
+    done = {} if run.stop else {r.row.tp: Expected() for r in elected.results if r.succeeded}
+    consumer = await read_back_as_consumer(cluster, done)
+    return Applied(prepared, elected, rescued, preserved, consumer)
 
 
 def _away(applied: Applied) -> bool:

@@ -15,6 +15,7 @@ from console.jobs.elect.plan_table import RESULT, elected_lines, plan_lines
 from console.jobs.elect.preserved_logs import preserved_json, preserved_lines
 from console.jobs.rescue.rescue_report import rescue_lines, rescued_fields
 from console.output.json_document import document
+from console.reading.consumer_reading import consumer_json, consumer_lines
 from console.reading.plan_comparison import PreparedPlan
 from console.reading.survey_json import tp_json
 from console.reading.unread_disks_json import unread_brokers_json
@@ -73,7 +74,11 @@ check_json = json_of(CHECK)
 
 
 def applied_lines(applied: Applied, limit: int) -> Iterator[str]:
-    """The results of the elections, and before them what was read first."""
+    """The results of the elections, and before them what was read first; where a consumer contradicts, that first
+    of all.
+    """
+    if applied.consumer is not None:
+        yield from consumer_lines(applied.consumer, limit)
     if applied.rescued is not None:
         yield ""
         yield from rescue_lines(applied.rescued, limit)
@@ -110,6 +115,7 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
             "rescue": rescued_fields(applied.rescued) if applied.rescued is not None else None,
             "keptLogs": preserved_json(applied.preserved) if applied.preserved is not None else None,
             "unreadDisks": unread_brokers_json(applied.unread),
+            "consumer": consumer_json(applied.consumer),
         },
     )
 

@@ -22,7 +22,9 @@ from console.jobs.rescue.rescue_first import note_declined, rescue_first, rescue
 from console.jobs.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
 from console.jobs.rescue.rescue_read import Rescued
 from console.journal.unread_disks import unread_detail
+from console.reading.consumer_reading import ConsumerReading, contradicted, read_back_as_consumer
 from console.reading.partition_selection import Selected, Selection, described, select
+from recovery.consumer_sight import Expected
 from recovery.model import PartitionState, TopicPartition
 from recovery.plan.values import PlanRow
 from recovery.unread_brokers import UnreadBrokers
@@ -34,7 +36,7 @@ class KafkaElectionResults:
     partitions Kafka's answer has only the partitions that needed one. ``rescued`` is what was read before, None
     where nothing was; ``logs_read``: unless that was declined. ``unexpected`` elected another leader than expected.
     ``expected`` are the rows that say what the others lose, ``unread`` the brokers that are down and whose disks
-    nobody has read; both of the partitions that were elected.
+    nobody has read; both of the partitions that were elected. ``consumer``: what consumers are given of these.
     """
 
     elections: tuple[Election, ...]
@@ -44,6 +46,7 @@ class KafkaElectionResults:
     unexpected: tuple[Election, ...] = ()
     expected: Mapping[TopicPartition, PlanRow] = field(default_factory=dict)
     unread: UnreadBrokers = field(default_factory=dict)
+    consumer: ConsumerReading | None = None
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -161,6 +164,9 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
             unexpected=unexpected,
             expected={row.tp: row for row in rows if row.tp in as_expected},
             unread={tp: brokers for tp, brokers in unread.items() if tp in elected},
+            consumer=await read_back_as_consumer(
+                cluster, {} if run.stop else dict.fromkeys(sorted(elected), Expected())
+            ),
         )
 
     async def _rescue_first(
@@ -192,7 +198,8 @@ class KafkaElection(Change[Backend, Electable, KafkaElectionResults]):
     def conclusion(self, result: KafkaElectionResults) -> Conclusion:
         moved = not result.sent and any(e.outcome is Outcome.STALE for e in result.elections)
         stale = "every partition changed while the question was open; nothing was sent" if moved else ""
-        status = Status.STALE if stale else Status.PARTLY if result.failures else Status.DONE
+        partly = result.failures or contradicted(result.consumer)
+        status = Status.STALE if stale else Status.PARTLY if partly else Status.DONE
         counts = {str(outcome): n for outcome, n in result.counts.items()}
         in_doubt = any(election.in_doubt for election in result.elections)
         rescued = result.rescued is not None and result.rescued.offsets > 0

@@ -17,7 +17,6 @@ from console.errors import InputError, Status
 from console.jobs.consumers.consumer_views import selection_words
 from console.jobs.elect.apply_plan import Applied, ApplyPlan
 from console.jobs.elect.apply_report import aftermath_lines, applied_document, applied_lines, prepared_lines
-from console.jobs.elect.consumer_reading import consumer_lines
 from console.jobs.elect.review_report import (
     markdown,
     review_document,
@@ -30,6 +29,7 @@ from console.jobs.quorum.lost_quorum import is_rebuild, review_rebuild
 from console.jobs.rescue.rescue_first import recorded_rescue, rescue_words
 from console.plan_file_checks import refuse_other_cluster
 from console.plan_files import read
+from console.reading.consumer_reading import consumer_lines
 from console.reading.plan_comparison import PreparedPlan, prepare
 from console.rescue_files.rescued_branch import refuse_other_rescue, rescue_of
 from console.signals import StopRequest
@@ -161,8 +161,6 @@ def verify_file(
             "which disks are still to be read before their brokers start is not known:"
             f" {verified.disks_problem}"
         )
-    if as_consumer and verified.consumer is None:
-        run.screen.say("not read as a consumer: a simulation has no listener for one")
     if run.json:
         run.screen.out(verified_document(verified))
     else:

@@ -33,6 +33,7 @@ from console.jobs.rescue.rescue_outlook import DEFAULT_RESCUE, RescueChoice
 from console.paths import unused
 from console.plan_files import save_plan
 from console.provenance import plan_header
+from console.reading.consumer_reading import contradicted
 from console.reading.partition_selection import Selection
 from console.reading.plan_comparison import PreparedPlan, checked_just_now
 from console.reading.read_cluster import Depths, read_selected, tasks
@@ -224,7 +225,8 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
     def conclusion(self, result: Recovery) -> Conclusion:
         applied = result.applied
         unfinished = applied is not None and applied.unfinished
-        partly = result.failures or result.choices.reading.may_hide_partitions
+        disagrees = applied is not None and contradicted(applied.consumer)
+        partly = result.failures or result.choices.reading.may_hide_partitions or disagrees
         stale = ""
         if applied is not None and applied.elected is not None and applied.stale:
             stale = (

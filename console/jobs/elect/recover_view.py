@@ -47,6 +47,7 @@ from console.output.json_document import document
 from console.paths import unused
 from console.plan_files import save_plan
 from console.reading.cluster_reading import ClusterReading
+from console.reading.consumer_reading import consumer_json, consumer_lines
 from console.reading.partition_report import survey_json
 from console.reading.survey_json import cluster_json, steps_json, tp_json
 from console.reading.survey_report import (
@@ -75,6 +76,8 @@ from widgets.fields import Field, data_field, json_of, partition_fields, text_fi
 
 def election_lines(results: KafkaElectionResults, limit: int) -> Iterator[str]:
     """What was read first, counts, then failed elections, then the rest."""
+    if results.consumer is not None:
+        yield from consumer_lines(results.consumer, limit)
     if results.rescued is not None:
         yield from rescue_lines(results.rescued, limit)
         yield ""
@@ -119,6 +122,7 @@ def election_document(kind: str, results: KafkaElectionResults) -> Iterator[str]
             "failures": [{**tp_json(e.tp), "reason": e.detail} for e in results.failures],
             "rescue": None if results.rescued is None else rescued_fields(results.rescued),
             "unreadDisks": unread_brokers_json(results.unread),
+            "consumer": consumer_json(results.consumer),
         },
     )
 
@@ -161,6 +165,7 @@ def recovery_document(command: str, recovery: Recovery, file: Path | None, show:
         fields["elected"] = elected_json(elected)
         fields["elections"] = list(map(json_of(RESULT), elected.results))
         fields["unreadDisks"] = unread_brokers_json(applied.unread)
+        fields["consumer"] = consumer_json(applied.consumer)
     if applied is not None and applied.preserved is not None:
         fields["keptLogs"] = preserved_json(applied.preserved)
     fields["failures"] = failures_json(recovery.failures)

@@ -16,7 +16,6 @@ from console.jobs.elect.apply_report import (
     others_lines,
 )
 from console.jobs.elect.candidate_report import CANDIDATE, CandidateRow, candidate_json, candidate_rows
-from console.jobs.elect.consumer_reading import consumer_json
 from console.jobs.elect.plan_json import plan_head, summary_json
 from console.jobs.elect.plan_table import (
     PLANNED,
@@ -33,6 +32,7 @@ from console.jobs.elect.verify_plan import Verified
 from console.output.json_document import document
 from console.output.report_blocks import report_table
 from console.output.report_markdown import markdown_lines, markdown_text
+from console.reading.consumer_reading import consumer_json
 from console.reading.plan_comparison import PreparedPlan
 from console.reading.unread_disks_json import unread_disks_json
 from recovery.plan.election_requests import PlannedRequest, requests

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from backends.base.answers import ClusterInfo, Depth
 from backends.base.protocol import Backend, Progress
 from console.jobs.consumers.election_aftermath import ElectionAftermath, read_aftermath
-from console.jobs.elect.consumer_reading import ConsumerReading, read_as_consumer
 from console.journal.recorded_keeps import recorded_keeps
 from console.plan_file_checks import partitions_of
+from console.reading.consumer_reading import ConsumerReading, contradicted, read_as_consumer
 from console.reading.partition_selection import survey_rows
 from console.reading.plan_comparison import refuse_rows
 from console.reading.unread_disks import DiskStates, open_disks, read_states
@@ -41,8 +41,11 @@ class Verified(NamedTuple):
     @property
     def complete(self) -> bool:
         """Whether nothing is missing for any partition, as far as is known now; clients do not count."""
-        contradicted = self.consumer is not None and bool(self.consumer.contradictions)
-        return not self.stale and not contradicted and all(state.complete for state in self.states)
+        return (
+            not self.stale
+            and not contradicted(self.consumer)
+            and all(state.complete for state in self.states)
+        )
 
     @property
     def in_short(self) -> str:

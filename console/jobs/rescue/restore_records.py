@@ -34,6 +34,7 @@ from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import STOPPED, refused_for_good, unfinished
 from console.new_files import locked
 from console.provenance import now
+from console.reading.consumer_reading import ConsumerReading, contradicted, read_back_as_consumer
 from console.rescue_files.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
 from console.rescue_files.restore_journal import RestoreJournal, restored_records
 from console.rescue_files.restore_selection import (
@@ -45,6 +46,7 @@ from console.rescue_files.restore_selection import (
     chosen_spans,
     count_branch,
 )
+from recovery.consumer_sight import Expected
 from recovery.model import NO_LEADER, TopicPartition, Unknown, Why
 from recovery.rescue_branches import RescueBranch
 from recovery.wording.quantity_text import counted
@@ -222,12 +224,14 @@ class PreparedRestore:
 @dataclass(frozen=True, slots=True)
 class RestoredRecords:
     """The result; ``branches`` is empty if nothing was to be sent. ``counted`` are the records of this producer
-    that were found in the target's partitions afterwards, Unknown where they could not be read.
+    that were found in the target's partitions afterwards, Unknown where they could not be read. ``consumer``: what
+    consumers are given of these partitions, from the first record written on.
     """
 
     prepared: PreparedRestore
     branches: tuple[RestoredBranch, ...] = ()
     counted: Mapping[TopicPartition, int | Unknown] | None = None
+    consumer: ConsumerReading | None = None
 
     @property
     def failures(self) -> tuple[tuple[TopicPartition, str], ...]:
@@ -482,7 +486,8 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
             counted = await count_written(cluster, journal)
         finally:
             journal.close()
-        result = RestoredRecords(prepared, branches, counted)
+        expected = {} if run.stop else _for_consumers(journal, counted)
+        result = RestoredRecords(prepared, branches, counted, await read_back_as_consumer(cluster, expected))
         done = {"records": result.records, "refused": dict(result.failures)}
         instead = self._to_other_topics(result)
         run.journal.after(entry, {**done, "instead": instead} if instead else done)
@@ -500,7 +505,8 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
         }
 
     def conclusion(self, result: RestoredRecords) -> Conclusion:
-        return Conclusion(Status.PARTLY if result.failures else Status.DONE, next=self._next(result))
+        partly = result.failures or contradicted(result.consumer)
+        return Conclusion(Status.PARTLY if partly else Status.DONE, next=self._next(result))
 
     def _next(self, result: RestoredRecords) -> tuple[str, ...]:
         """The command that goes on; of what a broker refuses, and would refuse again, the one that writes it to a
@@ -542,6 +548,18 @@ def _now_ms(cluster: Backend) -> int:
     """The time that the cluster compares the timestamps of records with."""
     virtual = cluster.virtual_time
     return round(now().timestamp() * 1000) if virtual is None else virtual.virtual_now // 1000
+
+
+def _for_consumers(
+    journal: RestoreJournal, counted: Mapping[TopicPartition, int | Unknown]
+) -> dict[TopicPartition, Expected]:
+    """As many records as were counted here, from the first one written on."""
+    written = journal.appended()
+    return {
+        tp: Expected(written[tp].first, number)
+        for tp, number in counted.items()
+        if not isinstance(number, Unknown) and number
+    }
 
 
 async def _recounted(cluster: Backend, now: PreparedRestore, journal: RestoreJournal) -> PreparedRestore:

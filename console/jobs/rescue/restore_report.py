@@ -9,6 +9,7 @@ from console.jobs.rescue.rescue_report import offsets_text
 from console.jobs.rescue.restore_records import PreparedRestore, RestoredRecords
 from console.jobs.rescue.restore_run import TargetPartition
 from console.output.json_document import document
+from console.reading.consumer_reading import MOST_LINES, consumer_json, consumer_lines
 from console.rescue_files.restore_selection import REFUSED_BY, BranchCounts
 from recovery.model import Unknown
 from recovery.wording.quantity_text import counted
@@ -54,6 +55,8 @@ def restored_lines(written: RestoredRecords) -> Iterator[str]:
     if written.counted is None:
         yield "nothing was sent"
         return
+    if written.consumer is not None:
+        yield from consumer_lines(written.consumer, MOST_LINES)
     yield restored_text(written)
 
 
@@ -101,6 +104,7 @@ def restore_document(written: RestoredRecords) -> Iterator[str]:
             "failures": [
                 {"topic": tp.topic, "partition": tp.partition, "reason": why} for tp, why in written.failures
             ],
+            "consumer": consumer_json(written.consumer),
         },
     )
 

@@ -53,6 +53,8 @@ _EXTRAS = {
     "large": ("snapshot; records compressed with snappy, lz4 or zstd", ("numpy", "pyarrow", "deltalake")),
     "metrics": ("watch --metrics-port and --metrics-file", ("prometheus_client",)),
     "notify": ("watch --notify-urls", ("apprise",)),
+    "jwt": ("the JWT bearer grant (KIP-1139)", ("cryptography",)),
+    "kerberos": ("logins by Kerberos (GSSAPI)", ("gssapi",)),
     "pkcs12": ("key stores and trust stores in PKCS12 format", ("cryptography",)),
     "serve": ("the console in a browser", ("textual_serve",)),
     "spark": ("the pipeline", ("pyspark", "pandas", "pyarrow", "deltalake")),

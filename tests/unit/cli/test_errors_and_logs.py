@@ -47,7 +47,7 @@ def test_info_tells_where_everything_is(call: Caller) -> None:
     assert (places["pages"] / "files.md").is_file()
     assert str(places["journal, lock and plans"]).startswith(str(call.home))
     extras = {extra["extra"] for extra in document["extras"]}
-    assert extras == {"large", "metrics", "notify", "pkcs12", "serve", "spark"}
+    assert extras == {"jwt", "kerberos", "large", "metrics", "notify", "pkcs12", "serve", "spark"}
     assert document["version"].startswith("0.") and document["version"] in call("ktriage", "info").out
 
 

@@ -17,6 +17,7 @@ EXTRAS = (
     "deltalake",
     "pyspark",
     "cryptography",
+    "gssapi",
     "textual_serve",
     "aiohttp",
     "prometheus_client",
@@ -60,12 +61,27 @@ def without_extras(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
             "status --bootstrap-server 127.0.0.1:1 --command-config client.properties",
             "a PKCS12 store needs cryptography: pip install 'ktriage[pkcs12]' (a PEM file needs nothing)",
         ),
+        (
+            "status --bootstrap-server 127.0.0.1:1 --command-config kerberos.properties",
+            "means GSSAPI: GSSAPI (Kerberos) needs gssapi: pip install 'ktriage[kerberos]'",
+        ),
+        (
+            "status --bootstrap-server 127.0.0.1:1 --command-config jwt.properties",
+            "to sign a JWT needs cryptography: pip install 'ktriage[jwt]'",
+        ),
     ],
 )
 def test_what_needs_an_extra_names_it_and_its_command(tmp_path: Path, line: str, said: str) -> None:
     (tmp_path / "store.p12").write_bytes(b"\x30\x82")
     (tmp_path / "client.properties").write_text(
         "security.protocol=SSL\nssl.truststore.location=store.p12\nssl.truststore.password=x\n"
+    )
+    (tmp_path / "kerberos.properties").write_text("security.protocol=SASL_SSL\n")
+    (tmp_path / "jwt.properties").write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
+        "sasl.oauthbearer.jwt.retriever.class=org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever\n"
+        "sasl.oauthbearer.token.endpoint.url=https://idp.example/token\n"
+        "sasl.oauthbearer.assertion.private.key.file=store.p12\n"
     )
     ended = without_extras(tmp_path, *line.split())
     assert ended.returncode == 2 and ended.stderr.splitlines()[-1].endswith(said), ended.stderr

@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from backends.live.client import client_config
 from backends.live.client.addresses import Address
 from backends.live.client.client_config import load_settings
+from backends.live.client.jwt_bearer import JwtBearer
+from backends.live.client.kerberos import KerberosLogin
 from backends.live.client.properties import PropertiesError
 from backends.live.client.sasl import Sasl
 from backends.live.client.settings import ClientSettings
@@ -24,6 +29,14 @@ SCRAM = (
 )
 SASL_PLAIN = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+KERBEROS = "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n"
+TOKENS = (
+    "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
+    "sasl.oauthbearer.token.endpoint.url=https://idp.example/token\n"
+)
+JWT_BEARER = (
+    "sasl.oauthbearer.jwt.retriever.class=org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
+)
 
 
 class Load:
@@ -95,11 +108,15 @@ def test_keys_that_do_not_matter_are_silent_and_unknown_ones_are_told(load: Load
         ("request.timeout.ms=soon", 1, "request.timeout.ms: expected a number of milliseconds above 0"),
         ("request.timeout.ms=0", 1, "request.timeout.ms: expected a number of milliseconds above 0"),
         (
-            "security.protocol=SASL_SSL",
-            1,
-            "without sasl.mechanism means GSSAPI: GSSAPI needs the gssapi package",
+            f"{KERBEROS}sasl.jaas.config=ScramLoginModule required;",
+            3,
+            "GSSAPI needs com.sun.security.auth.module.Krb5L",
         ),
-        ("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI", 2, "GSSAPI needs the gssapi package"),
+        (
+            f"{KERBEROS}sasl.jaas.config=Krb5LoginModule required useKeyTab=true;",
+            3,
+            "useKeyTab=true needs the options keyTab and principal",
+        ),
         ("security.protocol=SASL_SSL\nsasl.mechanism=DIGEST-MD5", 2, "sasl.mechanism is one of PLAIN"),
         (
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN",
@@ -141,11 +158,31 @@ def test_keys_that_do_not_matter_are_silent_and_unknown_ones_are_told(load: Load
             " sasl.oauthbearer.token.endpoint.url=",
         ),
         (
-            f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.jaas.config={OAUTH};\n"
-            "sasl.oauthbearer.token.endpoint.url=https://x/\n"
-            "sasl.oauthbearer.jwt.retriever.class=org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever",
-            5,
-            "oauthbearer.JwtBearerJwtRetriever' is not supported",
+            f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.jaas.config={OAUTH};\n{JWT_BEARER}",
+            4,
+            "JwtBearerJwtRetriever needs sasl.oauthbearer.token.endpoint.url=https://",
+        ),
+        (
+            f"{TOKENS}{JWT_BEARER}",
+            4,
+            "needs sasl.oauthbearer.assertion.private.key.file, or sasl.oauthbearer.assertion.file",
+        ),
+        (
+            f"{TOKENS}{JWT_BEARER}\nsasl.oauthbearer.assertion.private.key.file=/no/such.pem",
+            4,
+            "JwtBearerJwtRetriever: /no/such.pem cannot be read (FileNotFoundError)",
+        ),
+        (
+            f"{TOKENS}{JWT_BEARER}\nsasl.oauthbearer.assertion.private.key.file=/no/such.pem\n"
+            "sasl.oauthbearer.assertion.algorithm=HS256",
+            6,
+            "sasl.oauthbearer.assertion.algorithm is one of RS256, ES256",
+        ),
+        (
+            f"{TOKENS}{JWT_BEARER}\nsasl.oauthbearer.assertion.private.key.file=/no/such.pem\n"
+            "sasl.oauthbearer.assertion.claim.exp.seconds=soon",
+            6,
+            "sasl.oauthbearer.assertion.claim.exp.seconds must be a number of seconds",
         ),
         (
             f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.jaas.config={OAUTH};\n"
@@ -196,7 +233,11 @@ def test_keys_that_do_not_matter_are_silent_and_unknown_ones_are_told(load: Load
         ),
     ],
 )
-def test_what_is_wrong_is_one_line_with_file_and_line(load: Load, text: str, line: int, what: str) -> None:
+def test_what_is_wrong_is_one_line_with_file_and_line(
+    load: Load, monkeypatch: pytest.MonkeyPatch, text: str, line: int, what: str
+) -> None:
+    # The extra of Kerberos may be missing where this runs.
+    monkeypatch.setattr(client_config, "find_spec", lambda _name: object())
     with pytest.raises(PropertiesError) as caught:
         load(text)
     message = str(caught.value)
@@ -294,3 +335,34 @@ def test_a_command_that_cannot_be_read_is_named_with_its_line(tmp_path: Path, gi
     )
     with pytest.raises(PropertiesError, match=f":3: sasl.oauthbearer.token.command.*{said}"):
         load_settings(config)
+
+
+def test_the_files_of_kip_1139s_clients_need_no_jaas_options(load: Load, tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_bytes(
+        generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    sasl = load.sasl(
+        f"{TOKENS}sasl.jaas.config={OAUTH} ;\n{JWT_BEARER}\nsasl.oauthbearer.assertion.private.key.file={key}\n"
+        "sasl.oauthbearer.assertion.algorithm=RS256\nsasl.oauthbearer.assertion.claim.iss=me\n"
+    )
+    assert isinstance(sasl.token, JwtBearer) and sasl.mechanism == "OAUTHBEARER"
+
+
+@pytest.mark.parametrize(
+    ("options", "login"),
+    [
+        ("useTicketCache=true", KerberosLogin("kafka")),
+        (
+            'useKeyTab=true keyTab="/etc/ada.keytab" principal="ada@EXAMPLE" serviceName="streams"',
+            KerberosLogin("streams", "ada@EXAMPLE", Path("/etc/ada.keytab")),
+        ),
+        ('ticketCache="file:/run/tickets"', KerberosLogin("kafka", cache=Path("/run/tickets"))),
+    ],
+)
+def test_kerberos_logins(
+    load: Load, monkeypatch: pytest.MonkeyPatch, options: str, login: KerberosLogin
+) -> None:
+    monkeypatch.setattr(client_config, "find_spec", lambda _name: object())
+    module = "com.sun.security.auth.module.Krb5LoginModule required"
+    assert load.sasl(f"{KERBEROS}sasl.jaas.config={module} {options};").kerberos == login

@@ -9,7 +9,7 @@ from backends.live.client.sasl import Sasl
 from backends.live.client.secret import Secret
 from backends.live.client.settings import ClientSettings
 from backends.live.client.tls import KeyPair, Tls
-from backends.live.consumer_witness import LiveConsumerWitness, librdkafka_settings
+from backends.live.consumer_witness import LiveConsumerWitness, consumer_settings, librdkafka_settings
 from recovery.model import TopicPartition, Unknown, Why
 
 PLAIN = ClientSettings((Address("kafka-1", 9092), Address("::1", 9093)), connect_timeout=7.5)
@@ -17,7 +17,7 @@ TP = TopicPartition("orders", 0)
 
 
 def test_it_commits_nothing_and_begins_nowhere_by_itself() -> None:
-    found = librdkafka_settings(PLAIN, "read_committed")
+    found = consumer_settings(PLAIN, "read_committed")
     assert found["bootstrap.servers"] == "kafka-1:9092,[::1]:9093"
     assert found["enable.auto.commit"] is False and found["enable.auto.offset.store"] is False
     assert found["auto.offset.reset"] == "error" and found["isolation.level"] == "read_committed"
@@ -30,7 +30,7 @@ def test_stores_and_passwords_are_those_of_the_file() -> None:
     identity = KeyPair(Secret("KEY AND CHAIN"), Secret("once"))
     sasl = Sasl("SCRAM-SHA-512", "ada", Secret("pw"))
     settings = replace(PLAIN, tls=Tls(trusted="CA", identity=identity, check_names=False), sasl=sasl)
-    found = librdkafka_settings(settings, "read_uncommitted")
+    found = librdkafka_settings(settings)
     assert found["security.protocol"] == "SASL_SSL"
     assert (found["ssl.ca.pem"], found["ssl.endpoint.identification.algorithm"]) == ("CA", "none")
     assert found["ssl.key.pem"] == found["ssl.certificate.pem"] == "KEY AND CHAIN"
@@ -50,3 +50,5 @@ async def test_through_a_tunnel_nobody_is_asked_and_that_is_said() -> None:
     ):
         answer = (await witness.read([TP], 60.0))[TP]
         assert isinstance(answer, Unknown) and answer.why is Why.NOT_ASKED
+        offsets = (await witness.committed({"billing": [TP]}, 60.0))["billing"]
+        assert isinstance(offsets, Unknown) and offsets.why is Why.NOT_ASKED

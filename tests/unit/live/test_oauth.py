@@ -12,7 +12,20 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as generate_curve_key
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
+from backends.live.client.jwt_bearer import AssertionFile, JwtBearer, SignedAssertion
 from backends.live.client.oauth import ClientCredentials, TokenCommand, TokenError
 from backends.live.client.secret import Secret
 
@@ -27,7 +40,7 @@ class Endpoint(HTTPServer):
         self.status = 200
         self.body = b""
         self.raw = b""
-        self.asked: list[tuple[str, dict[str, list[str]]]] = []
+        self.asked: list[tuple[str | None, dict[str, list[str]]]] = []
         self.give("token-1", 3600)
 
     @property
@@ -76,6 +89,7 @@ async def test_the_client_credentials_grant(endpoint: Endpoint) -> None:
     source = ClientCredentials(endpoint.url, "me", Secret(SECRET), "kafka", clock=lambda: now[0])
     assert (await source()).reveal() == "token-1"
     authorization, form = endpoint.asked[0]
+    assert authorization is not None
     assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == f"me:{SECRET}"
     assert form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
     endpoint.give("token-2", 3600)
@@ -192,3 +206,95 @@ async def test_a_command_that_fails_or_is_not_there_is_named_without_what_it_say
     assert "a-secret" not in str(told.value)
     with pytest.raises(TokenError, match="no-such-program cannot be started: No such file"):
         await TokenCommand(("no-such-program",))()
+
+
+def pem(key: RSAPrivateKey | EllipticCurvePrivateKey, passphrase: bytes | None = None) -> bytes:
+    encryption = NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+
+
+def parts(assertion: str) -> tuple[dict[str, object], dict[str, object], bytes, bytes]:
+    """Header, payload, signature, and what was signed."""
+    head, body, signature = assertion.split(".")
+    decoded = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in (head, body, signature)]
+    return json.loads(decoded[0]), json.loads(decoded[1]), decoded[2], f"{head}.{body}".encode()
+
+
+async def test_the_jwt_bearer_grant_signs_an_assertion_for_each_token(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    key = generate_private_key(65537, 2048)
+    (tmp_path / "key.pem").write_bytes(pem(key, b"passphrase"))
+    (tmp_path / "template.json").write_text('{"header": {"kid": "7"}, "payload": {"sub": "of the template"}}')
+    assertion = SignedAssertion(
+        tmp_path / "key.pem",
+        Secret("passphrase"),
+        claims={"iss": "me", "sub": "of the settings", "aud": "idp"},
+        template=tmp_path / "template.json",
+        with_id=True,
+        clock=lambda: 1_000.5,
+    )
+    assert (await JwtBearer(endpoint.url, assertion, "kafka")()).reveal() == "token-1"
+    authorization, form = endpoint.asked[0]
+    assert authorization is None, "the assertion alone says who asks"
+    assert (form["grant_type"], form["scope"]) == (["urn:ietf:params:oauth:grant-type:jwt-bearer"], ["kafka"])
+    header, payload, signature, signed = parts(form["assertion"][0])
+    assert header == {"alg": "RS256", "typ": "JWT", "kid": "7"}
+    assert payload.pop("jti")
+    # Kafka's client lets its template decide over its settings.
+    assert payload == {
+        "iss": "me",
+        "sub": "of the template",
+        "aud": "idp",
+        "iat": 1000,
+        "exp": 1300,
+        "nbf": 940,
+    }
+    key.public_key().verify(signature, signed, PKCS1v15(), SHA256())
+
+
+def test_an_es256_signature_is_two_numbers_of_32_bytes(tmp_path: Path) -> None:
+    key = generate_curve_key(SECP256R1())
+    (tmp_path / "key.pem").write_bytes(pem(key))
+    header, _, signature, signed = parts(
+        SignedAssertion(tmp_path / "key.pem", None, algorithm="ES256")().reveal()
+    )
+    assert header["alg"] == "ES256" and len(signature) == 64
+    numbers = (int.from_bytes(half, "big") for half in (signature[:32], signature[32:]))
+    key.public_key().verify(encode_dss_signature(*numbers), signed, ECDSA(SHA256()))
+
+
+async def test_an_assertion_that_another_program_makes_is_read_each_time(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    path = tmp_path / "assertion"
+    path.write_text("a.b.c\n")
+    endpoint.give("token-1", 0)
+    source = JwtBearer(endpoint.url, AssertionFile(path), None)
+    await source()
+    path.write_text("d.e.f\n")
+    await source()
+    assert [form["assertion"] for _, form in endpoint.asked] == [["a.b.c"], ["d.e.f"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "passphrase", "algorithm", "said"),
+    [
+        (b"no key", None, "RS256", "is no PEM of a private key, or its passphrase is not right"),
+        ("rsa", None, "RS256", "is no PEM of a private key, or its passphrase is not right"),
+        ("rsa", Secret("wrong"), "RS256", "is no PEM of a private key, or its passphrase is not right"),
+        ("rsa", Secret(SECRET), "ES256", "is no key for ES256"),
+        (b"\xff", None, "RS256", "cannot be read (UnicodeDecodeError)"),
+    ],
+)
+def test_a_key_that_cannot_sign_is_named_without_its_passphrase(
+    tmp_path: Path, content: bytes | str, passphrase: Secret | None, algorithm: str, said: str
+) -> None:
+    key = tmp_path / "key.pem"
+    if isinstance(content, str):
+        content = pem(generate_private_key(65537, 2048), SECRET.encode())
+    key.write_bytes(content)
+    with pytest.raises(TokenError) as caught:
+        SignedAssertion(key, passphrase, algorithm=algorithm)()
+    assert str(caught.value).startswith(str(key)) and said in str(caught.value)
+    assert SECRET not in str(caught.value)
