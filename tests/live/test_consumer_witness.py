@@ -66,7 +66,9 @@ async def test_a_consumer_reads_to_the_end_and_stands_still_before_an_open_trans
     plain, stuck = reading.sights[PLAIN], reading.sights[OPEN]
     assert isinstance(plain, ConsumerSight) and isinstance(stuck, ConsumerSight)
     read = ReadThrough(100, RECORDS)
-    assert plain == ConsumerSight(0, RECORDS, RECORDS, RECORDS - 100, read, read), "both read the last hundred"
+    assert plain == ConsumerSight(0, RECORDS, RECORDS, RECORDS - 100, read, read), (
+        "both read the last hundred"
+    )
     assert stuck == ConsumerSight(0, 12, 10, 0, ReadThrough(12, 12), ReadThrough(10, 10))
     assert stuck.waits_at == 10
     assert not reading.contradictions, "the leader's logs, read by our own requests, say the same"
