@@ -19,7 +19,7 @@ from recovery.advice import Advice
 from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.verdict_json import verdict_json
 from recovery.ranking import Ranking
-from recovery.strategy import Decision, DecisionKind
+from recovery.strategy import Decision, DecisionKind, WhyNot
 from recovery.wording.advice_text import started_before
 from recovery.wording.loss_text import harm_text, short_loss
 from recovery.wording.quantity_text import either, ids, lasting_at_least, printable
@@ -81,6 +81,8 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
             rather = _awaited_before(decision, advice)
             other = f"{either(rather)}, then " if rather else ""
             return f"wait for {other}{either(decision.waits_for)}"
+        case DecisionKind.REFUSED if decision.why_not is WhyNot.BRANCHES:
+            return "choose"
         case verdict:
             return _SUGGESTED.get(verdict, "report only")
 
@@ -112,7 +114,7 @@ def _suggested_tone(row: PartitionRow) -> Tone:
 
 
 def loses(row: PartitionRow) -> str:
-    """What the suggestion loses; while it is to wait, what electing somebody at once would lose."""
+    """What the suggestion loses; while it is to wait or to choose, what electing somebody at once would lose."""
     if row.loss is None or row.decision is None:
         return "" if row.decision is None or row.decision.verdict is DecisionKind.ALREADY_ONLINE else "?"
     text = short_loss(row.loss, row.last_epoch)
@@ -185,7 +187,8 @@ def _json(value: int | bool | Unknown | None) -> object:
 @dataclass(frozen=True, slots=True)
 class PartitionsView:
     """The rows, and the ``reading`` that they are of; None: the partitions are not known yet. Times in seconds:
-    ``now`` of this picture, ``first`` of the first one; ``picked``: what is in the plan; ``counts`` None: they are
+    ``now`` of this picture, ``first`` of the first one; ``picked``: what is in the plan, ``elected``: those of it
+    that have their leader since; ``counts`` None: they are
     counted when shown; ``doubt`` says why the rows may not be those of now ("no controller leads"), "" where they
     are; ``doubt_advice`` is what to do about that first. ``may_lead`` draws who may lead a partition, in so many
     columns; ``overview``: the rest of the cluster, where no partition is listed. Not ``complete``: the first look
@@ -197,6 +200,7 @@ class PartitionsView:
     now: float = 0.0
     title: str = ""
     picked: frozenset[TopicPartition] = frozenset()
+    elected: frozenset[TopicPartition] = frozenset()
     counts: PartitionHealthCounts | None = None
     first: float = 0.0
     doubt: str = ""
@@ -225,7 +229,10 @@ def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[Partitio
         return "none" if before is None else f"none, {before} led"
 
     def planned(row: PartitionRow) -> str:
-        return "in plan" if row.state.tp in view().picked else ""
+        shown = view()
+        if row.state.tp in shown.elected:
+            return "elected"
+        return "in plan" if row.state.tp in shown.picked else ""
 
     return (
         _pane("state", "STATE", lambda r: str(r.health), sort=lambda r: _RANK[r.health], tone=_state_tone),

@@ -38,7 +38,7 @@ class PartitionRow(NamedTuple):
     ``since``: when it was first seen in trouble, seconds since the epoch; None where that is not known. ``exact``:
     it is when the partition went offline, by the metadata log.
     ``now`` is the broker that could be elected at once (the suggested one, or the best there is while the
-    suggestion is to wait), and ``loss`` what that loses; ``last_epoch`` is that of its log.
+    suggestion is to wait or to choose), and ``loss`` what that loses; ``last_epoch`` is that of its log.
     ``advice`` is what to do first, None where it was not judged.
     ``leader_unknown`` says why its leader is not known although it has one; ``state`` then has only its name.
     """
@@ -114,7 +114,7 @@ def partition_row(
 def _electable_now(survey: Survey, ranking: Ranking, decision: Decision) -> int | None:
     if decision.verdict is DecisionKind.ELECT:
         return decision.leader
-    if decision.verdict not in (DecisionKind.WAIT, DecisionKind.REPORT_ONLY):
+    if decision.verdict not in (DecisionKind.WAIT, DecisionKind.REPORT_ONLY, DecisionKind.REFUSED):
         return None
     return best_electable(survey, ranking)
 

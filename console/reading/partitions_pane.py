@@ -14,11 +14,19 @@ from console.reading.partition_row import (
     count_partitions,
 )
 from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.advice import AdviceKind, FirstStep
+from recovery.advice import Advice, AdviceKind, FirstStep, first_steps
 from recovery.model import Survey
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind
-from recovery.wording.advice_text import WARNING, AdvisedStep, advice_text, advised_steps
+from recovery.wording.advice_text import (
+    WARNING,
+    AdvicePart,
+    AdviceText,
+    AdvisedStep,
+    advice_text,
+    advised_steps,
+    short_reason,
+)
 from recovery.wording.cluster_advice import AdviceTopic, ClusterAdvice
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.loss_text import harm_text
@@ -81,6 +89,8 @@ class PartitionsPane(TablePane):
         super().__init__(id=id)
         self._view = PartitionsView(None)
         self._counts = PartitionHealthCounts()
+        self._open: tuple[FirstStep, ...] = ()
+        self._chosen: tuple[FirstStep, ...] = ()
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(
@@ -95,11 +105,13 @@ class PartitionsPane(TablePane):
 
     def update(self, view: PartitionsView) -> None:
         """Shows a new picture; the cursor, the marks, filter and order stay."""
-        refilled = view.rows is not self._view.rows
+        refilled, before = view.rows is not self._view.rows, self._view
         self._view = view
         if refilled:
             self._counts = count_partitions(view.rows) if view.counts is None else view.counts
             self.table.update(view.rows)
+        if refilled or (view.picked, view.elected) != (before.picked, before.elected):
+            self._open, self._chosen = _open_and_chosen(view, self._counts.steps)
         self.table.redraw()
         self.show_lines()
 
@@ -127,8 +139,12 @@ class PartitionsPane(TablePane):
         if table.marked:
             hidden = f" ({table.hidden_marks:,} of them hidden by the filter)" if table.hidden_marks else ""
             parts.append(Piece(f", {table.marked:,} marked{hidden}", Tone.CURSOR))
-        if self._view.picked:
-            parts.append(Piece(f", {len(self._view.picked):,} in the plan", Tone.INFO))
+        for some, where in (
+            (self._view.picked - self._view.elected, "in the plan"),
+            (self._view.elected, "elected"),
+        ):
+            if some:
+                parts.append(Piece(f", {len(some):,} {where}", Tone.INFO))
         return [
             *fold(tuple(parts), width, "  "),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
@@ -182,15 +198,34 @@ class PartitionsPane(TablePane):
     @property
     def _all_steps(self) -> tuple[FirstStep, ...]:
         reading = self._view.reading
-        return () if reading is None else reading.all_steps(self._counts.steps)
+        return () if reading is None else reading.all_steps(self._open)
+
+    @property
+    def _advice(self) -> ClusterAdvice:
+        """What was said of the start of a broker holds until the leader is elected, so all steps count."""
+        reading = self._view.reading
+        return (
+            ClusterAdvice()
+            if reading is None
+            else reading.advice_with_steps(reading.all_steps(self._counts.steps))
+        )
 
     def _advised(self, shown: int | None = None) -> Iterator[AdvisedStep]:
         """At most ``shown`` steps; None: every step."""
-        reading = self._view.reading
-        advice = ClusterAdvice() if reading is None else reading.advice_with_steps(self._all_steps)
+        advice = self._advice
         steps = () if advice.stops else self._all_steps
         most = len(steps) + len(advice.then) if shown is None else shown
-        return advised_steps(steps, most, before=advice.first, then=advice.then)
+        planned = () if advice.stops else self._planned()
+        return advised_steps(steps, most, before=(*advice.first, *planned), then=advice.then)
+
+    def _planned(self) -> Iterator[AdvicePart]:
+        """What is left to do where a leader was chosen; what would undo that stays."""
+        if not self._chosen:
+            return
+        texts = [advice_text(step.advice, step.partitions) for step in self._chosen]
+        warnings = dict.fromkeys(warning for text in texts for warning in text.warnings)
+        action = f"Apply the plan: {counted(sum(step.partitions for step in self._chosen), 'partition')}."
+        yield AdvicePart(AdviceText(action, warnings=tuple(warnings)), _PLAN)
 
     def rest_lines(self, width: int) -> list[Line]:
         return self._steps(width, tuple(self._advised()), reasons=True)
@@ -206,7 +241,7 @@ class PartitionsPane(TablePane):
         if not isinstance(row, PartitionRow):
             shown = () if self._view.overview is None or self.table.counts.rows else self._view.overview()
             return [folded for one in shown for folded in fold(one, width, "   ")]
-        reason = line(Piece(f"{row.state.tp}: {self._first(row)}", Tone.STRONG), Piece(_reason(row)))
+        reason = line(Piece(f"{row.state.tp}: {self._first(row)}", Tone.STRONG), Piece(self._reason(row)))
         return [*fold(reason, width, "  "), *self.left_out(width)]
 
     def has_drawing(self) -> bool:
@@ -220,10 +255,18 @@ class PartitionsPane(TablePane):
             return []
         return partition_drawing(survey, view.ranking, row.judged, width, view.may_lead)
 
+    def _reason(self, row: PartitionRow) -> str:
+        tp = row.state.tp
+        if tp in self._view.elected:
+            return "a leader was elected for it"
+        if tp in self._view.picked:
+            return f"in the plan: {_PANES[_PLAN]} shows what that loses"
+        return _reason(row, in_full=self.has_class("-reading"))
+
     def _first(self, row: PartitionRow) -> str:
         """What to do first for the row, unless it stands above the table already; all of it while it is read."""
         advice = row.advice
-        if advice is None or not self._view.complete:
+        if advice is None or not self._view.complete or row.state.tp in self._view.picked:
             return ""
         if self.has_class("-reading"):
             steps = self._all_steps
@@ -260,14 +303,41 @@ def _key(step: AdvisedStep) -> str:
         return _PANES.get(step.about, "")
     if advice.reassigning and advice.kind is AdviceKind.CHOOSE:
         return "Enter"
-    return "c" if advice.instead or advice.kind in _ELECTING else ""
+    return "c" if _elects(advice) else ""
 
 
-_PANES: dict[str, str] = {AdviceTopic.QUORUM: "4", AdviceTopic.BROKERS: "8", AdviceTopic.DISKS: "5"}
+_PLAN = "plan"
+_PANES: dict[str, str] = {
+    AdviceTopic.QUORUM: "4",
+    AdviceTopic.BROKERS: "8",
+    AdviceTopic.DISKS: "5",
+    _PLAN: "6",
+}
 _ELECTING = (AdviceKind.ELECT, AdviceKind.COMPARE, AdviceKind.CHOOSE)
 
 
-def _reason(row: PartitionRow) -> str:
+def _open_and_chosen(
+    view: PartitionsView, steps: tuple[FirstStep, ...]
+) -> tuple[tuple[FirstStep, ...], tuple[FirstStep, ...]]:
+    """``steps`` without the partitions for which a leader was chosen, and the steps of those that wait in the
+    plan.
+    """
+    if not view.picked:
+        return steps, ()
+    advised = [(row.state.tp, row.advice) for row in view.rows if row.advice is not None]
+    chosen = {tp for tp, one in advised if tp in view.picked and _elects(one)} | view.elected
+    return (
+        first_steps((tp, one) for tp, one in advised if tp not in chosen),
+        first_steps((tp, one) for tp, one in advised if tp in chosen - view.elected),
+    )
+
+
+def _elects(advice: Advice) -> bool:
+    """Whether a leader is what it asks for, or offers."""
+    return bool(advice.instead) or advice.kind in _ELECTING
+
+
+def _reason(row: PartitionRow, *, in_full: bool) -> str:
     """The reason for the suggestion, what it loses in full, and who did not answer."""
     state, decision = row.state, row.decision
     if row.leader_unknown is not None:
@@ -278,7 +348,7 @@ def _reason(row: PartitionRow) -> str:
             asked = decision is None and row.survey is not None
             led = f"OFFLINE, {_CHECKING if asked else 'its logs were not asked'}"
         return f"{led}, leader epoch {state.leader_epoch}"
-    reason = why(row)
+    reason = why(row) if in_full or decision.verdict is DecisionKind.ELECT else short_reason(decision)
     if decision.verdict is DecisionKind.ELECT:
         missing = len(state.replicas) - (row.answered or 0)
         return f"{reason}; {counted(missing, 'replica')} did not answer" if missing else reason

@@ -174,7 +174,7 @@ def _planned(now: GuideState) -> str:
 
 def _choosing(now: GuideState) -> str:
     if now.pane == OFFLINE:
-        return "Guide: a partition has no leader. Press Enter to see what each replica still has."
+        return "Guide: a partition has no leader. Press Enter to see each replica's log, then c to choose."
     survey = None if now.cursor is None else now.view.surveys.get(now.cursor)
     if now.pane == REPLICAS and survey is not None and survey.state.offline:
         decision = _least_careful(now, survey)

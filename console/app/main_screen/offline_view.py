@@ -46,6 +46,7 @@ def _partitions(session: Session) -> PartitionsView:
         view.at if view.at is not None else session.clock(),
         "All partitions" if session.others else "Offline and under min ISR",
         session.draft.partitions,
+        session.draft.elected,
         session.rows.counts,
         complete=view.at is not None,
         first=view.first or 0.0,

@@ -54,5 +54,10 @@ class Draft:
         """The partitions for which the plan elects a leader."""
         return frozenset() if self.plan is None else frozenset(row.tp for row in self.plan.rows)
 
+    @property
+    def elected(self) -> frozenset[TopicPartition]:
+        """Those of its partitions that have their leader since it was applied."""
+        return frozenset(tp for tp, outcome in self.outcomes.items() if outcome.good)
+
     def row(self, tp: TopicPartition) -> PlanRow | None:
         return None if self.plan is None else self.plan.row(tp)

@@ -94,7 +94,7 @@ def status(row: PlannedRow) -> str:
         return (
             "online" if row.row.verdict is DecisionKind.ALREADY_ONLINE else f"not elected: {row.row.verdict}"
         )
-    return "not compared" if row.check is None else _DECISION_WORDS[row.check.decision]
+    return "not re-read" if row.check is None else _DECISION_WORDS[row.check.decision]
 
 
 def _status_tone(row: PlannedRow) -> Tone:

@@ -95,6 +95,28 @@ async def test_what_is_in_the_plan_is_marked_by_a_word() -> None:
         assert "in plan" not in line_of(pilot, "orders-7")
 
 
+async def test_nobody_is_asked_to_choose_what_is_chosen_already() -> None:
+    pane = PartitionsPane()
+    shown = rows(Strategy.AGGRESSIVE)
+    choosing = frozenset(row.state.tp for row in shown.rows if row.advice is not None)
+    async with Harness(pane, theme_name=theme.PLAIN).run_test(size=(120, 60)) as pilot:
+        pane.update(shown)
+        await pilot.pause()
+        said = text_of(pilot.app)
+        assert "[c]" in said and "Apply the plan" not in said
+        pane.update(replace(shown, picked=choosing))
+        await pilot.pause()
+        said = text_of(pilot.app)
+        assert "Do first: Apply the plan" in said and "[6]" in said and "[c]" not in said
+        assert "in the plan: 6 shows what that loses" in said
+        pane.update(replace(shown, picked=choosing, elected=choosing))
+        await pilot.pause()
+        said = text_of(pilot.app)
+        assert "Apply the plan" not in said and "[c]" not in said
+        assert f"{len(choosing)} elected" in said and "in the plan" not in said
+        assert "elected" in line_of(pilot, "payments-0"), "until the next picture shows its leader"
+
+
 async def test_how_long_it_lasts_is_exported_in_seconds() -> None:
     pane = PartitionsPane()
     async with Harness(pane).run_test(size=SIZE) as pilot:
