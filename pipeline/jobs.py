@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from pipeline.drills.drill_grid import Grid
-from pipeline.drills.drill_job import incident_rows
 from pipeline.exposure.exposure_job import exposed
 from pipeline.exposure.fix_choice import FixLimits
 from pipeline.exposure.fix_job import fixes_of
@@ -28,7 +26,6 @@ from pipeline.snapshot.state_sources import Sources, find
 from pipeline.storage import storage_path
 from pipeline.tables.history_schemas import EVENTS, INCIDENTS
 from pipeline.tables.schemas import (
-    DRILL_INCIDENTS,
     EXPOSED_TOPICS,
     EXPOSURES,
     FIXES,
@@ -95,8 +92,3 @@ def history(
     sources = find_history(roots, tables.clusters, options.since)
     found = history_frames(spark, sources, options.actions).tables
     return {one.name: found[one.name] for one in (INCIDENTS, EVENTS, QUARANTINED_ROWS)}
-
-
-def drill(spark: Any, grid: Grid) -> Frames:
-    """``drill_incidents``: a row for each simulated incident; it reads no table."""
-    return {DRILL_INCIDENTS.name: incident_rows(spark, grid)}

@@ -31,8 +31,6 @@ from pipeline.tables.delta_table import (
 )
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import (
-    DRILL_COMPARED,
-    DRILL_INCIDENTS,
     EXPOSED_TOPICS,
     EXPOSURES,
     FIXES,
@@ -54,8 +52,6 @@ RESULT_TABLES = (
     EVENTS,
     HISTORY_MARKS,
     HISTORY_STATES,
-    DRILL_INCIDENTS,
-    DRILL_COMPARED,
 )
 
 

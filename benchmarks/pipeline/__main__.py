@@ -27,7 +27,6 @@ def main() -> int:
         "--millions", type=int, nargs="+", default=list(PARTITIONS), help="of plan: partitions"
     )
     parser.add_argument("--rounds", type=int, default=3, help="at 1 million; one at more")
-    parser.add_argument("--seeds", type=int, default=20, help="of drill: incidents of each pair")
     parser.add_argument("--records", type=int, default=RECORDS, help="of watch: records of the metadata logs")
     parser.add_argument("--partitions", type=int, default=MILLION, help="of fixes")
     parser.add_argument("--clusters", type=int, default=SMALL_CLUSTERS, help="of small")
@@ -42,7 +41,6 @@ def main() -> int:
                 Path(directory),
                 tuple(arguments.millions),
                 arguments.rounds,
-                arguments.seeds,
                 arguments.records,
                 arguments.partitions,
                 arguments.clusters,

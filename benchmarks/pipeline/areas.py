@@ -44,8 +44,6 @@ MILLION = 1_000_000
 FLAT = 1.1
 """The target: CPU time for each row may grow so much from the fewest to the most rows."""
 SMALL_CLUSTERS, SMALL_PARTITIONS = 5_000, 20
-DRILL_RATE = 70
-"""The target: incidents a second, on two cores."""
 WATCH_RATE = 150_000
 """The target: records of metadata logs a second, on two cores."""
 STAGE_RECORDS = 500_000
@@ -61,7 +59,6 @@ class Asked(NamedTuple):
     directory: Path
     millions: tuple[int, ...]
     rounds: int
-    seeds: int
     records: int
     partitions: int
     small_clusters: int
@@ -345,23 +342,6 @@ def collector(asked: Asked) -> Section:
     return Section("Collector of many clusters", lines, [], load)
 
 
-def drill(asked: Asked) -> Section:
-    """Incidents a second."""
-    load, lines, missed = load_now(), list[str](), list[str]()
-    for workers in (1, 2):
-        out = f"{asked.directory}/drill-{workers}"
-        figures = _figures("drill", str(workers), out, str(asked.seeds))
-        rate = figures["incidents"] / figures["seconds"]
-        each = figures["cpu"] / figures["incidents"] * 1000
-        lines.append(
-            f"- {workers} workers: {figures['incidents']:,.0f} incidents, {rate:.0f} a second,"
-            f" {each:.1f} ms of CPU time an incident"
-        )
-    if rate < DRILL_RATE:
-        missed.append(f"{rate:.0f} incidents a second (target: {DRILL_RATE})")
-    return Section("Drills", lines, missed, load)
-
-
 def watch(asked: Asked) -> Section:
     """Records of metadata logs a second, and the cost of each stage alone."""
     load = load_now()
@@ -407,6 +387,5 @@ AREAS: dict[str, Callable[[Asked], Section]] = {
     "watch": watch,
     "snapshot": snapshot,
     "collector": collector,
-    "drill": drill,
 }
 """The most important first."""

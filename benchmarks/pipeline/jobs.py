@@ -19,11 +19,6 @@ from benchmarks.pipeline.generated_fleet import collect
 from benchmarks.pipeline.watch_speed import run_watch, stages, watched_clusters
 from console.cli.main import collect_seldom
 from console.jobs.pipeline.snapshot_series import Series, SnapshotSettings
-from pipeline.drills.drill_grid import Grid
-from pipeline.drills.drill_job import run_grid
-from pipeline.drills.incident import IncidentShape
-from pipeline.drills.recovery_arms import Arm
-from pipeline.results import RunTarget
 from pipeline.snapshot.observation import Observation
 from pipeline.spark_session import SparkSettings, session
 from pipeline.storage import StoragePath, storage_path
@@ -69,19 +64,6 @@ def _peak(pid: int) -> int:
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)
-
-
-def drill(workers: int, out: StoragePath, seeds: int) -> dict[str, float]:
-    """Every shape and arm with so many seeds for each pair; each worker has run one task before."""
-    arms = tuple(arm.value for arm in Arm)
-    with session("benchmark drill", SparkSettings(f"local[{workers}]", "1g")) as spark:
-        run_grid(spark, Grid(("kills",), arms[:1], (1,), 0, 2 * workers), RunTarget(out, "warm"))
-        grid = Grid(tuple(shape.value for shape in IncidentShape), arms, (1, 2), 0, seeds)
-        java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-        began, used = time.monotonic(), _cpu_of_tree(java)
-        run_grid(spark, grid, RunTarget(out, "run"))
-        seconds, cpu = time.monotonic() - began, _cpu_of_tree(java) - used
-        return {"seconds": seconds, "cpu": cpu, "incidents": grid.incidents}
 
 
 def snapshot(bootstrap: str, out: StoragePath) -> dict[str, float]:
@@ -143,16 +125,15 @@ def watch(records: int, out: Path) -> dict[str, float]:
         return {"seconds": time.monotonic() - began, "cpu": _cpu_of_tree(java) - used, "records": written}
 
 
-def main(name: str, number: str, out: str, seeds: str = "20") -> None:
-    """Runs the job and prints its figures. ``number``: the workers of a drill, the bootstrap servers of a
-    snapshot, the records of the watch, the clusters of a collector; ``seeds``: its partitions.
+def main(name: str, number: str, out: str, partitions: str = "20") -> None:
+    """Runs the job and prints its figures. ``number``: the bootstrap servers of a
+    snapshot, the records of the watch, the clusters of a collector, which have so many ``partitions``.
     """
     jobs: dict[str, Callable[[], dict[str, float]]] = {
         "watch-stages": lambda: stages(Path(out), int(number)),
         "watch": lambda: watch(int(number), Path(out)),
         "snapshot": lambda: snapshot(number, storage_path(out)),
-        "collector": lambda: collector(int(number), storage_path(out), int(seeds)),
-        "drill": lambda: drill(int(number), storage_path(out), int(seeds)),
+        "collector": lambda: collector(int(number), storage_path(out), int(partitions)),
     }
     print(json.dumps(jobs[name]()))
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.drills import drill_job
-from pipeline.drills.drill_grid import Grid
 from pipeline.errors import PipelineError
 from pipeline.exposure import exposure_job, fix_job
 from pipeline.exposure.fix_choice import FixLimits
@@ -49,15 +47,10 @@ def main(server: str, lake: str, racks: str, out: str) -> None:
 
 
 def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
-    grid = Grid(("kills",), ("last-record",), (1,), 0, 4)
 
     def plan(spark: Any, target: RunTarget) -> JobOutput:
         options = plan_job.PlanOptions(strategy=Strategy.AGGRESSIVE)
         return plan_job.outcome(spark, find([lake]), options, target)
-
-    def drill(spark: Any, target: RunTarget) -> JobOutput:
-        drill_job.run_grid(spark, grid, target)
-        return JobOutput({}, drill_job.summarise(target, 5))
 
     def history(spark: Any, target: RunTarget) -> JobOutput:
         return history_job.outcome(spark, find_history([lake], results=target.root), (), target)
@@ -72,7 +65,6 @@ def _jobs(lake: StoragePath, racks: StoragePath) -> dict[str, JobBody]:
         "fixes": lambda spark, target: fix_job.outcome(spark, find([racks]), target, FixLimits()),
         "history": history,
         "history again": history,
-        "drill": drill,
         "failing": fail,
     }
 

@@ -1,93 +1,94 @@
-"""Drills over Spark: the same incidents whoever runs them, and a failed one is a row."""
+"""Drills on Spark: the same incidents whoever runs them, a failed one is a row, and methods are compared on
+the same incidents.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
-from pipeline.drills import drill_job
-from pipeline.drills.drill_grid import Grid, run_task, tasks
-from pipeline.drills.recovery_arms import Arm
-from pipeline.results import RunTarget, rows_of_runs
-from pipeline.storage import storage_path
-from pipeline.tables.delta_table import table_place
-from pipeline.tables.schemas import DRILL_INCIDENT, DRILL_INCIDENTS
+from benchmarks.drill.drill_run import DrillCase, DrillRow, case_key, run_arms
+from benchmarks.drill.method_comparison import (
+    SCHEMA,
+    Grid,
+    baseline_of,
+    differences,
+    incident_rows,
+    means,
+    worst,
+)
+from benchmarks.drill.recovery_arms import Arm
 
-GRID = Grid(("long-tail", "power"), (Arm.RANDOM_UNCLEAN.value, Arm.LAST_RECORD.value), (1,), 0, 12)
-
-
-def rows_of(target: RunTarget) -> pa.Table:
-    tables = rows_of_runs(target.root, DRILL_INCIDENTS, {target.run_id}, DRILL_INCIDENT.names)
-    return pa.concat_tables(tables)
+ARMS = (Arm.RANDOM_UNCLEAN.value, Arm.LAST_RECORD.value)
 
 
-def test_the_grid_runs_as_rows_that_are_what_one_process_gives(spark: Any, tmp_path: Path) -> None:
-    target = RunTarget(storage_path(str(tmp_path)), "run")
-    drill_job.run_grid(spark, GRID, target)
-    rows = rows_of(target)
-    found = sorted(tuple(row.values()) for row in rows.to_pylist())
-    assert found == sorted(tuple(row) for task in tasks(GRID, 5) for row in run_task(task))
-    assert len(found) == GRID.incidents
-    summary = drill_job.summarise(target, 5)
-    assert (summary["incidents"], summary["failed"], summary["failures"]) == (GRID.incidents, 0, [])
-    paired = summary["paired"]
-    assert paired["baseline"] == "random-unclean"
-    assert [(row["scenario"], row["arm"], row["pairs"]) for row in paired["rows"]] == [
-        ("all", "last-record", 24),
-        ("long-tail", "last-record", 12),
-        ("power", "last-record", 12),
+def rows_of(spark: Any, *rows: tuple[str, int, int, str]) -> Any:
+    """``rows``: method, seed, acknowledged records lost, error."""
+    made = [
+        DrillRow(*case_key(case), lost, 0, 0, lost, lost / 2, 0, 0, 0, 0, 0, 1, error, case.replay)
+        for arm, seed, lost, error in rows
+        for case in (DrillCase("kills", arm, 1, seed),)
     ]
-    cells = summary["cells"]
-    assert {cell["scenario"] for cell in cells} == {"long-tail", "power", "all"}
-    assert all(cell["incidents"] and cell["lost_acknowledged_ci"] is not None for cell in cells)
+    return spark.createDataFrame(made, SCHEMA)
 
 
-def test_an_incident_that_cannot_be_run_is_a_row_with_its_replay_command(spark: Any, tmp_path: Path) -> None:
-    target = RunTarget(storage_path(str(tmp_path)), "run")
-    drill_job.run_grid(spark, Grid(("no-such-scenario",), (Arm.NONE.value,), (2,), 7, 1), target)
-    (failed,) = drill_job.summarise(target, 5)["failures"]
-    assert "no-such-scenario" in failed["error"]
-    assert failed["replay"].endswith(
-        "--scenario no-such-scenario --arm kafka-none --min-isr 2 --seed 7 --seeds 1 --out replay"
+def test_the_grid_runs_as_rows_that_are_what_one_process_gives(spark: Any) -> None:
+    grid = Grid(("long-tail", "power"), ARMS, (1,), 0, 4)
+    rows = [tuple(row) for row in incident_rows(spark, grid).collect()]
+    alone = [
+        tuple(row) for name in grid.scenarios for seed in range(4) for row in run_arms(name, ARMS, 1, seed)
+    ]
+    assert sorted(rows) == sorted(alone) and len(rows) == grid.incidents
+
+
+def test_an_incident_that_cannot_be_run_is_a_row_with_its_replay_command(spark: Any) -> None:
+    (row,) = incident_rows(spark, Grid(("no-such-scenario",), (Arm.NONE.value,), (None,), 7, 1)).collect()
+    assert "no-such-scenario" in row.error and row.min_isr == -1
+    assert row.replay == (
+        "python -m benchmarks.drill --scenario no-such-scenario --arm kafka-none --seed 7 --seeds 1"
     )
 
 
-def test_an_incident_that_two_runs_hold_counts_once(spark: Any, tmp_path: Path) -> None:
-    out = storage_path(str(tmp_path))
-    grid = Grid(("kills",), (Arm.NONE.value,), (1,), 0, 3)
-    for name in ("a", "b"):
-        drill_job.run_grid(spark, grid, RunTarget(out, name))
-    cells = drill_job.summarise(RunTarget(out, "b"), 5, "a")["cells"]
-    assert [cell["incidents"] for cell in cells] == [3, 3]
-
-
-@pytest.mark.parametrize("size", [1, 5, 50])
-def test_tasks_cover_the_grid_once(size: int) -> None:
-    cases = [
-        (task.scenario, arm, task.min_isr, seed)
-        for task in tasks(GRID, size)
-        for arm in task.arms
-        for seed in range(task.first, task.first + task.seeds)
+def test_a_cell_has_the_mean_and_its_interval_of_what_could_be_run(spark: Any) -> None:
+    balanced = [("balanced", seed, 2 * seed, "") for seed in range(3)]
+    cells = means(rows_of(spark, *balanced, ("nobody", 1, 5, ""), ("nobody", 2, 0, "it failed")))
+    assert [(cell["scenario"], cell["arm"]) for cell in cells] == [
+        (scenario, arm) for scenario in ("all", "kills") for arm in ("balanced", "nobody")
     ]
-    assert len(cases) == len(set(cases)) == GRID.incidents
+    for one, other in (cells[:2], cells[2:]):
+        assert (one["incidents"], one["failed"], one["losing"]) == (3, 0, 2)
+        assert one["lost_acknowledged"] == 2.0
+        # The deviation of 0, 2 and 4 is 2.
+        assert one["lost_acknowledged_ci"] == pytest.approx(1.96 * 2 / 3**0.5)
+        assert (other["incidents"], other["failed"], other["lost_acknowledged"]) == (1, 1, 5.0)
+        # One alone has no deviation.
+        assert other["lost_acknowledged_ci"] is None
 
 
-def test_a_drill_of_an_earlier_version_is_merged_without_the_columns_that_it_lacks(
-    spark: Any, tmp_path: Path
-) -> None:
-    out = storage_path(str(tmp_path))
-    old = Grid(("kills",), (Arm.LAST_RECORD.value,), (1,), 1, 2)
-    drill_job.run_grid(spark, old, RunTarget(out / "today", "old"))
-    rows = rows_of(RunTarget(out / "today", "old")).drop_columns(["rescuable", "lost_for_good"])
-    rows = rows.append_column("run_id", pa.repeat("old", len(rows)))
-    write_deltalake(table_place(out, DRILL_INCIDENTS).path, rows, partition_by=["run_id"])
-    assert rows_of(RunTarget(out, "old"))["rescuable"].to_pylist() == [None, None]
-    grid = Grid(("kills",), (Arm.LAST_RECORD.value,), (1,), 3, 2)
-    drill_job.run_grid(spark, grid, RunTarget(out, "new"))
-    cells = drill_job.summarise(RunTarget(out, "new"), 5, "old")["cells"]
-    (cell,) = [cell for cell in cells if cell["scenario"] == "kills"]
-    assert cell["incidents"] == 4 and cell["rescuable"] is not None
+def test_methods_are_compared_on_the_same_incidents_and_not_where_one_could_not_be_run(spark: Any) -> None:
+    unclean, last = ARMS
+    pairs = [
+        (arm, seed, lost, "")
+        for seed in range(4)
+        for arm, lost in ((unclean, 9 ** (seed + 1)), (last, 9**seed))
+    ]
+    alone = [(last, 7, 1, ""), (unclean, 8, 1, ""), (last, 8, 0, "it failed")]
+    found = differences(rows_of(spark, *pairs, *alone), baseline_of((last, unclean)))
+    assert [(cell["scenario"], cell["arm"], cell["pairs"]) for cell in found] == [
+        ("all", last, 4),
+        ("kills", last, 4),
+    ]
+    for cell in found:
+        assert cell["lost_acknowledged"] == -8 * (1 + 9 + 81 + 729) / 4
+        assert (cell["lost_acknowledged_less"], cell["lost_acknowledged_more"]) == (4, 0)
+        assert cell["unavailable_s"] == cell["lost_acknowledged"] / 2
+
+
+def test_the_worst_incidents_of_each_method_come_with_their_replay(spark: Any) -> None:
+    rows = rows_of(spark, *(("last-record", seed, seed % 7, "") for seed in range(20)), ("nobody", 1, 0, ""))
+    found = worst(rows, 3)
+    assert [row["lost_acknowledged"] for row in found] == [6, 6, 5]
+    assert found[0]["replay"].endswith("--seed 13 --seeds 1") and found[2]["replay"].endswith(
+        "--seed 5 --seeds 1"
+    )

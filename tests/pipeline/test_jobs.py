@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from pipeline import jobs
-from pipeline.drills import drill_job
-from pipeline.drills.drill_grid import Grid
 from pipeline.errors import PipelineError
 from pipeline.exposure import exposure_job, fix_job
 from pipeline.exposure.fix_choice import FixLimits
@@ -108,13 +106,6 @@ def test_history(session: Any, lake: StoragePath, tmp_path: Path) -> None:
     frames = dict(jobs.history(session, Tables((lake.uri,))))
     assert frames.pop("events").count() == 0
     check(session, frames, target)
-
-
-def test_a_drill(session: Any, tmp_path: Path) -> None:
-    target = RunTarget(storage_path(str(tmp_path)), "run")
-    grid = Grid(("kills",), ("last-record",), (1,), 0, 2)
-    drill_job.run_grid(session, grid, target)
-    check(session, jobs.drill(session, grid), target)
 
 
 def test_the_notebook_of_the_documentation_runs(session: Any, lake: StoragePath) -> None:

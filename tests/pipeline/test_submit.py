@@ -37,7 +37,6 @@ COMMANDS = (
     ("fixes", "--in", "racks", "--out", "results"),
     ("history", "--in", "lake", "--out", "results"),
     ("history", "--in", "lake", "--out", "results"),
-    ("drill", "--seeds", "1", "--min-isr", "2", "--out", "results"),
     ("watch", "--in", "shipped", "--out", "out", "--every", "1s", "--once"),
     (
         *("plan", "--in", "lake", "--at", "2026-01-31T12:30:00Z"),
@@ -145,11 +144,6 @@ def test_exposure_and_history_that_were_submitted_are_results_like_any_other(res
 def test_fixes_that_were_submitted_are_a_result_like_any_other(results: Path) -> None:
     told = read_result(storage_path(str(results)), "fixes").summary["kinds"]
     assert [(row["cluster_id"], row["kind"], row["partitions"]) for row in told] == [("near", "move", 3)]
-
-
-def test_a_drill_that_was_submitted_ran_on_the_workers(results: Path) -> None:
-    summary = read_result(storage_path(str(results)), "drill").summary
-    assert (summary["incidents"], summary["failed"]) == (63, 0), summary["failures"]
 
 
 def test_a_watch_that_was_submitted_has_found_every_incident(ran: Ran) -> None:

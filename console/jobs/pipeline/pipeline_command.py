@@ -13,7 +13,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 
 HELP = """\
-Plans, explains and rehearses recovery over the snapshots of many clusters, on Spark. No cluster is contacted.
+Plans and explains recovery over the snapshots of many clusters, on Spark. No cluster is contacted.
 
 Each job appends its result to the Delta tables below --out, with an id of its own. A result exists when its
 row in the table runs is written. Paths are URIs: a directory, s3://, gs://. Without --master, Spark runs on
@@ -23,7 +23,6 @@ all cores of this machine; under spark-submit, the master of spark-submit is use
 Examples:
   ktriage pipeline plan --in lake --out results
   ktriage plan --from results --cluster 4L6g3nShT-eMCtK--X86sw recovery.json
-  ktriage pipeline drill --seeds 1000 --out results
   ktriage pipeline show results
   ktriage pipeline report results --out report.html
 """
@@ -81,45 +80,6 @@ def history(
     return run_history(job, source, cluster_id or (), since=since, full=full, journal=journal)
 
 
-def drill(
-    job: JobOptions,
-    *,
-    scenario: list[str] | None = option(
-        "--scenario NAME",
-        "A kind of incident (kills, power, disks, long-tail, no-elr, self-electing, failed-disk),"
-        " or a scenario. May be repeated. Default: all kinds.",
-    ),
-    arm: list[str] | None = option("--arm NAME", "A recovery method. May be repeated. Default: all methods."),
-    min_isr: list[int] | None = option(
-        "--min-isr N",
-        "min.insync.replicas of the topics. May be repeated. Default: 1 and 2, or what the scenario sets.",
-        min=1,
-    ),
-    seed: int = option("--seed N", "The first seed.", 0, min=0),
-    seeds: int = option("--seeds N", "The number of seeds for each combination.", 100, min=1),
-    merge: bool = option("--merge", "Also count the incidents of all earlier drills below --out."),
-) -> int:
-    """Runs thousands of incidents on the simulator and compares the recovery methods: how many acknowledged
-    records each loses, how long partitions stay offline, and how many decisions a person has to make.
-
-    \b
-    Examples:
-      ktriage pipeline drill --seeds 1000 --out results
-      ktriage pipeline drill --scenario stale-long-tail --arm last-record --seeds 1 --out results
-    """
-    from console.jobs.pipeline.run_drill import run_drill  # noqa: PLC0415  # not for --help
-
-    return run_drill(
-        job,
-        scenarios=scenario or (),
-        arms=arm or (),
-        min_isr=min_isr or (),
-        first_seed=seed,
-        seeds=seeds,
-        merge=merge,
-    )
-
-
 def watch(
     job: JobOptions,
     *,
@@ -158,7 +118,6 @@ VERBS = (
         "Incidents and the partitions hit most often, from snapshots over time.",
         spark_job(history),
     ),
-    Verb("drill", "Simulated incidents: what each recovery method loses.", spark_job(drill)),
     Verb(
         "watch",
         "Incidents with exact times, from metadata logs as they are copied.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from console.jobs.pipeline.pipeline_report import fleet_line, parts_of_cluster, result_parts
+from console.jobs.pipeline.pipeline_report import fleet_line, parts_of_cluster
 from console.output.bar_table import ResultPart, ResultTable, Share, first_rows
 from console.output.report_blocks import (
     ReportBars,
@@ -26,7 +26,6 @@ _TITLES = {
     "fixes": "Fixes: what would make the cluster withstand one failure",
     "history": "History: what snapshots show of the past",
     "watch": "Watch: incidents with exact times",
-    "drill": "Drill: what each recovery method loses",
 }
 
 WORST_NAMED = 3
@@ -79,11 +78,6 @@ def _blocks(results: Sequence[JobResult], rows: int) -> Iterator[ReportBlock]:
                 yield from _parts(parts_of_cluster(result, cluster_id, rows))
     if len(clusters) > rows > 0:
         yield ReportText(f"{len(clusters) - rows:,} more clusters are not on this page: --rows 0 shows all.")
-    for result in results:
-        if result.job == "drill":
-            yield ReportHeading(1, _TITLES[result.job])
-            yield ReportText(_made(result))
-            yield from _parts(result_parts(result, rows))
 
 
 def _fleet(results: Sequence[JobResult], clusters: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from console.errors import InputError
@@ -28,7 +28,7 @@ from recovery.wording.quantity_text import counted, human_bytes, ids
 
 def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool, cluster_id: str = "") -> None:
     """Prints a result: its tables with bars, and its URI; with ``cluster_id`` what it says of that cluster. Raises
-    InputError if it is not about it.
+    InputError if it is not about it, or of a job that there is not.
     """
     if json:
         fields = {
@@ -40,6 +40,10 @@ def show_result(screen: Screen, result: JobResult, rows: int, *, json: bool, clu
         }
         screen.out(document("pipeline", fields))
         return
+    if result.job not in _PARTS:
+        raise InputError(
+            f"{result.place.uri}: a result of {result.job}, which this version of ktriage does not show"
+        )
     parts = parts_of_cluster(result, cluster_id, rows) if cluster_id else result_parts(result, rows)
     screen.out(line for part in parts for line in terminal_lines(part))
     screen.say(f"result: {result.place.uri}")
@@ -66,105 +70,6 @@ def parts_of_cluster(result: JobResult, cluster_id: str, rows: int) -> Iterator[
 def fleet_line(result: JobResult) -> str:
     """The result in one sentence, without the names of clusters."""
     return _LINES[result.job](result)
-
-
-def mean(cell: Mapping[str, Any], name: str) -> str:
-    """A mean with its interval, such as 12.3 ± 0.4; "?" if it is unknown."""
-    value, spread = cell.get(name), cell.get(f"{name}_ci")
-    if value is None:
-        return "?"
-    return f"{value:,.2f}" if spread is None else f"{value:,.2f} ± {spread:,.2f}"
-
-
-def _drill(result: JobResult, rows: int) -> Iterator[ResultPart]:  # noqa: ARG001  # a registry's signature
-    summary = result.summary
-    yield _drill_line(result)
-    cells: list[dict[str, Any]] = summary["cells"]
-    groups = list(dict.fromkeys((cell["scenario"], cell["min_isr"]) for cell in cells))
-    for scenario, min_isr in groups:
-        inside = [c for c in cells if (c["scenario"], c["min_isr"]) == (scenario, min_isr)]
-        most = max((c["lost_acknowledged"] or 0.0) for c in inside)
-        level = "" if min_isr < 0 else f", min ISR {min_isr}"
-        yield ResultTable(
-            f"{scenario}{level}: mean per incident, ± 95 % confidence{_few(c['incidents'] for c in inside)}",
-            (
-                "arm",
-                "acks=all lost",
-                "",
-                "that lose",
-                "other lost",
-                "rescuable",
-                "lost for good",
-                "partition s offline",
-                "choices",
-                "waits",
-                "offline at the end",
-            ),
-            [
-                (
-                    c["arm"],
-                    mean(c, "lost_acknowledged"),
-                    Share(c["lost_acknowledged"] or 0.0, most),
-                    f"{c['losing']:,} of {c['incidents']:,}",
-                    mean(c, "lost_other"),
-                    mean(c, "rescuable"),
-                    mean(c, "lost_for_good"),
-                    mean(c, "unavailable_s"),
-                    mean(c, "decisions"),
-                    mean(c, "waits"),
-                    mean(c, "offline_after"),
-                )
-                for c in inside
-            ],
-        )
-
-    # Results of earlier versions have no differences.
-    if "paired" in summary:
-        yield from _paired(summary["paired"])
-
-
-FEW_INCIDENTS = 30
-"""With fewer, an interval that takes the mean as normally distributed, or resamples them, is too narrow."""
-
-
-def _few(incidents: Iterable[int]) -> str:
-    return " (too narrow: few incidents)" if min(incidents, default=0) < FEW_INCIDENTS else ""
-
-
-def _paired(paired: Mapping[str, Any]) -> Iterator[ResultPart]:
-    """How each method differs from the baseline on the same incidents, over all scenarios."""
-    overall = [row for row in paired["rows"] if row["scenario"] == "all"]
-    for min_isr in dict.fromkeys(row["min_isr"] for row in overall):
-        level = "" if min_isr < 0 else f", min ISR {min_isr}"
-        chosen = [row for row in overall if row["min_isr"] == min_isr]
-        yield ResultTable(
-            f"compared with {paired['baseline']} on the same incidents{level}: mean difference [95 % bootstrap]"
-            f"{_few(row['pairs'] for row in chosen)}",
-            ("arm", "incidents", "acks=all lost", "loses less, more", "partition s offline", "less, more"),
-            [
-                (
-                    row["arm"],
-                    f"{row['pairs']:,}",
-                    difference(row, "lost_acknowledged"),
-                    f"{row['lost_acknowledged_less']:,}, {row['lost_acknowledged_more']:,}",
-                    difference(row, "unavailable_s"),
-                    f"{row['unavailable_s_less']:,}, {row['unavailable_s_more']:,}",
-                )
-                for row in chosen
-            ],
-        )
-    if paired["worst"]:
-        yield ""
-        yield "the incidents in which each method lost most"
-    for row in paired["worst"]:
-        yield f"  {row['lost_acknowledged']:,} acks=all lost: {row['replay']}"
-
-
-def difference(row: Mapping[str, Any], name: str) -> str:
-    """A mean difference with its interval, such as -12.30 [-14.10, -10.20]; "[?]" if the interval is unknown."""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    between = "?" if low is None else f"{low:+,.2f}, {high:+,.2f}"
-    return f"{row[name]:+,.2f} [{between}]"
 
 
 def _plan(result: JobResult, rows: int) -> Iterator[ResultPart]:
@@ -525,18 +430,12 @@ def _moment(text: str) -> str:
     return f"{text[:10]} {text[11:19]}"
 
 
-def _drill_line(result: JobResult) -> str:
-    summary = result.summary
-    return f"{counted(summary['incidents'], 'incident')}, {summary['failed']:,} that could not be run"
-
-
 def _seconds(at_least: float | None, at_most: float | None) -> str:
     least = f"{at_least or 0:,.0f}"
     return f"{least} to {at_most:,.0f}" if at_most is not None else f"at least {least}"
 
 
 _PARTS: dict[str, Callable[[JobResult, int], Iterator[ResultPart]]] = {
-    "drill": _drill,
     "plan": _plan,
     "exposure": _exposure,
     "fixes": _fixes,
@@ -556,5 +455,4 @@ _LINES: dict[str, Callable[[JobResult], str]] = {
     "fixes": _fixes_line,
     "history": _history_line,
     "watch": _watch_line,
-    "drill": _drill_line,
 }

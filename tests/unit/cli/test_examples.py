@@ -112,6 +112,6 @@ def test_the_help_of_elect_shows_a_file_that_designates_leaders() -> None:
 def test_the_help_of_a_verb_has_its_own_options_only() -> None:
     verbs: Any = command_tree.single("pipeline")
     options = {name: {o for p in verb.params for o in p.opts} for name, verb in verbs.commands.items()}
-    assert "--seeds" in options["drill"] and "--seeds" not in options["plan"]
+    assert "--since" in options["history"] and "--since" not in options["plan"]
     assert "--in" in options["plan"] and "--in" not in options["show"]
     assert options["report"] == {"result", "--out", "--rows"}

@@ -48,7 +48,7 @@ def loaded(home: Path, *arguments: str) -> set[str]:
         ("quorum", "add", "--help"),
         ("simulate", "serve", "--help"),
         ("snapshot", "--help"),
-        ("pipeline", "drill", "--help"),
+        ("pipeline", "history", "--help"),
     ],
 )
 def test_help_loads_nothing_that_talks_to_a_cluster(tmp_path: Path, arguments: tuple[str, ...]) -> None:
@@ -156,7 +156,7 @@ def test_completion_names_commands_options_and_profiles_without_contacting_anybo
         ("ktriage replicas --cluster pro", "production"),
         ("ktriage quorum up", "update-endpoint"),
         ("ktriage quorum remove --cluster pro", "production"),
-        ("ktriage pipeline drill --min", "--min-isr"),
+        ("ktriage pipeline exposure --min", "--min-isr"),
         ("ktriage snapshot --ev", "--every"),
         ("ktriage snapshot --out lake --ke", "--keep"),
         ("kafka-unclean-recovery --auto", "--automated-recovery"),

@@ -34,8 +34,11 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Caller:
             "pipeline history more --in lake --out results",
             "ktriage pipeline history: Got unexpected extra argument(s) (more)",
         ),
-        ("pipeline drill --seeds 5", "ktriage pipeline drill: Missing option '--out'"),
-        ("pipeline drill --out r --driver-memory lots", "--driver-memory 'lots': give a size such as 2g"),
+        ("pipeline plan --in lake", "ktriage pipeline plan: Missing option '--out'"),
+        (
+            "pipeline plan --in lake --out r --driver-memory lots",
+            "--driver-memory 'lots': give a size such as 2g",
+        ),
         ("snapshot list --out file://elsewhere/lake", "names an absolute path on this machine"),
         ("pipeline plan --in '' --out results", "'' is not a directory or a URI"),
         ("snapshot --simulate stale-long-tail --out ''", "'' is not a directory or a URI"),
@@ -136,7 +139,17 @@ def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(
 
 def test_workers_with_the_wheel_need_a_driver_with_the_wheel(call: Caller) -> None:
     ended = call(
-        "ktriage", "pipeline", "drill", "--out", "out", "--master", "spark://h:7077", "--wheel", "k.whl"
+        "ktriage",
+        "pipeline",
+        "plan",
+        "--in",
+        "l",
+        "--out",
+        "out",
+        "--master",
+        "spark://h:7077",
+        "--wheel",
+        "k.whl",
     )
     assert ended.status == 2 and ended.err.splitlines()[-1].endswith(
         "use that ktriage: pip install 'k.whl[spark]'"
@@ -155,5 +168,5 @@ def test_a_server_of_spark_connect_that_cannot_be_used_is_one_clear_line(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"sc://127.0.0.1:{closed.getsockname()[1]}"
-    ended = call("ktriage", "pipeline", "drill", "--out", str(tmp_path / "out"), "--master", url, *words)
+    ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "out", "--master", url, *words)
     assert ended.status == 2 and said in ended.err.splitlines()[-1], ended.err

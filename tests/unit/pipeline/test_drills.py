@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.drills.drill_run import DrillCase, run, run_arms
-from pipeline.drills.incident import IncidentShape, scenario
-from pipeline.drills.recovery_arms import Arm, arm_setup
+from benchmarks.drill.drill_run import DrillCase, run, run_arms
+from benchmarks.drill.incident import IncidentShape, scenario
+from benchmarks.drill.recovery_arms import Arm, arm_setup
 from recovery.controller.rules import UncleanRecoveryStrategy
 
 

@@ -114,7 +114,7 @@ def test_a_chat_gets_the_lines_on_the_fleet(call: Caller) -> None:
 def test_old_runs_are_removed_with_their_rows_and_the_newest_stay(call: Caller) -> None:
     root = storage_path(f"{call.home}/results")
     runs = []
-    for day, job in enumerate(("plan", "plan", "drill", "plan")):
+    for day, job in enumerate(("plan", "plan", "fixes", "plan")):
         at = NOON + timedelta(days=day)
         target = run_target(root, job, at, "t")
         rows = pa.Table.from_pylist([{"run_id": target.run_id, "cluster_id": "c"}], PLANS.schema)

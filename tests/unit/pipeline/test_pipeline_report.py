@@ -18,22 +18,6 @@ from pipeline.results import JobResult, RunTarget
 from pipeline.storage import storage_path
 from tests.pipeline.survey_strategies import NOON
 
-CELL = {"scenario": "all", "min_isr": 2, "arm": "last-record", "failed": 0, "incidents": 40, "losing": 3}
-MEANS = (
-    "lost_acknowledged",
-    "lost_other",
-    "rescuable",
-    "lost_for_good",
-    "unavailable_s",
-    "decisions",
-    "waits",
-    "offline_after",
-)
-PAIRED = {"scenario": "all", "min_isr": 2, "arm": "last-record", "pairs": 40} | {
-    f"{name}{end}": value
-    for name in ("lost_acknowledged", "unavailable_s")
-    for end, value in (("", -12.3), ("_low", -14.1), ("_high", -10.2), ("_less", 37), ("_more", 3))
-}
 EXPOSED = {
     "cluster_id": "c",
     "partitions": 7,
@@ -49,27 +33,6 @@ EXPOSED = {
     "place": 1,
 }
 SUMMARIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
-    "drill": (
-        {},
-        {
-            "incidents": 80,
-            "failed": 0,
-            "failures": [],
-            "cells": [CELL | dict.fromkeys(MEANS, 1.5)],
-            "paired": {
-                "baseline": "random-unclean",
-                "rows": [PAIRED, PAIRED | {"arm": "nobody", "unavailable_s_low": None}],
-                "worst": [{"lost_acknowledged": 1234, "replay": "ktriage pipeline drill --seed 7"}],
-            },
-        },
-        [
-            "compared with random-unclean on the same incidents, min ISR 2",
-            "-12.30 [-14.10, -10.20]",
-            "-12.30 [?]",
-            "37, 3",
-            "1,234 acks=all lost: ktriage pipeline drill --seed 7",
-        ],
-    ),
     "exposure": (
         {
             "clusters": {"c": ["s"]},
@@ -355,7 +318,7 @@ def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> No
     ]
     found = newest_of_each_job(reversed(results))
     assert [result.place.name for result in found] == [
-        f"{job}-1" for job in ("plan", "exposure", "fixes", "history", "watch", "drill")
+        f"{job}-1" for job in ("plan", "exposure", "fixes", "history", "watch")
     ]
     page = results_page(found, 0)
     shown = _PageText()
@@ -364,8 +327,8 @@ def test_a_page_says_what_the_terminal_says_with_plots_and_loads_nothing() -> No
     for _, _, said in SUMMARIES.values():
         assert [words for words in said if words not in texts and words not in OF_THE_RUN] == []
     # One plot for each table with bars: what if, one failure and two, each with its acknowledged records; topics;
-    # failures before the fixes; the minutes of topics; the records that a drill lost. None of an unknown loss.
-    assert page.count('class="bars"') == 10 and "width: 0" not in page
+    # failures before the fixes; the minutes of topics. None of an unknown loss.
+    assert page.count('class="bars"') == 9 and "width: 0" not in page
     assert "rack a: 3" in texts and "<script" not in page and "http:" not in page and "https:" not in page
 
 
@@ -436,18 +399,11 @@ def test_one_long_name_takes_no_other_columns_room() -> None:
     assert found[-1] >= 40
 
 
-@pytest.mark.parametrize(("incidents", "narrow"), [(29, 2), (30, 0)])
-def test_intervals_of_few_incidents_are_said_to_be_too_narrow(incidents: int, narrow: int) -> None:
-    cells = [
-        CELL | dict.fromkeys(MEANS, 1.5) | {"incidents": number, "arm": str(number)}
-        for number in (500, incidents)
-    ]
-    paired = {"baseline": "random-unclean", "rows": [PAIRED | {"pairs": incidents}], "worst": []}
-    summary = {"incidents": 529, "failed": 0, "failures": [], "cells": cells, "paired": paired}
-    result = JobResult(RunTarget(storage_path("/results"), "run"), "drill", NOON, "0.1.0", {}, summary)
-    out = io.StringIO()
-    show_result(Screen(lambda: 0.0, out, io.StringIO()), result, 0, json=False)
-    assert out.getvalue().count("too narrow: few incidents") == narrow
+def test_a_result_of_a_job_that_there_is_not_is_one_line() -> None:
+    result = JobResult(RunTarget(storage_path("/results"), "run"), "drill", NOON, "0.1.0", {}, {})
+    with pytest.raises(InputError, match="/results/run: a result of drill, which this version"):
+        show_result(Screen(lambda: 0.0, io.StringIO(), io.StringIO()), result, 0, json=False)
+    assert newest_of_each_job([result]) == []
 
 
 def _of_many(job: str, clusters: int) -> JobResult:

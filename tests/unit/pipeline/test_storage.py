@@ -48,8 +48,8 @@ def test_a_result_is_there_when_its_row_in_runs_is(tmp_path: Path) -> None:
     commit(result)
     assert read_result(out, "plan") == read_result(target.place) == read_results(out)[0] == result
     assert [row["cluster_id"] for table in result.rows(PLANS) for row in table.to_pylist()] == ["c"]
-    with pytest.raises(PipelineError, match="a result of plan, not of drill"):
-        read_result(target.place, "drill")
+    with pytest.raises(PipelineError, match="a result of plan, not of history"):
+        read_result(target.place, "history")
     with pytest.raises(PipelineError, match="no finished result is here"):
         read_result(out / "plan-of-another-day")
 
@@ -79,7 +79,7 @@ def test_a_run_that_fails_before_its_commit_leaves_no_file(tmp_path: Path) -> No
 
 def test_of_several_results_the_newest_of_the_job_is_read(tmp_path: Path) -> None:
     out = storage_path(str(tmp_path))
-    for hour, job in enumerate(("plan", "plan", "drill")):
+    for hour, job in enumerate(("plan", "plan", "fixes")):
         at = NOON + timedelta(hours=hour)
         commit(JobResult(run_target(out, job, at, "t"), job, at, "0.1.0", {}, {"hour": hour}))
     assert read_result(out, "plan").summary == {"hour": 1}
@@ -109,7 +109,7 @@ def test_without_pyspark_the_command_says_how_to_get_it(tmp_path: Path) -> None:
     code = (
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'pyspark' else real(name, *a)\n"
-        "sys.argv = ['ktriage', 'pipeline', 'drill', '--out', 'x']\n"
+        "sys.argv = ['ktriage', 'pipeline', 'plan', '--in', 'l', '--out', 'x']\n"
         "from console.cli.main import main; main()"
     )
     ended = subprocess.run(

@@ -179,13 +179,13 @@ def test_the_installed_commands_say_what_those_of_the_tree_say(
 
 
 @pytest.mark.long
-def test_scenarios_and_drills_run_from_the_wheel_as_a_zip_file(wheel: Path, python: str) -> None:
+def test_scenarios_run_from_the_wheel_as_a_zip_file(wheel: Path, python: str) -> None:
     code = (
-        "from ktriage.pipeline.drills.drill_run import DrillCase\n"
-        "from ktriage.pipeline.drills.drill_run import run\n"
+        "from ktriage.backends.simulator.scenario.files import read\n"
+        "from ktriage.backends.simulator.simulation import Simulation\n"
         "from ktriage import pipeline; assert '.whl' in pipeline.__file__\n"
-        "row = run(DrillCase('kills', 'last-record', 1, 1)); assert not row.error, row.error\n"
-        "row = run(DrillCase('stale-long-tail', 'last-record', None, 1)); assert not row.error, row.error\n"
+        "run = Simulation(read('stale-long-tail'), 1); run.advance_to(run.scenario.operator_at)\n"
+        "assert run.offline()\n"
         "import ktriage.pipeline.watch.metadata_source, ktriage.pipeline.watch.fold_records"
     )
     ended = run(python, str(wheel), "-c", code)

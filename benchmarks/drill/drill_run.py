@@ -25,9 +25,9 @@ from backends.simulator.rehearsal import NullRecorder
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.session.checkpoint import pickled, unpickled
 from backends.simulator.simulation import Simulation
-from pipeline.drills.incident import END, OPERATOR_AGAIN_AT, SHAPES, scenario
-from pipeline.drills.incident_costs import IncidentCosts
-from pipeline.drills.recovery_arms import Arm, ArmSetup, arm_setup
+from benchmarks.drill.incident import END, OPERATOR_AGAIN_AT, SHAPES, scenario
+from benchmarks.drill.incident_costs import IncidentCosts
+from benchmarks.drill.recovery_arms import Arm, ArmSetup, arm_setup
 from recovery.model import Survey
 from recovery.plan.make import plan_row
 from recovery.rescue_branches import rescue_branches
@@ -49,8 +49,8 @@ class DrillCase(NamedTuple):
         """The command that runs this case again."""
         min_isr = "" if self.min_isr is None else f" --min-isr {self.min_isr}"
         return (
-            f"ktriage pipeline drill --scenario {quote(self.scenario)} --arm {self.arm}{min_isr}"
-            f" --seed {self.seed} --seeds 1 --out replay"
+            f"python -m benchmarks.drill --scenario {quote(self.scenario)} --arm {self.arm}{min_isr}"
+            f" --seed {self.seed} --seeds 1"
         )
 
 
