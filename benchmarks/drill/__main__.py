@@ -42,7 +42,7 @@ def main() -> int:
         ran = rows.count()
         seconds = time.monotonic() - began
         print(
-            f"{counted(ran, 'incident')}, {ran / seconds:,.0f} a second without Spark's start; load average at the"
+            f"{counted(ran, 'incident')}, {ran / seconds:,.1f} a second without Spark's start; load average at the"
             f" start {load}"
         )
         for line in _report(rows, grid):

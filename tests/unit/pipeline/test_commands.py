@@ -138,19 +138,8 @@ def test_a_history_of_changes_whose_full_snapshot_is_gone_is_told_and_not_empty(
 
 
 def test_workers_with_the_wheel_need_a_driver_with_the_wheel(call: Caller) -> None:
-    ended = call(
-        "ktriage",
-        "pipeline",
-        "plan",
-        "--in",
-        "l",
-        "--out",
-        "out",
-        "--master",
-        "spark://h:7077",
-        "--wheel",
-        "k.whl",
-    )
+    place = ("--in", "lake", "--out", "out")
+    ended = call("ktriage", "pipeline", "plan", *place, "--master", "spark://h:7077", "--wheel", "k.whl")
     assert ended.status == 2 and ended.err.splitlines()[-1].endswith(
         "use that ktriage: pip install 'k.whl[spark]'"
     )
@@ -164,8 +153,9 @@ def test_workers_with_the_wheel_need_a_driver_with_the_wheel(call: Caller) -> No
     ],
 )
 def test_a_server_of_spark_connect_that_cannot_be_used_is_one_clear_line(
-    call: Caller, tmp_path: Path, words: tuple[str, ...], said: str
+    call: Caller, words: tuple[str, ...], said: str
 ) -> None:
+    call("ktriage", "snapshot", "--simulate", "stale-long-tail", "--out", "lake")
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"sc://127.0.0.1:{closed.getsockname()[1]}"
     ended = call("ktriage", "pipeline", "plan", "--in", "lake", "--out", "out", "--master", url, *words)

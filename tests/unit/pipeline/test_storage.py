@@ -106,17 +106,29 @@ def test_a_java_that_will_do_is_taken() -> None:
 
 
 def test_without_pyspark_the_command_says_how_to_get_it(tmp_path: Path) -> None:
-    code = (
-        "import sys, importlib.util as u; real = u.find_spec\n"
+    def ended(before: str, *words: str) -> subprocess.CompletedProcess[str]:
+        code = (
+            f"{before}import sys; sys.argv = {['ktriage', *words]}; from console.cli.main import main; main()"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=60,
+            check=False,
+        )
+
+    missing = (
+        "import importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'pyspark' else real(name, *a)\n"
-        "sys.argv = ['ktriage', 'pipeline', 'plan', '--in', 'l', '--out', 'x']\n"
-        "from console.cli.main import main; main()"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
+    taken = ended("", "snapshot", "--simulate", "stale-long-tail", "--out", "lake")
+    planned = ended(missing, "pipeline", "plan", "--in", "lake", "--out", "x")
+    assert (taken.returncode, planned.returncode) == (0, 2)
+    assert planned.stderr.splitlines()[-1].endswith(
+        "the pipeline needs PySpark: pip install 'ktriage[spark]'"
     )
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].endswith("the pipeline needs PySpark: pip install 'ktriage[spark]'")
 
 
 def test_under_spark_submit_the_given_master_stands() -> None:
