@@ -112,6 +112,11 @@ class QuorumHealth:
         return frozenset(member.key.id for member in self.members if member.fetches)
 
     @property
+    def brokers_follow(self) -> bool:
+        """Whether every broker that is listed fetches, and any is. Who follows another quorum fetches nothing here."""
+        return not self.dead_brokers and any(m.role is MemberRole.BROKER and m.fetches for m in self.members)
+
+    @property
     def silent_first(self) -> tuple[QuorumMember, ...]:
         """Every member, who does not fetch first: it must not be looked for below those that are well."""
         return tuple(sorted(self.members, key=lambda member: member.state is not MemberState.SILENT))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +11,19 @@ from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import both, either
 
 NOT_KNOWN = -1
+LOOK_FOR_REBUILD = "On a broker's host ktriage quorum evidence LOG_DIR says whether the quorum was rebuilt"
+"""A broker that has followed a rebuilt quorum has the rebuild in its metadata log; without full stop."""
+
+
+def kept_alone(nodes: Sequence[str]) -> str:
+    """Why voters that are not reached are neither replaced nor emptied, where brokers are not seen to follow the
+    others; without full stop. Whoever has not seen the rebuilt quorum cannot know of it.
+    """
+    which = "it" if len(nodes) == 1 else "one of them"
+    return (
+        f"Do not replace, format or wipe {either(nodes)}: a rebuild on another host, not seen from here, may have made"
+        f" {which} the only voter"
+    )
 
 
 class VoterHost(NamedTuple):
@@ -227,7 +240,11 @@ class QuorumWithoutLeader:
         blind = self.blind_brokers
         if not blind:
             yield f"controller {leading.name} says that it leads"
-            yield "The brokers that answer are cut off from it: what they tell was true once"
+            yield (
+                "The brokers that answer are cut off from it, and what they tell was true once; or they follow another"
+                " quorum"
+            )
+            yield from self.not_seen
             return
         servers = sorted({server for name in blind for server in self.brokers[name]})
         yield (
@@ -239,6 +256,29 @@ class QuorumWithoutLeader:
             f"Set it to {self.servers_wanted} there and restart these brokers one by one (without a controller a"
             " broker may not end on SIGTERM), or start a controller with its disk at one of those addresses"
         )
+        if strangers := self.strangers:
+            yield (
+                f"First be sure that no voter which a rebuild on another host made, not seen from here, belongs at"
+                f" {either(strangers)}: then that one is started, and the setting stays"
+            )
+        yield from self.not_seen
+
+    @property
+    def strangers(self) -> tuple[str, ...]:
+        """The addresses in brokers' settings that are of none of the hosts."""
+        known = {host.address for host in self.hosts}
+        named = {server for name in self.blind_brokers for server in self.brokers[name]}
+        return tuple(sorted(named - known))
+
+    @property
+    def not_seen(self) -> tuple[str, ...]:
+        """What may be, where brokers do not reach who leads: that it must not lead. Without full stops. Nothing
+        where a rebuild is known.
+        """
+        if self.replaced:
+            return ()
+        away = [host.name for host in self.hosts if not host.votes]
+        return (*((kept_alone(away),) if away else ()), LOOK_FOR_REBUILD)
 
     def _majority_lost(self) -> Iterator[str]:
         down = ", ".join(

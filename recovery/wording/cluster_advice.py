@@ -21,7 +21,12 @@ from recovery.membership.controllers_asked import (
     old_voters,
 )
 from recovery.membership.quorum_health import MemberState, QuorumHealth
-from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.membership.quorum_without_leader import (
+    LOOK_FOR_REBUILD,
+    QuorumWithoutLeader,
+    VoterHost,
+    kept_alone,
+)
 from recovery.membership.voters import ReplicaKey
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
@@ -159,12 +164,12 @@ def _brokers_find_it(lost: QuorumWithoutLeader, leading: VoterHost) -> AdviceTex
     if not blind:
         return AdviceText(
             f"Find out why the brokers that answer do not reach controller {leading.name}: it says that it leads.",
-            warnings=(WARNING,),
+            warnings=(WARNING, *(f"{one}." for one in lost.not_seen)),
             reasons=("Each controller is asked by ktriage quorum status.",),
         )
     return AdviceText(
         f"Let {node_names(blind)} find controller {leading.name}, which leads.",
-        warnings=(WARNING,),
+        warnings=(WARNING, *(f"{one}." for one in lost.not_seen)),
         reasons=(
             f"controller.quorum.bootstrap.servers has to be {lost.servers_wanted} there, and then a restart, one"
             " broker after the other.",
@@ -218,10 +223,14 @@ def quorum_advice(
         reasons = (
             (how,) if quorum.dynamic else ("Static voters: another one needs controller.quorum.voters.",)
         )
+        start = f"Start controller {node} with its old disk."
+        if not quorum.brokers_follow:
+            yield AdviceText(start, "", (*warnings, f"{kept_alone([str(node)])}.", f"{LOOK_FOR_REBUILD}."))
+            continue
         by = (
             f"Or replace it by {either(waiting)}, which runs without a vote." if waiting else "Or replace it."
         )
-        yield AdviceText(f"Start controller {node} with its old disk.", by, warnings, reasons)
+        yield AdviceText(start, by, warnings, reasons)
     if waiting and warnings and quorum.dynamic and not dead:
         vote = "a vote" if len(waiting) == 1 else "votes"
         add = "Each one by ktriage quorum add NODE, where it does not join by itself."

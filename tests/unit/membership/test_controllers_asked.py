@@ -10,7 +10,7 @@ import pytest
 
 from backends.base.errors import NoLeader
 from backends.base.membership import ClusterNode, EveryAddress, Membership, NodeProbe, ProcessRole
-from console.jobs.quorum.quorum_report import verdict_lines
+from console.jobs.quorum.quorum_report import sentences, verdict_lines
 from console.last_healthy import recall
 from console.reading.quorum_state import QuorumReading
 from console.reading.quorum_state import lost as read_lost
@@ -37,7 +37,7 @@ from recovery.model import Unknown, Why
 from recovery.wording.cluster_advice import cluster_advice, old_voters_advice
 from recovery.wording.cluster_health_text import health_lines
 from recovery.wording.lost_quorum_text import guide_lines
-from tests.unit.membership.quorums import CLUSTER, key, quorum, voters
+from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 
 REFUSED = Unknown(Why.NOT_ANSWERED, "connection refused")
 
@@ -201,7 +201,7 @@ def lost(**changed: Any) -> QuorumWithoutLeader:
 
 
 def test_a_leader_that_brokers_cannot_find_is_told_with_the_setting_to_change() -> None:
-    first, then = lost().sentences
+    first, then, *_ = lost().sentences
     assert first.startswith("controller 2 leads; broker 9 cannot find it, because")
     assert "(gone:9093, host1:9093)" in first
     assert then.startswith("Set it to host2:9093,host3:9093 there")
@@ -227,6 +227,40 @@ def test_a_leader_that_was_seen_is_not_called_out_of_reach_above_the_line_that_n
         "Find out why the brokers that answer do not reach controller 2: it says that it leads."
     )
     assert head_and_advice(lost(commits=False))[0].startswith("quorum UNREACHABLE"), "no majority follows it"
+
+
+def test_nobody_is_told_to_replace_a_voter_which_may_be_all_that_is_left_of_a_rebuilt_quorum() -> None:
+    """Brokers that followed the rebuilt quorum never follow old voters: theirs is the lower epoch."""
+    led = quorum(1, 2, 3, down=(3,), observers=(key(8), key(9)))
+
+    def advised(*fetching: int) -> str:
+        silent = [
+            progress(one.key, silent_ms=60_000) if one.key.id in {8, 9} - set(fetching) else one
+            for one in led.progress
+        ]
+        found = health(replace(led, progress=tuple(silent)), LivenessLimits(), {1, 2, 3})
+        return " ".join(text for _, text in sentences(found))
+
+    def alone(*others: ReplicaKey) -> str:
+        found = health(quorum(1, 2, 3, down=(3,), observers=others), LivenessLimits(), {1, 2, 3})
+        return " ".join(text for _, text in sentences(found))
+
+    assert advised(8, 9).startswith("Start controller 3 with its old disk. Or replace it.")
+    for text in (advised(8), advised(), alone()):
+        assert text.startswith("Start controller 3 with its old disk.") and "Or replace it" not in text, text
+        assert "Do not replace, format or wipe 3: a rebuild on another host, not seen from here" in text, text
+        assert "ktriage quorum evidence LOG_DIR" in text, text
+
+
+def test_brokers_that_do_not_reach_who_leads_may_follow_a_rebuilt_quorum() -> None:
+    """They must not be led to old voters, nor the one that is down be emptied."""
+    never = "Do not replace, format or wipe 1: a rebuild on another host, not seen from here"
+    for found in (lost(), lost(brokers={"broker 9": (address(1), address(3))})):
+        text = ". ".join(found.sentences)
+        assert never in text and "ktriage quorum evidence LOG_DIR" in text, text
+        assert never in head_and_advice(found)[1]
+        assert ("belongs at gone:9093: then that one is started" in text) == bool(found.blind_brokers), text
+    assert never not in ". ".join(lost(replaced=(2, 3)).sentences)
 
 
 def test_where_a_broker_names_a_controller_that_answers_the_cause_is_another() -> None:
