@@ -113,7 +113,7 @@ class QuorumHealth:
 
     @property
     def brokers_follow(self) -> bool:
-        """Whether every broker that is listed fetches, and any is. Who follows another quorum fetches nothing here."""
+        """Whether every broker that is listed fetches, and any is. Who follows another quorum does not fetch."""
         return not self.dead_brokers and any(m.role is MemberRole.BROKER and m.fetches for m in self.members)
 
     @property

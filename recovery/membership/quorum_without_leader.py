@@ -21,8 +21,8 @@ def kept_alone(nodes: Sequence[str]) -> str:
     """
     which = "it" if len(nodes) == 1 else "one of them"
     return (
-        f"Do not replace, format or wipe {either(nodes)}: a rebuild on another host, not seen from here, may have made"
-        f" {which} the only voter"
+        f"Do not replace, format or wipe {either(nodes)}: a rebuild on another host, not seen from here, may have"
+        f" made {which} the only voter"
     )
 
 
@@ -241,8 +241,8 @@ class QuorumWithoutLeader:
         if not blind:
             yield f"controller {leading.name} says that it leads"
             yield (
-                "The brokers that answer are cut off from it, and what they tell was true once; or they follow another"
-                " quorum"
+                "The brokers that answer are cut off from it, and what they tell was true once; or they follow"
+                " another quorum"
             )
             yield from self.not_seen
             return
