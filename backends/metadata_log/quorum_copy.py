@@ -21,7 +21,7 @@ from recovery.membership.lost_quorum import (
     RunningNode,
     StoredElection,
 )
-from recovery.membership.voters import Voter, VoterSet
+from recovery.membership.voters import VoterSet
 from recovery.metadata_log.control_records import ControlRecord, KraftVersion
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.rebuilt_log import RebuiltLogFinder
@@ -61,7 +61,7 @@ def read_quorum_copy(path: Path) -> QuorumCopy:
         walk.snapshot(newest, end, epoch)
     for number, (base, segment) in enumerate(segments):
         walk.segment(segment, base, is_last=number == len(segments) - 1)
-    node = properties.get("node.id", "")
+    node, rebuilt = properties.get("node.id", ""), walk.rebuilds.found
     return QuorumCopy(
         path=str(directory),
         cluster_id=properties.get("cluster.id", ""),
@@ -80,7 +80,8 @@ def read_quorum_copy(path: Path) -> QuorumCopy:
         election=stored_election(directory),
         defect=walk.defect,
         running=running_node(log_dir),
-        replaced=tuple(voter for voter in walk.replaced if walk.voters.find(voter.key) is None),
+        replaced=() if rebuilt is None else tuple(v for v in rebuilt.gone if walk.voters.find(v.key) is None),
+        rebuilt_epoch=None if rebuilt is None else rebuilt.epoch,
     )
 
 
@@ -142,7 +143,7 @@ class _Walk:
     """Follows the log: where it ends, and which control record counts."""
 
     def __init__(self, rebuilds: RebuiltLogFinder) -> None:
-        self._rebuilds = rebuilds
+        self.rebuilds = rebuilds
         self.kraft_version = 0
         self.voters = VoterSet(())
         self.voters_offset: int | None = None
@@ -151,11 +152,6 @@ class _Walk:
         self.last_ms: int | None = None
         self.whole_bytes = 0
         self.defect: CopyDefect | None = None
-
-    @property
-    def replaced(self) -> tuple[Voter, ...]:
-        """The voters that rebuilds replaced."""
-        return () if self._rebuilds.found is None else self._rebuilds.found.gone
 
     def snapshot(self, path: Path, end: int, epoch: int) -> None:
         """Raises MetadataDirError where it is damaged: nothing can be said about the copy without it."""
@@ -191,7 +187,7 @@ class _Walk:
                         return
                     controls = _controls(reader.raw(batch)) if header.is_control else []
                     self._take(controls)
-                    self._rebuilds.batch(
+                    self.rebuilds.batch(
                         header.base_offset, header.next_offset, header.leader_epoch, [c for _, c in controls]
                     )
                     expected, whole = header.next_offset, reader.end_position

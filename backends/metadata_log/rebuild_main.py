@@ -114,6 +114,10 @@ def _apply(rebuild: ScriptedRebuild, reason: str) -> int:
             was = before.get(file.name, "not there")
             sys.stdout.write(f"{order.target}/{file.name}: sha256 {was} before, {file.sha256} after\n")
     sys.stdout.write(f"the back-up is {order.backup}; {WAY_BACK}: --undo\n")
+    sys.stdout.write(
+        "then, on each host with ktriage, with the plan that this script was made of: ktriage quorum rebuild PLAN"
+        " --remember\n"
+    )
     returned = [one for one in rebuild.addresses if answers(one.host, one.port)]
     for one in returned:
         sys.stderr.write(

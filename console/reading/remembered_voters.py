@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from backends.base.membership import Membership
     from backends.base.protocol import Backend
     from recovery.membership.controllers_asked import ControllersAsked
+    from recovery.membership.lost_quorum import QuorumCopy
     from recovery.membership.quorum import Quorum
     from recovery.membership.quorum_rebuild import RebuildPlan
     from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -211,6 +212,30 @@ def remember_rebuild(plan: RebuildPlan, file: Path, reason: str) -> None:
         "voters": [{**saved_voter(voter), "logEndOffset": plan.end}],
     }
     remember(plan.cluster_id, MEMORY, quorum)
+
+
+def remember_copies(copies: Iterable[QuorumCopy]) -> None:
+    """Saves the quorum as the newest copy of a log that was rebuilt tells it, where no newer one is known: whoever
+    has not seen the rebuilt quorum learns of it from any broker's disk.
+    """
+    rebuilt = [copy for copy in copies if copy.rebuilt_epoch is not None and copy.voters.voters]
+    if not rebuilt:
+        return
+    newest = max(rebuilt, key=lambda copy: copy.position)
+    earlier = remembered_quorum(newest.cluster_id)
+    if is_simulated(newest.cluster_id) or (earlier is not None and earlier.epoch >= newest.epochs_known):
+        return
+    at = now().isoformat(timespec="seconds")
+    # Nobody has led while the newest batch is the rebuild's own.
+    led = {} if newest.epoch > (newest.rebuilt_epoch or 0) else {"rebuiltAt": at, "planFile": ""}
+    quorum = {
+        **led,
+        "at": at,
+        "leaderEpoch": newest.epochs_known,
+        "replaced": [saved_voter(one) for one in newest.replaced],
+        "voters": [{**saved_voter(one), "logEndOffset": newest.end} for one in newest.voters.voters],
+    }
+    remember(newest.cluster_id, MEMORY, quorum)
 
 
 def forget_rebuild(plan: RebuildPlan) -> None:

@@ -52,7 +52,8 @@ class QuorumCopy(NamedTuple):
     format). ``end`` and ``epoch`` are those of the last whole batch. ``last_ms``: the newest time of a batch;
     None: no batch. ``segment`` is the name of the last segment file ("": there is none), ``whole_bytes`` where
     its last whole batch ends. ``replaced`` are the voters that rebuilds in the log's past replaced, and that are
-    none now, as far as the log names them.
+    none now, as far as the log names them; ``rebuilt_epoch`` is the quorum epoch of the newest rebuild, None: there
+    was none.
     """
 
     path: str
@@ -73,6 +74,7 @@ class QuorumCopy(NamedTuple):
     defect: CopyDefect | None
     running: RunningNode
     replaced: tuple[Voter, ...] = ()
+    rebuilt_epoch: int | None = None
 
     @property
     def key(self) -> ReplicaKey:

@@ -81,15 +81,11 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     if not _stuck(lost):
         return ()
     if lost.rebuilt_at:
-        back = shlex.join(("ktriage", "quorum", "rebuild", lost.plan_file, "--undo"))
-        return (
-            WayBack(lost.rebuilt, f"Brokers follow once it leads. {lost.never_again}."),
-            WayBack(
-                "Take the rebuild back",
-                "Refused once that controller has led. Then the old voters count again, short of a majority.",
-                (back,),
-            ),
-        )
+        start = WayBack(lost.rebuilt, f"Brokers follow once it leads. {lost.never_again}.")
+        # Of a rebuild that was read from a disk nobody has the plan here.
+        back = shlex.join(("ktriage", "quorum", "rebuild", lost.plan_file or "PLAN", "--undo"))
+        cost = "Refused once that controller has led. Then the old voters count again, short of a majority."
+        return (start, WayBack("Take the rebuild back", cost, (back,)))
     old = _old_disks(lost)
     need = f"{lost.short} of {both(old)}" if lost.short < len(old) else both(old)
     return (

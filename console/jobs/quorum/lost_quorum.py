@@ -33,16 +33,23 @@ from console.jobs.quorum.quorum_rebuild_report import (
     rebuild_lines,
     rebuild_markdown,
     rehearsed_lines,
+    told_elsewhere,
     where,
 )
 from console.jobs.quorum.rebuild_rehearsal import rehearse
 from console.new_files import write_new
 from console.program import Program
 from console.provenance import user
-from console.reading.remembered_voters import forget_rebuild, remember_rebuild
+from console.reading.remembered_voters import (
+    forget_rebuild,
+    remember_copies,
+    remember_rebuild,
+    remembered_quorum,
+)
 from console.signals import Stopped
+from recovery.membership.lost_quorum import CopyRelation
 from recovery.membership.quorum_rebuild import FORMAT, RebuildPlan, digest
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import both, counted
 
 
 def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
@@ -60,6 +67,7 @@ def show_evidence(program: Program, dirs: Sequence[Path], *, json: bool) -> int:
         raise InputError(str(error)) from None
     screen.out(evidence_document(evidence) if json else evidence_lines(evidence))
     screen.say(*next_plan_lines(evidence))
+    remember_copies(one.copy for one in evidence.copies if one.relation is not CopyRelation.OTHER_CLUSTER)
     return Status.DONE if evidence.whole else Status.PARTLY
 
 
@@ -179,6 +187,33 @@ def carry_out(
     return Status.PARTLY if done.returned else Status.DONE
 
 
+def remember_elsewhere(program: Program, file: Path, *, undo: bool) -> int:
+    """Makes known here that the plan was carried out on another host, or taken back there. Nobody is asked, and
+    nothing else is written. Raises InputError.
+    """
+    plan = read_rebuild(file)
+    earlier = remembered_quorum(plan.cluster_id)
+    node = plan.voter.key.id
+    if undo:
+        forget_rebuild(plan)
+        program.screen.say(
+            f"cluster {plan.cluster_id}: the rebuild that made controller {node} the only voter is"
+            " forgotten here"
+        )
+    elif earlier is not None and earlier.epoch > plan.epoch:
+        program.screen.say(
+            f"cluster {plan.cluster_id}: a newer quorum is known here already (epoch"
+            f" {earlier.epoch:,}, seen {earlier.at})"
+        )
+    else:
+        remember_rebuild(plan, file, "carried out on another host")
+        program.screen.say(
+            f"cluster {plan.cluster_id}: known here from now on: controller {node} is the only voter,"
+            f" and {both(plan.dead)} must not run with their old metadata logs"
+        )
+    return Status.DONE
+
+
 def write_script(program: Program, file: Path, script: Path, reviewed: Reviewed | None = None) -> int:
     """Writes the plan as a script to the new file ``script``. Raises InputError, NotDone."""
     plan, screen = read_reviewed(file, reviewed), program.screen
@@ -188,6 +223,7 @@ def write_script(program: Program, file: Path, script: Path, reviewed: Reviewed 
     screen.say(
         f"wrote {script}; nothing else was written",
         f"next: python3 {shlex.quote(script.name)} ({where(plan)}; it asks first)",
+        told_elsewhere(file),
     )
     screen.say(*host_lines(plan))
     return Status.DONE

@@ -18,7 +18,7 @@ from console.output.json_document import document
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.lost_quorum import ComparedQuorumCopy, CopyRelation, QuorumCopy, RunningNode
 from recovery.membership.quorum_rebuild import voters_to_name
-from recovery.wording.quantity_text import counted, human_bytes, offset, printable, time_text
+from recovery.wording.quantity_text import both, counted, human_bytes, offset, printable, time_text
 from widgets.fields import Field, json_row, text_rows
 from widgets.text import Tone
 
@@ -73,6 +73,12 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
     )
     yield committed_line(evidence)
     yield from voters_lines(chosen)
+    if chosen.rebuilt_epoch is not None:
+        gone = both([str(voter.key) for voter in chosen.replaced]) or "the old voters"
+        yield (
+            f"REBUILT in quorum epoch {chosen.rebuilt_epoch:,}: no node must start again with a metadata log of"
+            f" {gone}. ktriage knows it here from now on"
+        )
     yield ""
     yield from text_rows(copy_fields(chosen), evidence.copies)
     for found in evidence.copies:

@@ -351,6 +351,11 @@ def rebuild(
         "--as-script FILE",
         "Write PLAN as a Python script to this new file, for a host where nothing can be installed.",
     ),
+    remember: bool = option(
+        "--remember",
+        "PLAN was carried out on another host, as by its script: make it known to ktriage here. With --undo: it was"
+        " taken back there.",
+    ),
     reviewed_by: str | None = declared.REVIEWED_BY,
     reviewed_digest: str | None = declared.DIGEST,
     undo: bool = option("--undo", "Put back what was there before. Refused once the rebuilt quorum has led."),
@@ -382,6 +387,7 @@ def rebuild(
       ktriage quorum rebuild rebuild.json --rehearse --kafka-dir /opt/kafka
       ktriage review rebuild.json
       ktriage quorum rebuild rebuild.json --reviewed-by ada --digest 3f1c…
+      ktriage quorum rebuild rebuild.json --remember
       ktriage quorum rebuild rebuild.json --undo
     """
     from console.jobs.quorum.lost_quorum import (  # noqa: PLC0415  # not for --help
@@ -389,6 +395,7 @@ def rebuild(
         carry_out,
         plan_rebuild,
         rehearse_plan,
+        remember_elsewhere,
         write_script,
     )
     from console.jobs.quorum.quorum_rebuild import RebuildRequest  # noqa: PLC0415
@@ -417,6 +424,8 @@ def rebuild(
                 if plan is None
                 else "PLAN is carried out as it is: the options of a new plan go with --from"
             )
+        if remember:
+            return remember_elsewhere(run.program, plan, undo=undo)
         if rehearse:
             if kafka_dir is None or undo:
                 raise InputError("--rehearse needs --kafka-dir DIR, and takes no --undo")
@@ -427,8 +436,10 @@ def rebuild(
             return write_script(run.program, plan, as_script, reviewed)
         why = stated(reason, asked=not yes)
         return carry_out(run.program, plan, why, undo=undo, ask=not yes, json=run.json, reviewed=reviewed)
-    if plan is not None or undo or rehearse or as_script is not None:
-        raise InputError("--from makes a plan: PLAN, --undo, --rehearse and --as-script go without it")
+    if plan is not None or undo or rehearse or remember or as_script is not None:
+        raise InputError(
+            "--from makes a plan: PLAN, --undo, --rehearse, --remember and --as-script go without it"
+        )
     if plan_out is None or not voter:
         raise InputError("--from needs --voter NODE@HOST:PORT and --plan-out FILE")
     try:

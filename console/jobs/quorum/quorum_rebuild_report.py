@@ -269,7 +269,16 @@ def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:
                 yield printable(f"  {one.name}: sha256 {was} before, {one.sha256} after")
         yield printable(f"the back-up is {plan.backup}")
     yield (f"{WAY_BACK}: {shlex.join(('ktriage', 'quorum', 'rebuild', str(file), '--undo'))}")
+    yield told_elsewhere(file)
     yield from host_lines(plan)
+
+
+def told_elsewhere(file: Path) -> str:
+    """How ktriage of another user or host learns of the rebuild, before it has seen the rebuilt quorum."""
+    command = shlex.join(("ktriage", "quorum", "rebuild", file.name, "--remember"))
+    return (
+        f"then, on each other host and for each other user of ktriage, with a copy of {file.name}: {command}"
+    )
 
 
 def rebuild_markdown(plan: RebuildPlan, file: Path) -> list[str]:

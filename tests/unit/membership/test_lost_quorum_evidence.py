@@ -16,6 +16,7 @@ import pytest
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.quorum_copy import read_quorum_copy
 from console.jobs.quorum.quorum_rebuild import apply_rebuild
+from console.reading.remembered_voters import remembered_quorum
 from recovery.membership.lost_quorum import (
     CopyRelation,
     QuorumCopy,
@@ -286,6 +287,29 @@ def test_the_next_command_makes_a_plan_from_the_best_copy(
     planned = invoke(tmp_path, *shlex.split(command))
     assert planned.status == 0, planned
     assert "next: ktriage quorum rebuild rebuild.json --rehearse" in planned.err
+
+
+def test_whoever_reads_a_copy_of_a_rebuilt_log_knows_of_the_rebuild_from_then_on(
+    disks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who never saw the rebuilt quorum: its voter is down, and old voters may lead."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    plan = made(disks, voters=(VOTER._replace(port=1),))
+    assert "REBUILT" not in shown(tmp_path, disks / "node-100").out
+    assert remembered_quorum(plan.cluster_id) is None
+    apply_rebuild(plan, "a test", silent)
+    told = shown(tmp_path, disks / "node-100").out
+    assert (
+        f"REBUILT in quorum epoch {plan.epoch:,}: no node must start again with a metadata log of 101-"
+        in told
+    )
+    known = remembered_quorum(plan.cluster_id)
+    assert known is not None and (known.epoch, known.has_led) == (plan.epoch, False)
+    assert [key.id for key in known.replaced] == [101, 102] and known.addresses == ("127.0.0.1:1",)
+    append(disks / "node-100", leader_change_batch(plan.end, plan.epoch + 1, 5, 100, (100,)))
+    shown(tmp_path, disks / "node-100", disks / "node-1")
+    known = remembered_quorum(plan.cluster_id)
+    assert known is not None and (known.epoch, known.has_led) == (plan.epoch + 1, True)
 
 
 def test_a_metadata_log_dir_without_partitions_is_no_log_dir_of_the_next_command(

@@ -497,6 +497,14 @@ def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path,
     undone = command("plan.json", "--undo", "--yes", "--reason", "a test", "--output", "json")
     assert undone.status == 0, undone
     assert not [*(tmp_path / "state").rglob("rebuild.json"), *(tmp_path / "state").rglob("quorum.json")]
+    # Carried out by the script, on another host: whoever has the plan can make it known here.
+    known = command("plan.json", "--remember")
+    assert known.status == 0 and "100 is the only voter, and 101 and 102 must not run" in known.err, known
+    (remembered,) = (tmp_path / "state").rglob("quorum.json")
+    assert [voter["id"] for voter in json.loads(remembered.read_text())["replaced"]] == [101, 102]
+    forgotten = command("plan.json", "--remember", "--undo")
+    assert forgotten.status == 0, forgotten
+    assert not [*(tmp_path / "state").rglob("rebuild.json"), *(tmp_path / "state").rglob("quorum.json")]
 
 
 async def test_between_apply_and_start_the_new_voter_is_to_be_started_and_no_old_one(
