@@ -47,13 +47,14 @@ class ScannedReplica(NamedTuple):
 
 
 class KnownPartitions(NamedTuple):
-    """What the copy says: partitions that exist, the names of topics (also of deleted ones) by id, and whether it
-    tracks log dirs.
+    """What the copy says: partitions that exist, the names of topics (also of deleted ones) by id, whether it
+    tracks log dirs, and whether it has the feature eligible.leader.replicas.version.
     """
 
     present: Mapping[PartitionSubject, Registration]
     topics: Mapping[str, str]
     has_directories: bool
+    has_elr: bool = False
 
     def is_deleted(self, topic_id: str) -> bool:
         return topic_id in self.topics and topic_id not in self.present_topics
@@ -123,6 +124,7 @@ def rewritten_partitions(
             up = {d.broker: d.position for d in replicas if d.runs or d.broker in starts}
             after = _without(after, set(gone) & set(unscanned), up)
         if after is not None:
+            after = _elected_by_itself(after, gone) if known.has_elr else after
             newest = max((d.epoch for d in replicas), default=-1)
             name, added = known.topics.get(subject.topic_id, ""), after.replicas[len(now.replicas) :]
             written.append(RewrittenPartition(name, *subject, now.leader_epoch, newest, after, added))
@@ -130,6 +132,7 @@ def rewritten_partitions(
         replicas = by_subject[subject]
         newest = max(d.epoch for d in replicas)
         after = _restored(replicas, has_directories=known.has_directories)
+        after = _elected_by_itself(after, gone) if known.has_elr else after
         written.append(RewrittenPartition(replicas[0].name, *subject, -1, newest, after))
     return tuple(sorted(written, key=lambda one: one[:3]))
 
@@ -172,16 +175,29 @@ def _rewritten(
 
 
 def _without(after: Registration, gone: Collection[int], up: Mapping[int, tuple[int, int]]) -> Registration:
-    """Led by a member of the ISR that runs where the leader is gone; as it is where none runs. Whoever is gone
-    stays a replica: it can take its place again, with its disk or with an empty one. ``up``: who runs, and where
-    the log ends.
+    """Led by a member of the ISR that runs where the leader is gone; as it is where none runs, and by nobody where
+    all are gone. Whoever is gone stays a replica: it can take its place again, with its disk or with an empty one.
+    ``up``: who runs, and where the log ends.
     """
     stay = tuple(broker for broker in after.isr if broker not in gone)
     running = [broker for broker in stay if broker in up]
+    if not stay and after.isr:
+        return after._replace(leader=NO_LEADER)  # elected when it is back
     if not running or stay == after.isr:
         return after
     best = max(running, key=lambda broker: (up[broker], -broker))
     return after._replace(isr=stay, leader=best if after.leader in gone else after.leader)
+
+
+def _elected_by_itself(after: Registration, gone: Collection[int]) -> Registration:
+    """With ELR a broker that was killed leaves ISR and ELR when it registers, and the controller then elects nobody
+    but the last known leader. A record without a leader names one, who is elected as soon as it is back (seen on
+    4.3.1 and 4.4.0; without, the partition waits for an election by hand).
+    """
+    if after.has_leader or not after.isr:
+        return after
+    first = min(after.isr, key=lambda broker: (broker in gone, after.replicas.index(broker)))
+    return after._replace(last_known_elr=(first,))
 
 
 def waits_for_dead(one: RewrittenPartition, dead: Collection[int]) -> bool:
@@ -244,9 +260,17 @@ def record_values(written: Iterable[RewrittenPartition], known_topics: Collectio
     return values
 
 
-def running_refusal(disks: Iterable[ScannedReplica], written: Iterable[RewrittenPartition]) -> Iterator[str]:
-    """Brokers that run and have replicas of partitions whose ISR the logs decide."""
-    raised = {(one.topic_id, one.partition) for one in written if not one.registration.has_leader}
+def running_refusal(
+    disks: Iterable[ScannedReplica], written: Iterable[RewrittenPartition], gone: Collection[int] = ()
+) -> Iterator[str]:
+    """Brokers that run and have replicas of partitions whose ISR the logs decide; not of those that wait for
+    brokers which are ``gone``, with disks that nobody read.
+    """
+    raised = {
+        (one.topic_id, one.partition)
+        for one in written
+        if not one.registration.has_leader and not waits_for_dead(one, gone)
+    }
     running = sorted({d.broker for d in disks if d.runs and d.subject in raised})
     if running:
         yield (

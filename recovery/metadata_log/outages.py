@@ -23,7 +23,7 @@ class Outage(NamedTuple):
     ``leader_before`` is NO_LEADER if the log does not contain it. ``unclean``: the new leader was elected from
     outside ISR and ELR. ``deleted``: the partition was deleted meanwhile. ``other_log_dir``: the new leader's
     replica is in another log dir than when the outage began, and so empty, unless somebody moved the log there.
-    ``rebuilt``: no controller elected the new leader: a rebuild of the quorum wrote it.
+    ``rebuilt``: a rebuild of the quorum chose the new leader: it wrote this leader, or the ISR of which it is.
     """
 
     tp: TopicPartition
@@ -80,8 +80,15 @@ def outages(events: Iterable[ClusterEvent], rebuilt: RebuiltLog | None = None) -
     found: list[Outage] = []
     begun: dict[TopicPartition, int] = {}
     tracker = OutageTracker()
+    written: dict[TopicPartition, Registration] = {}
     for event in events:
         for move in event.moves:
+            if (
+                rebuilt is not None
+                and rebuilt.offset <= event.offset < rebuilt.end
+                and move.after is not None
+            ):
+                written[move.tp] = move.after
             outage = tracker.take(move, event.time_ms)
             if outage is None:
                 continue
@@ -89,8 +96,10 @@ def outages(events: Iterable[ClusterEvent], rebuilt: RebuiltLog | None = None) -
                 begun[outage.tp] = len(found)
                 found.append(outage)
             else:
-                wrote = rebuilt is not None and rebuilt.offset <= event.offset < rebuilt.end
-                found[begun[outage.tp]] = outage._replace(rebuilt=wrote)
+                # Later elections are none of its own.
+                wrote = written.pop(outage.tp, None)
+                by_it = wrote is not None and outage.leader_after in wrote.isr
+                found[begun[outage.tp]] = outage._replace(rebuilt=by_it)
     return tuple(found)
 
 

@@ -35,11 +35,6 @@ AHEAD_RISK = (
 )
 
 
-NOBODY_LED_YET = (
-    "With ELR a broker that was killed leaves ISR and ELR when it registers, also where the controller had fenced"
-    " it before. A partition that the rebuild wrote with this broker alone as ISR has had no leader since, and"
-    " nobody leads it before it is elected here (seen on 4.3.1)"
-)
 WITHOUT_THE_DEAD = (
     "A plan that elects nothing, because it waits for a broker that is gone for good, is made once more with"
     " --accept-unchecked --reason TEXT"
@@ -154,7 +149,7 @@ def after_rebuild(
         NextStep(
             AfterRebuildStep.ELECT,
             "Elect what waits, each with the loss that the plan names",
-            f"{f'{NOBODY_LED_YET}. ' if loses else ''}{WITHOUT_THE_DEAD}",
+            WITHOUT_THE_DEAD,
             (
                 connected("plan", "--all-offline-partitions", "plan.json"),
                 connected("apply", "plan.json"),

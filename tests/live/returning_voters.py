@@ -287,21 +287,8 @@ class ReturningVoters:
             broker.change_properties({"controller.quorum.bootstrap.servers": servers})
             broker.start()
         self.quorum.wait_registered(tuple(self.cluster.brokers))
-        self._elect_what_waits()
         for partition in (0, 1):
             self.cluster.metadata.wait_isr(ORDERS, partition, set(self.cluster.brokers), 90)
-
-    def _elect_what_waits(self) -> None:
-        """A broker that was killed leaves ISR and ELR when it registers (with ELR), also those of partitions
-        that nobody leads: then nobody may lead them until an operator elects.
-        """
-        console, plan = self.quorum.console, self._saved / "elect.json"
-        planned = console("plan", "--all-offline-partitions", "--strategy", "aggressive", str(plan))
-        if not plan.exists():
-            assert "nothing is offline" in planned.err, planned
-            return
-        applied = console("apply", str(plan), "--rescue", str(self._saved / "rescue"), *YES)
-        assert applied.status == 0, applied
 
     def tried_afterwards(self, back: Return) -> Seen:
         """They return to a cluster that goes on; it must not notice."""

@@ -86,7 +86,7 @@ from recovery.membership.stray_replicas import (
 from recovery.membership.voters import ReplicaKey, Voter
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
-from recovery.metadata_log.metadata_image import image_of
+from recovery.metadata_log.metadata_image import image_at_end, image_of
 from recovery.metadata_log.records import TopicRecord
 from recovery.wording.quantity_text import counted
 
@@ -174,7 +174,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         *(f"{copy.path}: {refused}: no controller starts with it" for refused in history.refused.values()),
         *disks.refusals,
         *unscanned_refusal({b: read for b, read in disks.left_out.items() if b not in request.unscanned}),
-        *running_refusal(disks.replicas, written),
+        *running_refusal(disks.replicas, written, set(request.dead).intersection(disks.left_out)),
         *stray_refusals(
             known, topics, accepts_strays=request.accept_strays, keeps_strays=request.keep_strays
         ),
@@ -362,7 +362,8 @@ def known_partitions(history: MetadataHistory) -> KnownPartitions:
     topics = {
         row.change.topic_id: row.change.name for row in history.rows() if isinstance(row.change, TopicRecord)
     }
-    return KnownPartitions(present, topics, any(now.directories for now in present.values()))
+    has_elr = image_at_end(history).features.get("eligible.leader.replicas.version", 0) > 0
+    return KnownPartitions(present, topics, any(now.directories for now in present.values()), has_elr)
 
 
 def scanned_replicas(scan: DiskScan) -> Iterator[ScannedReplica]:

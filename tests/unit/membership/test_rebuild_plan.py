@@ -456,12 +456,13 @@ def test_a_node_whose_metadata_goes_on_beyond_the_copy_is_named_with_what_is_mov
     assert not any("move the snapshots" in line for line in host_lines(whole))
 
 
-def test_what_a_killed_broker_leaves_without_a_leader_is_told_where_it_is_elected(disks: Path) -> None:
-    """The wait for its fencing is Kafka's own, and mends nothing."""
-    steps = list(host_lines(made(disks)))
-    (elect,) = [step for step in steps if "Elect what waits" in step]
-    assert "with this broker alone as ISR has had no leader since" in elect and "plan.json" in elect
-    assert any("lets a killed broker register only after it has fenced" in step for step in steps)
+def test_a_partition_that_the_logs_decide_names_who_is_elected_by_itself(disks: Path) -> None:
+    """A killed broker leaves ISR and ELR when it registers: only the last known leader is elected then."""
+    partition_folder(disks, orders_id(disks), 9)
+    (written,) = [one for one in made(disks).partitions if one.disk_epoch == 9]
+    now = written.registration
+    assert (now.leader, now.isr, now.last_known_elr) == (-1, (1,), (1,))
+    assert any("lets a killed broker register only after" in step for step in host_lines(made(disks)))
 
 
 def test_of_a_disk_that_was_not_read_it_is_taken_for_granted(disks: Path, tmp_path: Path) -> None:

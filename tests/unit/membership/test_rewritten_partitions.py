@@ -10,6 +10,7 @@ from recovery.membership.rewritten_partitions import (
     partition_members,
     read_partition,
     rewritten_partitions,
+    running_refusal,
     waits_for_dead,
 )
 from recovery.membership.stray_replicas import (
@@ -61,6 +62,37 @@ def test_the_isr_is_the_best_log_by_the_epoch_of_its_last_record() -> None:
     (after,) = written(disk(1, 8, 100, last=4), disk(2, 6, 110), disk(3, 4, 500))
     assert (after.isr, after.leader, after.leader_epoch, after.elr) == ((2,), -1, 1_008, ())
     assert (after.replicas, after.directories) == (NOW.replicas, NOW.directories)
+
+
+def test_with_elr_a_partition_without_a_leader_names_who_is_elected_when_it_is_back() -> None:
+    """A killed broker leaves ISR and ELR when it registers; without a last known leader nobody is elected then."""
+    known, logs = KNOWN._replace(has_elr=True), [disk(1, 8, 110, last=6), disk(2, 6, 110), disk(3, 4, 500)]
+    (one,) = rewritten_partitions(known, logs, (), is_stale=True)
+    assert (one.registration.isr, one.registration.leader, one.registration.last_known_elr) == (
+        (1, 2),
+        -1,
+        (1,),
+    )
+    (one,) = rewritten_partitions(known, logs, (), is_stale=True, gone=(1,))
+    assert one.registration.last_known_elr == (2,), "who is named dead may never be back"
+    (one,) = rewritten_partitions(KNOWN, logs, (), is_stale=True)
+    assert one.registration.last_known_elr == (), "older nodes could not read it"
+
+
+def test_a_partition_that_only_the_dead_can_lead_has_no_leader_and_is_no_reason_to_stop_others() -> None:
+    now = NOW._replace(isr=(1,), leader=1, elr=(), last_known_elr=())
+    known = KNOWN._replace(present={SUBJECT: now}, has_elr=True)
+    runs = disk(3, 4, 50)._replace(runs=True)
+    written_now = rewritten_partitions(known, [runs], (1,), is_stale=False, gone=(1,))
+    (one,) = written_now
+    assert (one.registration.leader, one.registration.isr, one.registration.last_known_elr) == (
+        -1,
+        (1,),
+        (1,),
+    )
+    assert waits_for_dead(one, (1,))
+    assert list(running_refusal([runs], written_now, (1,))) == []
+    assert list(running_refusal([runs], written_now)) != []
 
 
 def test_an_elr_member_that_is_behind_is_not_elected_where_the_isr_is_empty_or_may_have_been_lost() -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from recovery.controller.registration import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, Registration
+from recovery.controller.registration import (
+    LOST_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    LeaderRecoveryState,
+    Registration,
+)
 from recovery.metadata_log.outages import OutageTracker, outages
 from recovery.metadata_log.partition_states import EventKind
 from recovery.metadata_log.rebuilt_log import RebuiltLog
@@ -49,3 +54,27 @@ def test_what_a_rebuild_wrote_is_no_election_of_which_nobody_has_a_plan() -> Non
     for rebuilt, wrote in ((RebuiltLog(20, 22, 1_001, ()), True), (RebuiltLog(22, 24, 1_001, ()), False)):
         ((_, _, _, _, leader, unclean, _, _, by_rebuild),) = outages(events, rebuilt)
         assert (leader, unclean, by_rebuild) == (1, True, wrote)
+    # The rebuild names who is elected once it is back; whoever else is elected was not its choice.
+    waits = written._replace(leader=NO_LEADER)
+    for elected, by_it in ((1, True), (3, False)):
+        leads = waits._replace(leader=elected, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+        events[1:] = [
+            ClusterEvent(
+                2,
+                21,
+                EventKind.ISR_SHRANK,
+                None,
+                (PartitionMove(TP, EventKind.ISR_SHRANK, gone, waits),),
+                None,
+            ),
+            ClusterEvent(
+                3,
+                30,
+                EventKind.UNCLEAN_ELECTION,
+                None,
+                (PartitionMove(TP, EventKind.UNCLEAN_ELECTION, waits, leads),),
+                None,
+            ),
+        ]
+        (outage,) = outages(events, RebuiltLog(20, 22, 1_001, ()))
+        assert (outage.unclean, outage.rebuilt) == (True, by_it)
