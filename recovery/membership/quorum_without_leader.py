@@ -15,7 +15,7 @@ LOOK_FOR_REBUILD = "On a broker's host ktriage quorum evidence LOG_DIR says whet
 """A broker that has followed a rebuilt quorum has the rebuild in its metadata log; without full stop."""
 
 
-def kept_alone(nodes: Sequence[str]) -> str:
+def only_voter_warning(nodes: Sequence[str]) -> str:
     """Why voters that are not reached are neither replaced nor emptied, where brokers are not seen to follow the
     others; without full stop. Whoever has not seen the rebuilt quorum cannot know of it.
     """
@@ -244,7 +244,7 @@ class QuorumWithoutLeader:
                 "The brokers that answer are cut off from it, and what they tell was true once; or they follow"
                 " another quorum"
             )
-            yield from self.not_seen
+            yield from self.possible_rebuild
             return
         servers = sorted({server for name in blind for server in self.brokers[name]})
         yield (
@@ -261,7 +261,7 @@ class QuorumWithoutLeader:
                 f"First be sure that no voter which a rebuild on another host made, not seen from here, belongs at"
                 f" {either(strangers)}: then that one is started, and the setting stays"
             )
-        yield from self.not_seen
+        yield from self.possible_rebuild
 
     @property
     def strangers(self) -> tuple[str, ...]:
@@ -271,14 +271,14 @@ class QuorumWithoutLeader:
         return tuple(sorted(named - known))
 
     @property
-    def not_seen(self) -> tuple[str, ...]:
+    def possible_rebuild(self) -> tuple[str, ...]:
         """What may be, where brokers do not reach who leads: that it must not lead. Without full stops. Nothing
         where a rebuild is known.
         """
         if self.replaced:
             return ()
         away = [host.name for host in self.hosts if not host.votes]
-        return (*((kept_alone(away),) if away else ()), LOOK_FOR_REBUILD)
+        return (*((only_voter_warning(away),) if away else ()), LOOK_FOR_REBUILD)
 
     def _majority_lost(self) -> Iterator[str]:
         down = ", ".join(

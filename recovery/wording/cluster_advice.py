@@ -25,7 +25,7 @@ from recovery.membership.quorum_without_leader import (
     LOOK_FOR_REBUILD,
     QuorumWithoutLeader,
     VoterHost,
-    kept_alone,
+    only_voter_warning,
 )
 from recovery.membership.voters import ReplicaKey
 from recovery.model import PartitionState, TopicPartition, Unknown
@@ -164,12 +164,12 @@ def _brokers_find_it(lost: QuorumWithoutLeader, leading: VoterHost) -> AdviceTex
     if not blind:
         return AdviceText(
             f"Find out why the brokers that answer do not reach controller {leading.name}: it says that it leads.",
-            warnings=(WARNING, *(f"{one}." for one in lost.not_seen)),
+            warnings=(WARNING, *(f"{one}." for one in lost.possible_rebuild)),
             reasons=("Each controller is asked by ktriage quorum status.",),
         )
     return AdviceText(
         f"Let {node_names(blind)} find controller {leading.name}, which leads.",
-        warnings=(WARNING, *(f"{one}." for one in lost.not_seen)),
+        warnings=(WARNING, *(f"{one}." for one in lost.possible_rebuild)),
         reasons=(
             f"controller.quorum.bootstrap.servers has to be {lost.servers_wanted} there, and then a restart, one"
             " broker after the other.",
@@ -225,7 +225,9 @@ def quorum_advice(
         )
         start = f"Start controller {node} with its old disk."
         if not quorum.brokers_follow:
-            yield AdviceText(start, "", (*warnings, f"{kept_alone([str(node)])}.", f"{LOOK_FOR_REBUILD}."))
+            yield AdviceText(
+                start, "", (*warnings, f"{only_voter_warning([str(node)])}.", f"{LOOK_FOR_REBUILD}.")
+            )
             continue
         by = (
             f"Or replace it by {either(waiting)}, which runs without a vote." if waiting else "Or replace it."

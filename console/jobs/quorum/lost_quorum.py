@@ -33,7 +33,7 @@ from console.jobs.quorum.quorum_rebuild_report import (
     rebuild_lines,
     rebuild_markdown,
     rehearsed_lines,
-    told_elsewhere,
+    remember_line,
     where,
 )
 from console.jobs.quorum.rebuild_rehearsal import rehearse
@@ -223,7 +223,7 @@ def write_script(program: Program, file: Path, script: Path, reviewed: Reviewed 
     screen.say(
         f"wrote {script}; nothing else was written",
         f"next: python3 {shlex.quote(script.name)} ({where(plan)}; it asks first)",
-        told_elsewhere(file),
+        remember_line(file),
     )
     screen.say(*host_lines(plan))
     return Status.DONE

@@ -269,11 +269,11 @@ def applied_lines(done: AppliedRebuild, file: Path) -> Iterator[str]:
                 yield printable(f"  {one.name}: sha256 {was} before, {one.sha256} after")
         yield printable(f"the back-up is {plan.backup}")
     yield (f"{WAY_BACK}: {shlex.join(('ktriage', 'quorum', 'rebuild', str(file), '--undo'))}")
-    yield told_elsewhere(file)
+    yield remember_line(file)
     yield from host_lines(plan)
 
 
-def told_elsewhere(file: Path) -> str:
+def remember_line(file: Path) -> str:
     """How ktriage of another user or host learns of the rebuild, before it has seen the rebuilt quorum."""
     command = shlex.join(("ktriage", "quorum", "rebuild", file.name, "--remember"))
     return (
