@@ -6,8 +6,9 @@ A cluster of which something is not known has no sample of it, and never a 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from pipeline.errors import PipelineError
 from pipeline.results import read_results
 from pipeline.snapshot.catalog import read_newest, snapshots
 from pipeline.snapshot.observation import UNKNOWN_CLUSTER, SnapshotKind
@@ -17,6 +18,10 @@ from pipeline.tables.schemas import OBSERVATIONS, RUNS
 from pipeline.views import view_rows
 from pipeline.watch.watch_checkpoint import WatchCheckpoint
 from pipeline.watch.watch_result import watch_result
+from recovery.wording.missing_extra import missing_extra
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 
 class Sample(NamedTuple):
@@ -95,22 +100,30 @@ def _of_watch(place: StoragePath) -> Iterator[Sample]:
 
 
 def exposition(samples: Iterable[Sample]) -> str:
-    """The samples in the text format, metric by metric."""
-    of_metric: dict[str, list[Sample]] = {}
-    for sample in samples:
-        of_metric.setdefault(sample.metric, []).append(sample)
-    lines: list[str] = []
-    for metric, meaning in METRICS.items():
-        if metric in of_metric:
-            lines += [f"# HELP {metric} {meaning}", f"# TYPE {metric} gauge"]
-            lines += [_line(sample) for sample in of_metric[metric]]
-    return "".join(f"{line}\n" for line in lines)
+    """The samples in the text format, metric by metric. Raises PipelineError where the library is missing."""
+    try:
+        from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415  # of an extra
+    except ImportError:
+        needs = missing_extra("ktriage pipeline metrics needs", "prometheus-client", "metrics")
+        raise PipelineError(needs) from None
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_FleetCollector(tuple(samples)))
+    return generate_latest(registry).decode()
 
 
-def _line(sample: Sample) -> str:
-    labels = f'cluster_id="{_escaped(sample.cluster_id)}",cluster="{_escaped(sample.name)}"'
-    return f"{sample.metric}{{{labels}}} {sample.value:.17g}"
+class _FleetCollector:
+    """Samples as prometheus_client collects them."""
 
+    def __init__(self, samples: tuple[Sample, ...]) -> None:
+        self._samples = samples
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.metrics_core import GaugeMetricFamily  # noqa: PLC0415  # of an extra
+
+        for metric, meaning in METRICS.items():
+            family = GaugeMetricFamily(metric, meaning, labels=("cluster_id", "cluster"))
+            for sample in self._samples:
+                if sample.metric == metric:
+                    family.add_metric((sample.cluster_id, sample.name), sample.value)
+            if family.samples:
+                yield family
