@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.base.protocol import Backend
 from console.errors import InputError
-from console.target import Target
+from console.target import Target, addresses
 
 if TYPE_CHECKING:
     from backends.base.membership import Membership
@@ -49,6 +49,7 @@ def live(target: Target, say: Say) -> LiveBackend:
     from backends.live.adapter import LiveBackend  # noqa: PLC0415
     from console.remembered_files import RememberedFiles  # noqa: PLC0415
 
+    target = reached(target, say)
     of_brokers = settings(target, say)
     controllers = controller_access(target, of_brokers, say)
     return LiveBackend(of_brokers, target.addresses, say, RememberedFiles(), controllers)
@@ -58,10 +59,24 @@ def quorum_only(target: Target, say: Say) -> QuorumOnly:
     """Access to the quorum of a running cluster. Raises InputError for a file that cannot be used."""
     from backends.live.quorum_backend import QuorumOnly  # noqa: PLC0415
 
+    target = reached(target, say)
     through_brokers = target.kind != "controllers"
     found = settings(target, say)
     controllers = controller_access(target, found, say)
     return QuorumOnly(found, target.addresses, through_brokers=through_brokers, controllers=controllers)
+
+
+def reached(target: Target, say: Say) -> Target:
+    """With the ports that kubectl forwards, for a cluster in Kubernetes; an address that was given otherwise wins.
+    Raises InputError.
+    """
+    if target.kube is None:
+        return target
+    from console.port_forwards import forwarded  # noqa: PLC0415  # for such a profile only
+
+    found = forwarded(target.kube, say)
+    own = addresses(f"{broker}={address}" for broker, address in found.addresses.items())
+    return replace(target, bootstrap=found.bootstrap, addresses={**own, **target.addresses})
 
 
 def with_quorum(target: Target, say: Say) -> Backend | QuorumOnly:

@@ -16,6 +16,12 @@ clusters:
       bootstrap: controller-1.example:9093
       command-config: ~/controllers.properties
       addresses: {100: "127.0.0.1:19100"}
+  in-kubernetes:
+    kube:                                      # instead of bootstrap: kubectl finds the brokers, and forwards ports
+      namespace: kafka
+      cluster: my-cluster                      # the name of the Kafka resource of Strimzi
+      port: 9092                               # of the brokers' listener
+      context: eu-1                            # kubectl's own, if not given
 
 The file of the host may have ``change-groups: [kafka-operators]``: all others only read, whatever names a cluster.
 """
@@ -29,7 +35,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from console.errors import InputError
 from console.paths import SYSTEM_PROFILES, config_dir
@@ -53,14 +59,27 @@ class ControllersProfile(BaseModel):
         return value.expanduser() if value is not None else None
 
 
+class KubeProfile(BaseModel):
+    """A cluster in Kubernetes, whose brokers kubectl finds and forwards ports to (console/port_forwards.py)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    namespace: str = Field(min_length=1, pattern=r"^[a-z0-9][a-z0-9-]*$")
+    cluster: str = Field(min_length=1, pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    port: int = Field(default=9092, ge=1, le=65535)
+    context: str = Field(default="", pattern=r"^[^-]?.*$")
+    selector: str = Field(default="", pattern=r"^[^-]?.*$")
+
+
 class Profile(BaseModel):
-    """One cluster by name. ``brokers`` maps a broker's id to HOST:PORT, as ``--broker`` does. ``tiers``: names to
-    patterns of topics, the most important tier first.
+    """One cluster by name, with ``bootstrap`` or ``kube``. ``brokers`` maps a broker's id to HOST:PORT, as
+    ``--broker`` does. ``tiers``: names to patterns of topics, the most important tier first.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    bootstrap: str = Field(min_length=1)
+    bootstrap: str = Field(default="")
+    kube: KubeProfile | None = None
     command_config: Path | None = Field(default=None, alias="command-config")
     colour: Colour | None = None
     read_only: bool = Field(default=False, alias="read-only")
@@ -68,6 +87,12 @@ class Profile(BaseModel):
     tiers: dict[str, tuple[Annotated[str, Field(min_length=1)], ...]] = Field(default_factory=dict)
     brokers: dict[int, str] = Field(default_factory=dict)
     controllers: ControllersProfile = Field(default_factory=ControllersProfile)
+
+    @model_validator(mode="after")
+    def _reached_one_way(self) -> Profile:
+        if bool(self.bootstrap) == (self.kube is not None):
+            raise ValueError("give bootstrap, or kube for a cluster in Kubernetes")
+        return self
 
     @field_validator("command_config", "state_dir")
     @classmethod

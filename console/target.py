@@ -15,7 +15,8 @@ from recovery.plan.importance import NO_TIERS, Importance, TopicTier
 
 if TYPE_CHECKING:
     from backends.live.client.addresses import Address
-    from console.settings import NamedProfile
+    from console.port_forwards import KubernetesCluster
+    from console.settings import KubeProfile, NamedProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Target:
     ``importance`` says which topics come first.
     ``state_dir``: where journal, lock and saved plans are, None where it was not named.
     ``only_reads``: nothing is changed, so a simulation that another command has open may be read.
+    ``kube``: kubectl finds the brokers, whose addresses are in ``bootstrap`` and ``addresses`` once they are asked.
     ``arguments`` are the options that name this cluster, for the next command that is printed.
     """
 
@@ -51,6 +53,7 @@ class Target:
     importance: Importance = NO_TIERS
     state_dir: Path | None = None
     only_reads: bool = False
+    kube: KubernetesCluster | None = None
     arguments: tuple[str, ...] = ()
 
     @property
@@ -220,7 +223,9 @@ def _of_profile(
     )
     return Target(
         "live",
-        bootstrap=checked_bootstrap(found.bootstrap, f"{path}: clusters.{name}.bootstrap"),
+        bootstrap=""
+        if found.kube is not None
+        else checked_bootstrap(found.bootstrap, f"{path}: clusters.{name}.bootstrap"),
         command_config=command_config or found.command_config,
         addresses={**overrides, **addresses(broker)},
         controllers=""
@@ -232,8 +237,15 @@ def _of_profile(
         colour=found.colour,
         importance=Importance(tuple(TopicTier(*tier) for tier in found.tiers.items())),
         state_dir=found.state_dir,
+        kube=None if found.kube is None else _in_kubernetes(found.kube),
         arguments=("--cluster", name, *extra),
     )
+
+
+def _in_kubernetes(given: KubeProfile) -> KubernetesCluster:
+    from console.port_forwards import KubernetesCluster  # noqa: PLC0415  # for such a profile only
+
+    return KubernetesCluster(given.namespace, given.cluster, given.port, given.context, given.selector)
 
 
 def _extra_arguments(

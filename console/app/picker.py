@@ -47,7 +47,13 @@ def _profiles() -> tuple[ClusterChoice, ...]:
         problem = f"line {problem}" if problem[:1].isdigit() else problem
         return (ClusterChoice(ClusterKind.PROFILE, path.name, f"in {path}", problem=problem),)
     return tuple(
-        ClusterChoice(ClusterKind.PROFILE, one.name, "", one.profile.bootstrap, one.read_only_by is not None)
+        ClusterChoice(
+            ClusterKind.PROFILE,
+            one.name,
+            "",
+            one.profile.bootstrap or "in Kubernetes",
+            one.read_only_by is not None,
+        )
         for one in profiles
     )
 

@@ -103,6 +103,13 @@ def test_a_profile_has_all_that_is_needed_to_connect(tmp_path: Path) -> None:
     [
         ("clusters:\n  a:\n    bootstrp: x:1\n", 3, "bootstrp"),
         ("clusters:\n  a:\n    colour: red\n", 2, "bootstrap"),
+        (
+            "clusters:\n  a:\n    bootstrap: x:1\n    kube: {namespace: kafka, cluster: c}\n",
+            2,
+            "give bootstrap, or kube for a cluster in Kubernetes",
+        ),
+        ("clusters:\n  a:\n    kube: {namespace: kafka}\n", 3, "kube.cluster"),
+        ("clusters:\n  a:\n    kube: {namespace: --all, cluster: c}\n", 3, "kube.namespace"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    colour: pink\n", 4, "colour"),
         ("clusters:\n  a:\n    bootstrap: x:1\n    brokers:\n      three: y:1\n", 5, "brokers"),
         ("clusters:\n  a:\n    bootstrap: x:1\n  a:\n    bootstrap: y:1\n", 4, "a: the key is given twice"),
