@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 from console.errors import InputError
 
 KUBECTL = "kubectl"
-LIST_SECONDS, READY_SECONDS = 20.0, 20.0
+LIST_SECONDS, READY_SECONDS = 60.0, 60.0
 AGAIN = 1.0
 """Seconds until a forward that ended is opened again: its pod was replaced, or Kubernetes was not reached."""
 LOOPBACK = "127.0.0.1"
