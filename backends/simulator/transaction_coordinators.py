@@ -5,18 +5,17 @@ __transaction_state, and knows what the log of that partition says.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from backends.base.consumer_groups import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
-from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.broker.led_transactions import append_state
+from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.broker.led_transactions import append_marker, append_state
 from backends.simulator.clients import MARKER_RETRY
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error
 from backends.simulator.network import broker as node
-from backends.simulator.operator_messages import TxnMarkersWritten, WriteTxnMarkers
 from backends.simulator.partition_table import topics_of
+from backends.simulator.rpc import Answer
 from backends.simulator.transaction_rules import (
     COMPLETE,
     EndTxnDecision,
@@ -119,8 +118,7 @@ class TransactionCoordinators:
 
     def leader_of(self, tp: TopicPartition) -> BrokerAccess | None:
         """The broker that leads the partition, if it runs."""
-        process = self._world.brokers.get(self._world.image.partitions[tp].leader)
-        return None if process is None else process.access
+        return self._world.brokers.get(self._world.image.partitions[tp].leader)
 
     def state(self, name: str) -> CoordinatedTransaction | None:
         """What the coordinator knows of the id; None for an unknown one, or without a coordinator."""
@@ -191,11 +189,14 @@ class TransactionCoordinators:
         commit = decided.state is TransactionState.PREPARE_COMMIT
         marker = Marker(tp, decided.producer_id, decided.epoch, commit, self._epoch(decided))
 
-        def answered(reply: Any) -> None:
-            if isinstance(reply, TxnMarkersWritten) and reply.errors == (None,):
+        def write(leader: BrokerAccess, answer: Answer) -> None:
+            append_marker(self._world.context, leader, marker, lambda error: answer((error,)))
+
+        def answered(reply: tuple[Error | None] | None) -> None:
+            if reply == (None,):
                 self._marked(decided, tp, waiting)
 
-        coordinator.endpoint.ask(node(partition.leader), WriteTxnMarkers((marker,)), MARKER_RETRY, answered)
+        coordinator.endpoint.ask(node(partition.leader), Perform(write), MARKER_RETRY, answered)
 
     def _marked(
         self, decided: CoordinatedTransaction, tp: TopicPartition, waiting: set[TopicPartition]

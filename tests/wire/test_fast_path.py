@@ -101,10 +101,10 @@ async def test_log_ends_of_many_are_those_of_each() -> None:
         table = served.world.image.partitions
         topics = {tp.topic: [0, 1, 2, 3, 77, -1] for tp in table}
         for process in served.world.brokers.values():
-            replicas = fast_path.HostedReplicas(process.access)
+            replicas = fast_path.HostedReplicas(process)
             for topic, numbers in {**topics, "nowhere": [0]}.items():
                 found = replicas.of(topic, numbers)
-                assert found == [find(process.access, TopicPartition(topic, number)) for number in numbers]
+                assert found == [find(process, TopicPartition(topic, number)) for number in numbers]
 
 
 def test_a_described_page_is_what_kio_writes() -> None:

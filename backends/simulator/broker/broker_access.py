@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from backends.simulator.broker.broker_state import BrokerState
 from backends.simulator.broker.log_storage import LogStorage
@@ -17,21 +17,24 @@ from backends.simulator.rpc import Answer, RpcEndpoint
 from backends.simulator.transaction_logs import TransactionalBatch
 from recovery.model import EpochSpan, TopicPartition
 
+if TYPE_CHECKING:
+    from backends.simulator.broker.group_coordinator import GroupCoordinator
 
-class BrokerAccess(NamedTuple):
-    """Handlers read ``state`` and ``storage``, produce through ``leader``, and forward through ``endpoint``."""
+
+class BrokerAccess(Protocol):
+    """Handlers read ``state`` and ``storage``, produce through ``leader``, forward through ``endpoint``, and leave
+    consumer groups to ``groups``.
+    """
 
     state: BrokerState
     storage: LogStorage
     leader: PartitionLeader
     endpoint: RpcEndpoint
+    groups: GroupCoordinator
 
 
 class Perform(NamedTuple):
-    """Calls ``act`` when this arrives at the broker, with the way to answer.
-
-    For requests from a real socket that have no message of their own in the simulator.
-    """
+    """A client's request, or another broker's: calls ``act`` when it arrives at the broker, with the way to answer."""
 
     act: Callable[[BrokerAccess, Answer], None]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from backends.base.consumer_groups import OFFSETS_TOPIC
-from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.broker.broker_access import Perform
 from backends.simulator.broker.broker_min_isr import BrokerMinIsr
 from backends.simulator.broker.broker_state import UNREGISTERED, BrokerState
 from backends.simulator.broker.controller_channel import ControllerChannel
 from backends.simulator.broker.fetcher import FetcherContext, FetcherManager
-from backends.simulator.broker.group_coordinator import CoordinatorRequest, GroupCoordinator
-from backends.simulator.broker.led_transactions import TransactionRequest, handle_transactions
+from backends.simulator.broker.group_coordinator import GroupCoordinator
 from backends.simulator.broker.log_storage import BrokerDisk, LogStorage
-from backends.simulator.broker.operator_requests import OperatorRequests
 from backends.simulator.broker.partition_leader import PartitionLeader
 from backends.simulator.broker.replica_log import read
 from backends.simulator.committed_records import config_steps
@@ -30,6 +28,8 @@ from backends.simulator.messages import (
     Fetch,
     Heartbeat,
     HeartbeatReply,
+    LogInfoReply,
+    LogInfoRequest,
     MetadataBatch,
     MetadataFetch,
     Produce,
@@ -42,6 +42,7 @@ from backends.simulator.rpc import Answer, RpcEndpoint
 from recovery.controller.cluster_image import ClusterImage
 from recovery.controller.controller_errors import ControllerError
 from recovery.controller.registration import LOST_DIRECTORY, Registration
+from recovery.controller.unclean_recovery import LogInfo
 from recovery.model import TopicPartition
 
 ASSIGNMENTS_WAIT = 100 * MILLISECOND
@@ -85,9 +86,7 @@ class BrokerProcess:
         self.storage = storage = LogStorage(broker, disk, context.emit, self._note, self._went_offline)
         self.leader = PartitionLeader(context, state, storage, timers, channel, warm=state.running)
         self._fetchers = FetcherManager(FetcherContext(state, storage, timers, endpoint, config, self._note))
-        self._operator = OperatorRequests(context, state, storage, channel)
-        self.access = BrokerAccess(state, storage, self.leader, endpoint)
-        self._groups = GroupCoordinator(context, self.access, timers)
+        self.groups = GroupCoordinator(context, self, timers)
         self._previous_epoch = disk.clean_shutdown_epoch
         disk.clean_shutdown_epoch = None
         if state.running:
@@ -274,7 +273,7 @@ class BrokerProcess:
             if tp in self.storage.disk.logs or (after is not None and self.id in after.replicas):
                 self._partition(tp, was, after)
             if tp.topic == OFFSETS_TOPIC:
-                self._groups.follow(tp)
+                self.groups.follow(tp)
         self.leader.registrations_changed(batch.brokers)
         if image.brokers.get(self.id) is not None:
             self.state.running = self.state.running or not image.brokers[self.id].fenced
@@ -353,7 +352,7 @@ class BrokerProcess:
                 self.leader.drop(tp)
                 self._fetchers.leave(tp)
                 if tp.topic == OFFSETS_TOPIC:
-                    self._groups.follow(tp)
+                    self.groups.follow(tp)
         lost = tuple((tp, LOST_DIRECTORY) for tp in self.storage.failed_partitions)
         if lost:
             self._assign(lost)
@@ -369,7 +368,7 @@ class BrokerProcess:
 
     # Requests.
 
-    def _handle(self, source: NetworkNode, body: Any, answer: Answer) -> None:
+    def _handle(self, _source: NetworkNode, body: Any, answer: Answer) -> None:
         if isinstance(body, Fetch):
             self.leader.sessions.fetch(body, answer)
         elif isinstance(body, Produce):
@@ -378,14 +377,29 @@ class BrokerProcess:
             self._consume(body, answer)
         elif isinstance(body, DeleteRecords):
             self.leader.delete_records(body, answer)
-        elif isinstance(body, TransactionRequest):
-            handle_transactions(self._context, self.access, body, source, answer)
-        elif isinstance(body, CoordinatorRequest):
-            self._groups.handle(body, source, answer)
         elif isinstance(body, Perform):
-            body.act(self.access, answer)
+            body.act(self, answer)
+        elif isinstance(body, LogInfoRequest):
+            answer(LogInfoReply(tuple(self._log_infos(body))))
         else:
-            self._operator.handle(body, answer)
+            self._forward(body, answer)
+
+    def _log_infos(self, body: LogInfoRequest) -> Iterator[LogInfo]:
+        """GetReplicaLogInfo of KIP-966, with the epoch of the last record. Takes no broken log dir offline."""
+        storage = self.storage
+        for tp in body.partitions:
+            partition = self.state.image.partitions.get(tp)
+            if partition is not None and not storage.offline(tp) and storage.disk.works(tp):
+                log = storage.log(tp)
+                yield LogInfo(self.id, self.state.epoch, partition.leader_epoch, log.last_epoch, log.end)
+
+    def _forward(self, body: Any, answer: Answer) -> None:
+        """To the active controller. If it is not known, whoever asks has to ask again."""
+
+        def replied(reply: Any) -> None:
+            answer(Error.REQUEST_TIMED_OUT if reply is None else reply)
+
+        self._channel.ask(body, self._config.request_timeout, replied)
 
     def _consume(self, body: Consume, answer: Answer) -> None:
         lead = self.leader.leading(body.tp)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from backends.simulator import operator_messages as ask
 from backends.simulator.broker.broker_access import BrokerAccess, append_stored, coordinator_error
 from backends.simulator.broker.replica_log import Log
 from backends.simulator.classic_group import (
@@ -24,6 +22,7 @@ from backends.simulator.classic_group import (
     JoinReply,
     LeaveGroup,
     LeaveReply,
+    MemberClaim,
     SyncGroup,
     SyncReply,
 )
@@ -38,17 +37,13 @@ from backends.simulator.group_store import (
 )
 from backends.simulator.loop import MILLISECOND, Timer, TimerGroup
 from backends.simulator.messages import Error
-from backends.simulator.network import OPERATOR, NetworkNode
 from backends.simulator.record_batches import GeneratedBatch
 from backends.simulator.rpc import Answer
+from recovery.groups.group_values import CommittedOffset
 from recovery.model import EpochSpan, TopicPartition
 
 CONSUMER = "consumer"
 """The protocol type of groups whose members have left before the run began."""
-
-CoordinatorRequest = (
-    GroupRequest | ask.ListGroupOffsets | ask.CommitGroupOffsets | ask.CheckGroupMember | ask.DescribeGroups
-)
 
 
 class GroupCoordinator:
@@ -64,31 +59,6 @@ class GroupCoordinator:
         self._groups: dict[str, ClassicGroup] = {}
         self._waiting: dict[tuple[str, AwaitedRequest, str], Answer] = {}
         self._checks: dict[str, Timer] = {}
-
-    def handle(self, body: CoordinatorRequest, source: NetworkNode, answer: Answer) -> None:
-        """Permissions are the operator's; of clients their listener has checked them."""
-        denied = self._context.denied if source == OPERATOR else ()
-        if isinstance(body, ask.ListGroupOffsets):
-            forbidden = "DESCRIBE cluster" in denied
-            answer(
-                ask.GroupOffsetsListed(Error.CLUSTER_AUTHORIZATION_FAILED)
-                if forbidden
-                else ask.GroupOffsetsListed(None, tuple(map(self._listed, self._coordinated())))
-            )
-        elif isinstance(body, ask.DescribeGroups):
-            answer(ask.GroupsDescribed(tuple(map(self._described, body.groups))))
-        elif isinstance(body, ask.CommitGroupOffsets):
-            error = self._member_error(body.group, body.claim, transactional=False)
-            if f"READ group {body.group}" in denied:
-                error = Error.GROUP_AUTHORIZATION_FAILED
-            if error is not None:
-                answer(ask.GroupOffsetsCommitted(error))
-            else:
-                self._commit(body, answer)
-        elif isinstance(body, ask.CheckGroupMember):
-            answer((self._member_error(body.group, body.claim, transactional=True),))
-        else:
-            self._requested(body, answer)
 
     # Leaderships.
 
@@ -127,16 +97,18 @@ class GroupCoordinator:
                 else SyncReply(Error.NOT_COORDINATOR)
             )
 
-    def _coordinates(self, name: str) -> bool:
+    def coordinates(self, name: str) -> bool:
+        """Whether this broker is the coordinator of the group."""
         tp = self._partition(name)
         if tp is not None:
             self.follow(tp)
             return tp in self._led
         return group_coordinator(self._broker.state.image, name) == self._broker.state.id
 
-    def _coordinated(self) -> list[str]:
+    def coordinated(self) -> list[str]:
+        """The names of the groups that this broker coordinates."""
         names = dict.fromkeys((*self._context.groups.names(), *self._groups))
-        return sorted(name for name in names if self._coordinates(name))
+        return sorted(name for name in names if self.coordinates(name))
 
     def _partition(self, name: str) -> TopicPartition | None:
         return offsets_partition(self._broker.state.image, name)
@@ -147,26 +119,27 @@ class GroupCoordinator:
 
     # Descriptions of groups.
 
-    def _listed(self, name: str) -> ask.ListedGroup:
-        pending = self._context.groups.unstable(name)
-        offsets = tuple(
-            (tp, committed._replace(pending=True) if tp in pending else committed)
-            for tp, committed in self._context.groups.committed(name, self._log(name)).items()
-        )
-        return ask.ListedGroup(self._groups.get(name, ClassicGroup(name, protocol_type=CONSUMER)), offsets)
+    def committed(self, name: str) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed, by this broker's log, in the order of the partitions."""
+        return self._context.groups.committed(name, self._log(name))
 
-    def _described(self, name: str) -> ClassicGroup | Error:
-        """Kafka knows a group that has committed, or has had members."""
-        if not self._coordinates(name):
-            return Error.NOT_COORDINATOR
-        if name not in self._groups and not self._context.groups.committed(name, self._log(name)):
-            return Error.GROUP_ID_NOT_FOUND
+    def known(self, name: str) -> ClassicGroup:
+        """The group as this broker has it."""
         return self._groups.get(name, ClassicGroup(name, protocol_type=CONSUMER))
+
+    def described(self, name: str) -> ClassicGroup | Error:
+        """Kafka knows a group that has committed, or has had members."""
+        if not self.coordinates(name):
+            return Error.NOT_COORDINATOR
+        if name not in self._groups and not self.committed(name):
+            return Error.GROUP_ID_NOT_FOUND
+        return self.known(name)
 
     # Members.
 
-    def _requested(self, body: GroupRequest, answer: Answer) -> None:
-        if self._partition(body.group) is None or not self._coordinates(body.group):
+    def requested(self, body: GroupRequest, answer: Answer) -> None:
+        """A request of a member; the answer may come when the rest of the group has sent theirs."""
+        if self._partition(body.group) is None or not self.coordinates(body.group):
             answer(refused(body, Error.NOT_COORDINATOR))
             return
         group = self._groups.get(body.group, ClassicGroup(body.group))
@@ -203,7 +176,7 @@ class GroupCoordinator:
 
     def _time_passed(self, name: str) -> None:
         self._checks.pop(name, None)
-        if name in self._groups and self._coordinates(name):
+        if name in self._groups and self.coordinates(name):
             self._carry_out(passed(self._groups[name], self._context.loop.now))
 
     def _write(self, group: ClassicGroup) -> None:
@@ -217,28 +190,33 @@ class GroupCoordinator:
 
     # Offsets.
 
-    def _member_error(self, name: str, claim: Any, *, transactional: bool) -> Error | None:
-        if not self._coordinates(name):
+    def member_error(self, name: str, claim: MemberClaim, *, transactional: bool) -> Error | None:
+        """Why a member, or a client without membership, may not commit offsets for the group."""
+        if not self.coordinates(name):
             return Error.NOT_COORDINATOR
         return commit_error(self._groups.get(name), claim, transactional=transactional)
 
-    def _commit(self, body: ask.CommitGroupOffsets, answer: Answer) -> None:
+    def commit(
+        self,
+        name: str,
+        offsets: Sequence[tuple[TopicPartition, CommittedOffset]],
+        claim: MemberClaim,
+        answer: Callable[[Error | None], None],
+    ) -> None:
         """Counts as soon as it is appended, and is answered when it is replicated."""
-        group = self._groups.get(body.group)
-        if group is not None:
-            self._keep(alive(group, body.claim.member_id, self._context.loop.now))
-
-        def replied(error: Error | None) -> None:
-            answer(ask.GroupOffsetsCommitted(error))
-
-        if self._partition(body.group) is None or not body.offsets:
-            self._context.groups.commit(body.group, body.offsets)
-            replied(None)
+        error = self.member_error(name, claim, transactional=False)
+        if error is not None:
+            answer(error)
             return
-        records = [offset_record(body.group, tp, offset, self._now_ms) for tp, offset in body.offsets]
-        self._append(
-            body.group, records, partial(self._context.groups.commit, body.group, body.offsets), replied
-        )
+        group = self._groups.get(name)
+        if group is not None:
+            self._keep(alive(group, claim.member_id, self._context.loop.now))
+        if self._partition(name) is None or not offsets:
+            self._context.groups.commit(name, offsets)
+            answer(None)
+            return
+        records = [offset_record(name, tp, offset, self._now_ms) for tp, offset in offsets]
+        self._append(name, records, partial(self._context.groups.commit, name, offsets), answer)
 
     def _append(
         self,

@@ -12,15 +12,6 @@ from backends.simulator.broker.replica_log import Log
 from backends.simulator.context import Context
 from backends.simulator.loop import MILLISECOND
 from backends.simulator.messages import Error, ProduceReply
-from backends.simulator.network import OPERATOR, NetworkNode
-from backends.simulator.operator_messages import (
-    DescribeProducers,
-    ListTransactions,
-    ProducersDescribed,
-    TransactionsListed,
-    TxnMarkersWritten,
-    WriteTxnMarkers,
-)
 from backends.simulator.record_batches import GeneratedBatch
 from backends.simulator.rpc import Answer
 from backends.simulator.transaction_logs import (
@@ -33,8 +24,6 @@ from backends.simulator.transaction_logs import (
 )
 from recovery.model import TopicPartition
 from recovery.transactions.transaction_values import CoordinatedTransaction
-
-TransactionRequest = DescribeProducers | ListTransactions | WriteTxnMarkers
 
 
 def hosted_partition(context: Context, broker: BrokerAccess, tp: TopicPartition) -> LedPartition:
@@ -79,29 +68,10 @@ def coordinated(context: Context, broker: BrokerAccess) -> dict[str, Coordinated
     return found
 
 
-def handle_transactions(
-    context: Context, broker: BrokerAccess, body: TransactionRequest, source: NetworkNode, answer: Answer
-) -> None:
-    """Permissions are the operator's: brokers may do everything."""
-    denied = context.denied if source == OPERATOR else ()
-    if isinstance(body, DescribeProducers):
-        rows = (
-            LedPartition(tp, Error.TOPIC_AUTHORIZATION_FAILED)
-            if f"READ topic {tp.topic}" in denied
-            else hosted_partition(context, broker, tp)
-            for tp in body.partitions
-        )
-        answer(ProducersDescribed(tuple(rows)))
-    elif isinstance(body, ListTransactions):
-        answer(TransactionsListed(tuple(coordinated(context, broker).values())))
-    elif "ALTER cluster" in denied:
-        answer(TxnMarkersWritten((Error.CLUSTER_AUTHORIZATION_FAILED,) * len(body.markers)))
-    else:
-        append_markers(context, broker, body.markers, lambda errors: answer(TxnMarkersWritten(errors)))
-
-
 def append_markers(context: Context, broker: BrokerAccess, markers: Sequence[Marker], answer: Answer) -> None:
     """WriteTxnMarkers: answered with the error of each marker or None, once all are replicated or refused."""
+    if not markers:
+        answer(())
     errors: dict[int, Error | None] = {}
 
     def answered(index: int, error: Error | None) -> None:

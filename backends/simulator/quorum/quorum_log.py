@@ -11,7 +11,6 @@ from backends.simulator.events import Emit
 from backends.simulator.history import History
 from backends.simulator.loop import Loop
 from backends.simulator.messages import UpdateFeature
-from backends.simulator.operator_messages import DescribeQuorum
 from backends.simulator.quorum.metadata_disk import (
     LISTENER,
     ControllerHost,
@@ -31,6 +30,7 @@ from backends.simulator.quorum.raft_log import (
 )
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
+    DescribeQuorum,
     QuorumLeader,
 )
 from backends.simulator.quorum.raft_replica import REQUESTS, RaftReplica

@@ -111,6 +111,10 @@ class ApiVersionsReply(NamedTuple):
 # To the leader: from an operator, or from a controller for itself.
 
 
+class DescribeQuorum(NamedTuple):
+    """Answered with the :class:`~recovery.membership.quorum.Quorum`."""
+
+
 class AddRaftVoter(NamedTuple):
     """``timeout`` in µs. Without ``ack_when_committed`` the answer comes when the record is written."""
 

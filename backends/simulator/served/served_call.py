@@ -126,14 +126,19 @@ class ServedCall:
             raise NodeSilent
         return reply
 
+    async def perform(self, act: Callable[[BrokerAccess, Answer], None], timeout: int = PATIENCE) -> Any:
+        """What ``act`` answers at the broker when the request arrives there. Raises NodeSilent."""
+
+        def arrived(broker: BrokerAccess, answer: Answer) -> None:
+            act(broker, lambda found: answer((found,)))
+
+        (found,) = await self.ask(Perform(arrived), timeout)
+        return found
+
     async def read_broker(self, read: Callable[[BrokerAccess], T]) -> T:
         """What ``read`` returns at the broker when the request arrives there. Raises NodeSilent."""
-
-        def act(broker: BrokerAccess, answer: Answer) -> None:
-            answer((read(broker),))
-
-        (found,) = await self.ask(Perform(act))
-        return found  # type: ignore[no-any-return]  # what look returned, through the simulator's network
+        found: T = await self.perform(lambda broker, answer: answer(read(broker)))
+        return found
 
     @property
     def read_committed(self) -> bool:

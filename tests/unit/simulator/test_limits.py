@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from backends.simulator.broker.describe import describe_page
 from backends.simulator.loop import SECOND
 from backends.simulator.messages import DeleteTopic, Done
 from backends.simulator.operator_messages import (
     DescribeTopicPartitions,
     TopicPartitionsDescribed,
 )
+from backends.simulator.permissions import DeniedPermissions
 from backends.simulator.topology import TopicSpec, Topology
 from backends.simulator.world import World
 from recovery.model import TopicPartition
-from tests.unit.simulator.clusters import QUICK, ask, cluster, tell, topology
+from tests.unit.simulator.clusters import QUICK, cluster, tell, topology
 
 SIZES = {"a": 3, "b": 4, "c": 1, "d": 5}
 
 
 def page(world: World, cursor: TopicPartition | None, limit: int) -> TopicPartitionsDescribed:
-    found = ask(world, DescribeTopicPartitions(None, cursor, limit))
-    assert isinstance(found, TopicPartitionsDescribed)
-    return found
+    image = world.brokers[1].state.image
+    return describe_page(image, 2000, DescribeTopicPartitions(None, cursor, limit), DeniedPermissions())
 
 
 def several() -> World:

@@ -19,7 +19,7 @@ def test_no_batch_of_an_older_epoch_than_the_logs_markers_is_taken() -> None:
     """Its coordinator may have forgotten the newer epoch, in an unclean election of __transaction_state."""
     simulation = Simulation(read("hanging-transactions"), 1)
     simulation.advance_to(3 * SECOND)
-    leader = simulation.world.brokers[1].access
+    leader = simulation.world.brokers[1]
     context = simulation.world.context
     errors: list[Error | None] = []
     append_marker(context, leader, Marker(REFUNDS, 7, 5, False, 0), errors.append)

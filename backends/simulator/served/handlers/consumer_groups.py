@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from backends.live.calls.authorized_operations import CODES
 from backends.live.codec.message_fields import Values
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.group_coordinator import refused
 from backends.simulator.classic_group import (
     AssignorOffer,
@@ -19,29 +20,14 @@ from backends.simulator.classic_group import (
     ClassicMember,
     GroupHeartbeat,
     GroupPhase,
-    GroupReply,
     GroupRequest,
-    HeartbeatReplied,
     JoinGroup,
-    JoinReply,
     LeaveGroup,
-    LeaveReply,
     MemberClaim,
     SyncGroup,
-    SyncReply,
 )
-from backends.simulator.group_store import group_coordinator
 from backends.simulator.messages import Error
-from backends.simulator.operator_messages import (
-    CommitGroupOffsets,
-    DescribeGroups,
-    GroupOffsetsCommitted,
-    GroupOffsetsListed,
-    GroupsDescribed,
-    ListedGroup,
-    ListGroupOffsets,
-)
-from backends.simulator.served.served_call import PATIENCE, NodeSilent, ServedCall, code
+from backends.simulator.served.served_call import PATIENCE, ServedCall, code
 from recovery.groups.group_values import CommittedOffset
 from recovery.model import TopicPartition
 
@@ -58,15 +44,18 @@ async def list_groups(call: ServedCall) -> Values:
         return {"error_code": ErrorCode.none, "groups": ()}
     states = {state.lower() for state in call.field("states_filter", ())}
     types = {kind.lower() for kind in call.field("types_filter", ())}
+    groups = await call.read_broker(
+        lambda broker: [broker.groups.known(name) for name in broker.groups.coordinated()]
+    )
     rows = [
         {
-            "group_id": row.group.name,
-            "protocol_type": row.group.protocol_type,
-            "group_state": row.group.phase.value,
+            "group_id": group.name,
+            "protocol_type": group.protocol_type,
+            "group_state": group.phase.value,
             "group_type": CLASSIC,
         }
-        for row in await _groups(call)
-        if not states or row.group.phase.lower() in states
+        for group in groups
+        if not states or group.phase.lower() in states
         if not types or CLASSIC in types
     ]
     return {"error_code": ErrorCode.none, "groups": rows}
@@ -76,21 +65,7 @@ async def offset_fetch(call: ServedCall) -> Values:
     """Named partitions, or all that a group has committed; of one group before v8."""
     request = call.request
     asked = request.groups if call.version >= SEVERAL_GROUPS_FROM else (request,)
-    names = [str(one.group_id) for one in asked]
-    mine = await call.read_broker(
-        lambda broker: {
-            name for name in names if group_coordinator(broker.state.image, name) == broker.state.id
-        }
-    )
-    offsets = {row.group.name: dict(row.offsets) for row in await _groups(call)}
-    stable = call.field("require_stable", False)
-    store = call.context.world.context.groups
-    groups = [
-        _fetched(one, offsets.get(name, {}), store.unstable(name) if stable else frozenset())
-        if name in mine
-        else _not_coordinated(call, one)
-        for name, one in zip(names, asked, strict=True)
-    ]
+    groups = await call.read_broker(lambda broker: [_fetched(call, broker, one) for one in asked])
     return {**groups[0], "groups": groups} if groups else {"groups": ()}
 
 
@@ -114,9 +89,13 @@ def _not_coordinated(call: ServedCall, asked: Any) -> Values:
     return {"group_id": asked.group_id, "topics": rows, "error_code": error}
 
 
-def _fetched(
-    asked: Any, committed: dict[TopicPartition, CommittedOffset], unstable: frozenset[TopicPartition]
-) -> Values:
+def _fetched(call: ServedCall, broker: BrokerAccess, asked: Any) -> Values:
+    name = str(asked.group_id)
+    if not broker.groups.coordinates(name):
+        return _not_coordinated(call, asked)
+    committed = broker.groups.committed(name)
+    stable = call.field("require_stable", False)
+    unstable = call.context.world.context.groups.unstable(name) if stable else frozenset()
     if asked.topics is None:
         wanted = list(committed)
     else:
@@ -163,12 +142,10 @@ async def offset_commit(call: ServedCall) -> Values:
     claim = MemberClaim(
         request.member_id, request.generation_id_or_member_epoch, call.field("group_instance_id")
     )
+    group, offsets = str(request.group_id), requested_offsets(request)
     error: Error | None = Error.GROUP_AUTHORIZATION_FAILED
-    if f"READ group {request.group_id}" not in call.rights:
-        reply = await call.ask(CommitGroupOffsets(str(request.group_id), requested_offsets(request), claim))
-        if not isinstance(reply, GroupOffsetsCommitted):
-            raise NodeSilent
-        error = reply.error
+    if f"READ group {group}" not in call.rights:
+        error = await call.perform(lambda broker, answer: broker.groups.commit(group, offsets, claim, answer))
     topics = [
         {
             "name": topic.name,
@@ -180,14 +157,6 @@ async def offset_commit(call: ServedCall) -> Values:
         for topic in request.topics
     ]
     return {"topics": topics}
-
-
-async def _groups(call: ServedCall) -> tuple[ListedGroup, ...]:
-    """Those that the asked broker coordinates."""
-    reply = await call.ask(ListGroupOffsets())
-    if not isinstance(reply, GroupOffsetsListed):
-        raise NodeSilent
-    return reply.groups
 
 
 KNOWN_FIRST_FROM = 4
@@ -226,7 +195,6 @@ async def join_group(call: ServedCall) -> Values:
             call.version >= KNOWN_FIRST_FROM,
             call.version >= SKIPS_ASSIGNMENT_FROM,
         ),
-        JoinReply,
         PATIENCE + 2 * patience,
     )
     return {
@@ -266,7 +234,7 @@ async def sync_group(call: ServedCall) -> Values:
         call.field("protocol_name"),
         assignments,
     )
-    reply = await _ask(call, body, SyncReply)
+    reply = await _ask(call, body)
     return {
         "error_code": code(reply.error),
         "protocol_type": reply.protocol_type,
@@ -276,7 +244,7 @@ async def sync_group(call: ServedCall) -> Values:
 
 
 async def heartbeat(call: ServedCall) -> Values:
-    reply = await _ask(call, GroupHeartbeat(str(call.request.group_id), _claim(call)), HeartbeatReplied)
+    reply = await _ask(call, GroupHeartbeat(str(call.request.group_id), _claim(call)))
     return {"error_code": code(reply.error)}
 
 
@@ -287,7 +255,7 @@ async def leave_group(call: ServedCall) -> Values:
         leaving: tuple[tuple[str, str | None], ...] = ((request.member_id, None),)
     else:
         leaving = tuple((one.member_id, one.group_instance_id) for one in request.members)
-    reply = await _ask(call, LeaveGroup(str(request.group_id), leaving), LeaveReply)
+    reply = await _ask(call, LeaveGroup(str(request.group_id), leaving))
     members = [
         {"member_id": member, "group_instance_id": instance, "error_code": code(error)}
         for (member, instance), error in zip(leaving, reply.errors, strict=True)
@@ -303,24 +271,23 @@ def _claim(call: ServedCall) -> MemberClaim:
     return MemberClaim(request.member_id, request.generation_id, call.field("group_instance_id"))
 
 
-async def _ask(call: ServedCall, body: GroupRequest, kind: type[Any], patience: int = PATIENCE) -> Any:
-    """The coordinator's answer, of that kind. Needs READ on the group."""
+async def _ask(call: ServedCall, body: GroupRequest, patience: int = PATIENCE) -> Any:
+    """The coordinator's reply to that request. Needs READ on the group."""
     if f"READ group {body.group}" in call.rights:
         return refused(body, Error.GROUP_AUTHORIZATION_FAILED)
-    reply: GroupReply = await call.ask(body, patience)
-    if not isinstance(reply, kind):
-        raise NodeSilent
-    return reply
+    return await call.perform(lambda broker, answer: broker.groups.requested(body, answer), patience)
 
 
 async def describe_groups(call: ServedCall) -> Values:
     """Subscriptions and assignments only while the group is stable, as in Kafka."""
-    names = tuple(map(str, call.request.groups))
-    reply = await call.ask(DescribeGroups(names))
-    if not isinstance(reply, GroupsDescribed):
-        raise NodeSilent
-    groups = [_described(call, name, found) for name, found in zip(names, reply.groups, strict=True)]
-    return {"groups": groups}
+    return await call.read_broker(
+        lambda broker: {
+            "groups": [
+                _described(call, name, broker.groups.described(name))
+                for name in map(str, call.request.groups)
+            ]
+        }
+    )
 
 
 def _operations(call: ServedCall, group: str) -> int:

@@ -10,7 +10,6 @@ from kio.schema.errors import ErrorCode
 from backends.live.codec.message_fields import Values
 from backends.live.codec.recovery_tool_messages import DESIGNATED
 from backends.simulator.messages import ElectLeaders, ElectLeadersReply, Reassign, ReassignReply
-from backends.simulator.operator_messages import ListReassignments, ReassignmentsListed
 from backends.simulator.partition_table import topics_of
 from backends.simulator.served.handlers.configs import refusal_of
 from backends.simulator.served.served_call import ServedCall, code, message
@@ -127,31 +126,22 @@ async def list_partition_reassignments(call: ServedCall) -> Values:
     if not call.rights.cluster("DESCRIBE"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "topics": ()}
     asked = call.request.topics
-    named = None
+    world = call.context.world
+    image = await call.read_broker(lambda broker: broker.state.image) if call.at_broker else world.image
+    partitions = image.partitions
+    selected: Iterable[TopicPartition] = partitions
     if asked is not None:
-        named = tuple(TopicPartition(t.name, index) for t in asked for index in t.partition_indexes)
-    if not call.at_broker:
-        partitions = call.context.world.image.partitions
-        selected = partitions if named is None else [tp for tp in named if tp in partitions]
-        running = ((tp, partitions[tp]) for tp in selected if partitions[tp].reassigning)
-        return _listed((tp, one.replicas, one.adding, one.removing) for tp, one in running)
-    reply = await call.ask(ListReassignments(named))
-    if not isinstance(reply, ReassignmentsListed) or reply.error is not None:
-        return {"error_code": code(refusal_of(getattr(reply, "error", reply))), "topics": ()}
-    return _listed(reply.rows)
-
-
-_Row = tuple[TopicPartition, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-def _listed(found: Iterable[_Row]) -> Values:
+        selected = (TopicPartition(t.name, index) for t in asked for index in t.partition_indexes)
     topics: dict[str, list[Values]] = {}
-    for tp, replicas, adding, removing in found:
-        row = {"partition_index": tp.partition, "replicas": replicas}
-        topics.setdefault(tp.topic, []).append(
-            {**row, "adding_replicas": adding, "removing_replicas": removing}
-        )
-    return {
-        "error_code": ErrorCode.none,
-        "topics": [{"name": topic, "partitions": rows} for topic, rows in topics.items()],
-    }
+    for tp in selected:
+        moved = partitions.get(tp)
+        if moved is not None and moved.reassigning:
+            row = {
+                "partition_index": tp.partition,
+                "replicas": moved.replicas,
+                "adding_replicas": moved.adding,
+                "removing_replicas": moved.removing,
+            }
+            topics.setdefault(tp.topic, []).append(row)
+    rows = [{"name": topic, "partitions": moving} for topic, moving in topics.items()]
+    return {"error_code": ErrorCode.none, "topics": rows}

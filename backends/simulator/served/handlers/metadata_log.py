@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import kafka_id
-from backends.simulator.operator_messages import DescribeQuorum
+from backends.simulator.quorum.raft_messages import DescribeQuorum
 from backends.simulator.served.handlers.fetch import BY_ID_FROM, PAUSE, FetchedRow, packed_fetch
 from backends.simulator.served.served_call import ServedCall
 from recovery.membership.quorum import Quorum

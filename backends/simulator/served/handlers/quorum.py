@@ -4,25 +4,26 @@ KIP-853).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import kafka_id
-from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.loop import MILLISECOND, SECOND
 from backends.simulator.messages import UpdateFeature
 from backends.simulator.network import NetworkRole, controller
-from backends.simulator.operator_messages import DescribeQuorum
 from backends.simulator.quorum.raft_messages import (
     AddRaftVoter,
+    DescribeQuorum,
     RaftVoterReply,
     VoterRequest,
 )
 from backends.simulator.rpc import Answer
 from backends.simulator.served.served_call import HOST, NodeSilent, ServedCall
+from backends.simulator.world import World
 from recovery.membership.quorum import NEVER, Quorum, QuorumReplica, RaftError
 from recovery.membership.voter_changes import RemoveRaftVoter, UpdateRaftVoter
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
@@ -34,12 +35,11 @@ async def describe_quorum(call: ServedCall) -> Values:
     """A broker asks the leader. A controller that does not lead answers with an error and names no leader."""
     if not call.rights.cluster("DESCRIBE"):
         return {"error_code": ErrorCode.cluster_authorization_failed, "topics": (), "nodes": ()}
+    if call.at_broker:
+        return _described(call, await call.perform(_from_leader(call.context.world)))
     reply = await call.ask(DescribeQuorum())
     if isinstance(reply, Quorum):
         return _described(call, reply)
-    if call.at_broker:
-        # There is no leader that this broker can reach: it keeps trying, and does not answer.
-        raise NodeSilent
     row = {
         "error_code": ErrorCode.not_leader_or_follower,
         "partition_index": 0,
@@ -51,6 +51,24 @@ async def describe_quorum(call: ServedCall) -> Values:
     }
     topics = ({"topic_name": TOPIC, "partitions": (row,)},)
     return {"error_code": ErrorCode.none, "topics": topics, "nodes": ()}
+
+
+def _from_leader(world: World) -> Callable[[BrokerAccess, Answer], None]:
+    """The leader's description, as long as there and back, and on no connection of the cluster's own: a question
+    must not change the run. There is no answer while the broker reaches no leader.
+    """
+    quorum, network, loop = world.quorum, world.network, world.loop
+
+    def arrive(leader: int, answer: Answer) -> None:
+        if leader in quorum.replicas:
+            quorum.receive(leader, DescribeQuorum(), answer)
+
+    def ask(broker: BrokerAccess, answer: Answer) -> None:
+        leader = quorum.leader
+        if leader is not None and network.connected(broker.state.node, controller(leader.id)):
+            loop.call_later(2 * network.weather.latency, arrive, leader.id, answer)
+
+    return ask
 
 
 def _described(call: ServedCall, quorum: Quorum) -> Values:
@@ -186,7 +204,7 @@ async def ask_leader(call: ServedCall, body: VoterRequest | UpdateFeature, timeo
     def hand_on(broker: BrokerAccess, answer: Answer) -> None:
         broker.endpoint.ask(controller(leader.id), body, timeout, answer)
 
-    return await call.ask(Perform(hand_on), timeout)
+    return await call.perform(hand_on, timeout)
 
 
 def _words(call: ServedCall, key: ReplicaKey) -> dict[RaftError, str]:

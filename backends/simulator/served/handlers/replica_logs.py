@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from backends.base.answers import LogDir
 from backends.live.codec.message_fields import Values
 from backends.live.codec.primitives import NO_TAGS, compact_array, compact_string, kafka_id
 from backends.live.codec.recovery_tool_messages import LIMIT
 from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.broker.operator_requests import TOTAL_BYTES
-from backends.simulator.messages import Error
-from backends.simulator.operator_messages import DescribeLogDirs, LogDirsDescribed
 from backends.simulator.partition_table import topic_names
 from backends.simulator.served.fast_path import HostedReplicas
 from backends.simulator.served.hosted_replica import HostedReplica
 from backends.simulator.served.response_encoding import uuid_bytes
-from backends.simulator.served.served_call import ServedCall, code
+from backends.simulator.served.served_call import ServedCall
 from recovery.model import TopicPartition
 
 _ROW = Struct(">iiqhB").pack
+TOTAL_BYTES = 1 << 40
+"""Size of a simulated log dir."""
 
 
 async def get_replica_log_info(call: ServedCall) -> bytes:
@@ -86,12 +84,10 @@ async def describe_log_dirs(call: ServedCall) -> Values | bytes:
         return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
     if call.version in (4, 5) and call.request.topics is None:
         return await call.read_broker(lambda broker: _everything(broker, cordoned=call.version == 5))
-    reply = await call.ask(DescribeLogDirs())
-    if not isinstance(reply, LogDirsDescribed) or reply.error is not None:
-        error = reply.error if isinstance(reply, LogDirsDescribed) else reply
-        return {"error_code": code(error if isinstance(error, Error) else None), "results": ()}
-    selected = _wanted(call.request.topics)
-    return {"error_code": ErrorCode.none, "results": [_dir(log_dir, selected) for log_dir in reply.log_dirs]}
+    wanted = _wanted(call.request.topics)
+    return await call.read_broker(
+        lambda broker: {"error_code": ErrorCode.none, "results": list(_log_dirs(broker, wanted))}
+    )
 
 
 def _wanted(topics: Sequence[Any] | None) -> frozenset[tuple[str, int]] | None:
@@ -100,40 +96,31 @@ def _wanted(topics: Sequence[Any] | None) -> frozenset[tuple[str, int]] | None:
     return frozenset((topic.topic, index) for topic in topics for index in topic.partitions)
 
 
-def _replicas_by_topic(log_dir: LogDir, selected: frozenset[tuple[str, int]] | None) -> dict[str, list[Any]]:
-    topics: dict[str, list[Any]] = {}
-    for replica in log_dir.replicas:
-        if selected is None or tuple(replica.tp) in selected:
-            topics.setdefault(replica.tp.topic, []).append(replica)
-    return topics
-
-
-def _dir(log_dir: LogDir, selected: frozenset[tuple[str, int]] | None) -> Values:
-    return {
-        "error_code": ErrorCode.none if log_dir.error is None else ErrorCode.kafka_storage_error,
-        "log_dir": log_dir.path,
-        "topics": [
-            {
-                "name": name,
-                "partitions": [
-                    {
-                        "partition_index": replica.tp.partition,
-                        "partition_size": replica.size,
-                        "offset_lag": replica.offset_lag,
-                        "is_future_key": replica.future,
-                    }
-                    for replica in replicas
-                ],
-            }
-            for name, replicas in _replicas_by_topic(log_dir, selected).items()
-        ],
-        "total_bytes": log_dir.total_bytes,
-        "usable_bytes": log_dir.usable_bytes,
-    }
+def _log_dirs(broker: BrokerAccess, wanted: frozenset[tuple[str, int]] | None) -> Iterator[Values]:
+    storage = broker.storage
+    topics: list[dict[str, list[Values]]] = [{} for _ in storage.disk.directories]
+    used = [0] * len(topics)
+    for tp, log in storage.disk.logs.items():
+        if not storage.offline(tp):
+            size = log.size
+            used[log.directory] += size
+            if wanted is None or tp in wanted:
+                row = {"partition_index": tp.partition, "partition_size": size}
+                row |= {"offset_lag": 0, "is_future_key": False}
+                topics[log.directory].setdefault(tp.topic, []).append(row)
+    for index, directory in enumerate(storage.disk.directories):
+        failed = index in storage.failed
+        yield {
+            "error_code": ErrorCode.kafka_storage_error if failed else ErrorCode.none,
+            "log_dir": directory.path,
+            "topics": [{"name": name, "partitions": rows} for name, rows in topics[index].items()],
+            "total_bytes": -1 if failed else TOTAL_BYTES,
+            "usable_bytes": -1 if failed else TOTAL_BYTES - used[index],
+        }
 
 
 def _everything(broker: BrokerAccess, *, cordoned: bool) -> bytes:
-    """DescribeLogDirsResponse v4 and v5 of all topics; the same content as :class:`LogDirsDescribed`."""
+    """DescribeLogDirsResponse v4 and v5 of all topics; the same content as :func:`_log_dirs`."""
     storage = broker.storage
     row = Struct(">iqqBB").pack
     topics: list[dict[str, list[bytes]]] = [{} for _ in storage.disk.directories]

@@ -13,12 +13,11 @@ from kio.schema.errors import ErrorCode
 
 from backends.base.consumer_groups import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from backends.live.codec.message_fields import Values
-from backends.simulator.broker.broker_access import BrokerAccess, Perform
+from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.classic_group import MemberClaim
 from backends.simulator.group_store import OFFSETS_PARTITIONS, group_coordinator, offsets_partition
 from backends.simulator.messages import CreateTopic, Error
 from backends.simulator.network import broker as node
-from backends.simulator.operator_messages import CheckGroupMember
 from backends.simulator.partition_table import topics_of
 from backends.simulator.rpc import Answer
 from backends.simulator.served.handlers.consumer_groups import requested_offsets
@@ -191,7 +190,10 @@ async def _prepare_offsets(call: ServedCall) -> ErrorCode:
     claim = MemberClaim(
         call.field("member_id", ""), call.field("generation_id", -1), call.field("group_instance_id")
     )
-    (refusal,) = await call.ask(CheckGroupMember(str(request.group_id), claim))
+    group = str(request.group_id)
+    refusal = await call.read_broker(
+        lambda broker: broker.groups.member_error(group, claim, transactional=True)
+    )
     if refusal is not None:
         return code(refusal)
     if call.version >= NEW_EPOCH_FROM:
@@ -199,7 +201,7 @@ async def _prepare_offsets(call: ServedCall) -> ErrorCode:
         if error is not ErrorCode.none:
             return error
     groups = call.context.world.context.groups
-    groups.prepare(request.producer_id, str(request.group_id), requested_offsets(request))
+    groups.prepare(request.producer_id, group, requested_offsets(request))
     return ErrorCode.none
 
 
@@ -227,12 +229,11 @@ async def _at_coordinator(call: ServedCall, name: str, act: Act, *, anywhere: bo
         coordinators = TransactionCoordinators(call.context.world)
         own = coordinators.coordinator(name)
         if not anywhere and (own is None or own.state.id != broker.state.id):
-            answer((Error.NOT_COORDINATOR,))
+            answer(Error.NOT_COORDINATOR)
         else:
-            act(coordinators, lambda found: answer((found,)))
+            act(coordinators, answer)
 
-    (found,) = await call.ask(Perform(perform))
-    return found
+    return await call.perform(perform)
 
 
 def _error(call: ServedCall, reply: Any, *, fenced_from: int) -> ErrorCode:

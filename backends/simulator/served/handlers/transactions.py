@@ -12,16 +12,8 @@ from backends.base.consumer_groups import TRANSACTIONS_TOPIC
 from backends.base.transactions import Marker
 from backends.live.codec.message_fields import Values
 from backends.simulator.broker.broker_access import BrokerAccess
-from backends.simulator.operator_messages import (
-    DescribeProducers,
-    ListTransactions,
-    ProducersDescribed,
-    TransactionsListed,
-    TxnMarkersWritten,
-    WriteTxnMarkers,
-)
-from backends.simulator.served.served_call import NodeSilent, ServedCall, code
-from backends.simulator.transaction_logs import LedPartition
+from backends.simulator.broker.led_transactions import append_markers, coordinated, hosted_partition
+from backends.simulator.served.served_call import ServedCall, code
 from recovery.model import NO_LEADER, TopicPartition
 from recovery.transactions.decision_records import state_partition
 from recovery.transactions.transaction_values import CoordinatedTransaction
@@ -29,28 +21,27 @@ from recovery.transactions.transaction_values import CoordinatedTransaction
 
 async def describe_producers(call: ServedCall) -> Values:
     """The idempotent and transactional producers whose batches the log holds."""
-    asked = [TopicPartition(t.name, number) for t in call.request.topics for number in t.partition_indexes]
-    reply = await call.ask(DescribeProducers(tuple(asked)))
-    if not isinstance(reply, ProducersDescribed):
-        raise NodeSilent
-    rows = {row.tp: row for row in reply.partitions}
-    topics = [
-        {
-            "name": topic.name,
-            "partitions": [
-                _described(call, rows[TopicPartition(topic.name, number)])
-                for number in topic.partition_indexes
-            ],
+    return await call.read_broker(
+        lambda broker: {
+            "topics": [
+                {
+                    "name": topic.name,
+                    "partitions": [
+                        _described(call, broker, TopicPartition(topic.name, number))
+                        for number in topic.partition_indexes
+                    ],
+                }
+                for topic in call.request.topics
+            ]
         }
-        for topic in call.request.topics
-    ]
-    return {"topics": topics}
+    )
 
 
-def _described(call: ServedCall, row: LedPartition) -> Values:
-    error = code(row.error)
-    if not call.rights.topic("READ", row.tp.topic):
+def _described(call: ServedCall, broker: BrokerAccess, tp: TopicPartition) -> Values:
+    if not call.rights.topic("READ", tp.topic):
         error = ErrorCode.topic_authorization_failed
+        return {"partition_index": tp.partition, "error_code": error, "active_producers": ()}
+    hosted = hosted_partition(call.context.world.context, broker, tp)
     producers = [
         {
             "producer_id": one.producer_id,
@@ -60,12 +51,12 @@ def _described(call: ServedCall, row: LedPartition) -> Values:
             "coordinator_epoch": one.coordinator_epoch,
             "current_txn_start_offset": one.start_offset,
         }
-        for one in row.producers
+        for one in hosted.producers
     ]
     return {
-        "partition_index": row.tp.partition,
-        "error_code": error,
-        "active_producers": producers if error is ErrorCode.none else (),
+        "partition_index": tp.partition,
+        "error_code": code(hosted.error),
+        "active_producers": producers,
     }
 
 
@@ -78,7 +69,7 @@ async def list_transactions(call: ServedCall) -> Values:
             "producer_id": one.producer_id,
             "transaction_state": str(one.state),
         }
-        for one in await _coordinated(call)
+        for one in (await _coordinated(call)).values()
         if not request.producer_id_filters or one.producer_id in request.producer_id_filters
         if not request.state_filters or str(one.state) in request.state_filters
     ]
@@ -86,7 +77,7 @@ async def list_transactions(call: ServedCall) -> Values:
 
 
 async def describe_transactions(call: ServedCall) -> Values:
-    known = {one.transactional_id: one for one in await _coordinated(call)}
+    known = await _coordinated(call)
     led = await call.read_broker(_led_state_partitions)
     rows = [
         _transaction(call, name, known.get(name), led) for name in map(str, call.request.transactional_ids)
@@ -134,11 +125,8 @@ def _transaction(
     }
 
 
-async def _coordinated(call: ServedCall) -> tuple[CoordinatedTransaction, ...]:
-    reply = await call.ask(ListTransactions())
-    if not isinstance(reply, TransactionsListed):
-        raise NodeSilent
-    return reply.transactions
+async def _coordinated(call: ServedCall) -> dict[str, CoordinatedTransaction]:
+    return await call.read_broker(lambda broker: coordinated(call.context.world.context, broker))
 
 
 async def write_txn_markers(call: ServedCall) -> Values:
@@ -158,10 +146,9 @@ async def write_txn_markers(call: ServedCall) -> Values:
     allowed = call.rights.cluster("ALTER") or call.rights.cluster("CLUSTER_ACTION")
     errors: dict[Marker, ErrorCode] = dict.fromkeys(asked, ErrorCode.cluster_authorization_failed)
     if allowed:
-        reply = await call.ask(WriteTxnMarkers(tuple(asked)))
-        if not isinstance(reply, TxnMarkersWritten):
-            raise NodeSilent
-        errors = dict(zip(asked, map(code, reply.errors), strict=True))
+        context = call.context.world.context
+        written = await call.perform(lambda broker, answer: append_markers(context, broker, asked, answer))
+        errors = dict(zip(asked, map(code, written), strict=True))
     return {"markers": [_written(one, errors) for one in call.request.markers]}
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from backends.simulator.invariants.checker import Checker
 from backends.simulator.loop import SECOND
 from backends.simulator.network import NetworkNode, controller
-from backends.simulator.operator_messages import DescribeQuorum
-from backends.simulator.quorum.raft_messages import RaftVoterReply
+from backends.simulator.quorum.raft_messages import DescribeQuorum, RaftVoterReply
 from backends.simulator.quorum.raft_replica import RaftReplica
 from backends.simulator.world import World
 from recovery.membership.quorum import Quorum
