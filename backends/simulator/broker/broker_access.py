@@ -34,7 +34,7 @@ class BrokerAccess(Protocol):
 
 
 class Perform(NamedTuple):
-    """A client's request, or another broker's: calls ``act`` when it arrives at the broker, with the way to answer."""
+    """A request of a client or a broker: calls ``act`` when it arrives at the broker, with the way to answer."""
 
     act: Callable[[BrokerAccess, Answer], None]
 
