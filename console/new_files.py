@@ -16,6 +16,17 @@ from console.errors import InputError
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
+def refuse_existing(*paths: Path) -> None:
+    """Raises InputError for a file or directory that is there."""
+    for path in paths:
+        if os.path.lexists(path):
+            raise _exists(path)
+
+
+def _exists(path: Path) -> InputError:
+    return InputError(f"{path}: it exists, and is never overwritten")
+
+
 def write_new(path: Path, text: str, mode: int = 0o644) -> None:
     """Writes ``text`` to a file that does not exist yet, with these permissions, and returns when it is on disk.
 
@@ -23,8 +34,7 @@ def write_new(path: Path, text: str, mode: int = 0o644) -> None:
     under its name. Raises InputError: it exists, or cannot be written.
     """
     # An early check; the link below is what guarantees it.
-    if os.path.lexists(path):
-        raise InputError(f"{path}: it exists, and is never overwritten")
+    refuse_existing(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with _removed(beside):
@@ -32,7 +42,7 @@ def write_new(path: Path, text: str, mode: int = 0o644) -> None:
             os.link(beside, path)
         sync_directory(path.parent)
     except FileExistsError:
-        raise InputError(f"{path}: it exists, and is never overwritten") from None
+        raise _exists(path) from None
     except OSError as error:
         why = error.strerror
         if error.errno in _NO_LINKS:

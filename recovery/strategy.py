@@ -18,7 +18,7 @@ from recovery.model import NO_LEADER, Survey, Unknown
 from recovery.old_leaders import OldLeader, old_leaders
 from recovery.ranking import Candidate, Ranking, answered, rank
 from recovery.wording.quantity_text import both, either
-from recovery.wording.replica_text import STANDING_WORDS, acting_text
+from recovery.wording.replica_text import STANDING_WORDS, acting_text, moving_unknown
 from recovery.wording.verdict_text import verdict_text
 
 # The reasons of decisions: why a leader is chosen, or nobody.
@@ -83,7 +83,7 @@ def reassignment_text(survey: Survey, *, detailed: bool) -> str:
     ``detailed``: also whom an unclean election would elect now, which a snapshot of many clusters does not tell.
     """
     if isinstance(survey.reassigning, Unknown):
-        return f"whether a reassignment is in progress is not known ({survey.reassigning})"
+        return moving_unknown(survey.reassigning)
     first = next((replica for replica in survey.replicas if replica.electable), None)
     if first is None or not detailed:
         return REASSIGNING

@@ -22,6 +22,7 @@ from console.signals import StopRequest
 from recovery.assignment_order import WrittenOrder
 from recovery.model import PartitionState, TopicPartition, Unknown, Why
 from recovery.requests_in_doubt import RequestsInDoubt, SentRequest
+from recovery.wording.replica_text import MADE_AGAIN, moving_unknown
 
 
 class OrderOutcome(StrEnum):
@@ -189,7 +190,7 @@ def _election_row(one: SentRequest, state: PartitionState | None, found: Partiti
     if state is None:
         return _missing_partition(tp, found)
     if state.topic_id != one.written.topic_id:
-        return Row(tp, OrderOutcome.ALREADY, "the topic was deleted and created again")
+        return Row(tp, OrderOutcome.ALREADY, MADE_AGAIN)
     leads = "nobody leads" if state.offline else f"led by {state.leader}"
     preferred = one.kind == KafkaElectionKind.PREFERRED
     needed = state.leader != state.replicas[0] if preferred else state.offline
@@ -340,10 +341,9 @@ def _why_not_reverted(
     if state is None:
         return _missing_partition(row.tp, found)
     if state.topic_id != row.topic_id:
-        return Row(row.tp, OrderOutcome.FOREIGN, "the topic was deleted and created again")
+        return Row(row.tp, OrderOutcome.FOREIGN, MADE_AGAIN)
     if isinstance(moving, Unknown):
-        why = f"whether a reassignment is in progress is not known ({moving})"
-        return Row(row.tp, OrderOutcome.LEFT, why)
+        return Row(row.tp, OrderOutcome.LEFT, moving_unknown(moving))
     if any(busy.tp == row.tp for busy in moving):
         # The order after the reassignment is theirs. Waiting for its end would stop every other recovery
         # meanwhile, and while the partition is offline it does not come.

@@ -29,20 +29,20 @@ def with_leader(plan: Plan, tp: TopicPartition, broker: int) -> Plan:
     return replace(plan, rows=tuple(changed if old is row else old for old in plan.rows))
 
 
+NO_ANSWER_THEN = "did not answer when the plan was made: make a new plan to choose it"
+NOT_ELECTABLE_THEN = "when the plan was made: make a new plan once it can be elected"
+
+
 def led_by(row: PlanRow, broker: int, ranking: Ranking) -> PlanRow:
     """The row with ``broker`` chosen and the order after it by rank. Raises PlanError where it cannot lead."""
     candidate = row.candidate(broker)
     if broker not in row.replicas:
         raise PlanError(f"broker {broker} is not in the replica set {list(row.replicas)}")
     if candidate is None:
-        raise PlanError(
-            f"broker {broker} did not answer when the plan was made: make a new plan to choose it"
-        )
+        raise PlanError(f"broker {broker} {NO_ANSWER_THEN}")
     if not candidate.electable:
         standing = STANDING_WORDS[candidate.standing]
-        raise PlanError(
-            f"broker {broker} was {standing} when the plan was made: make a new plan once it can be elected"
-        )
+        raise PlanError(f"broker {broker} was {standing} {NOT_ELECTABLE_THEN}")
     if broker == row.leader:
         return row
     by_rank = ranked(row, ranking)

@@ -32,7 +32,7 @@ from recovery.plan.plan_review import candidate_harm
 from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import PlanRow
 from recovery.ranking import Ranking
-from recovery.wording.replica_text import STANDING_WORDS
+from recovery.wording.replica_text import STANDING_WORDS, moving_unknown
 
 
 class RowDecision(StrEnum):
@@ -230,7 +230,7 @@ def _unknown(row: PlanRow, why: Unknown, reason: Reason, detail: str) -> Judgeme
 def _changed_state(row: PlanRow, now: Survey, order_is_ours: bool) -> Judgement | None:
     state = now.state
     if isinstance(now.reassigning, Unknown):
-        detail = f"whether a reassignment is in progress is not known ({now.reassigning})"
+        detail = moving_unknown(now.reassigning)
         return _unknown(row, now.reassigning, Reason.STATE_UNKNOWN, detail)
     if now.reassigning:
         return _stale(row, Reason.REASSIGNMENT, "a reassignment is in progress: somebody else is at work")

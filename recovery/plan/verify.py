@@ -19,7 +19,7 @@ from recovery.plan.judgement import EMPTIED, lost_words
 from recovery.plan.planned_log import emptied, lost_of_planned_log
 from recovery.plan.values import BarePlan, BareRow, Plan, PlanCandidate, PlanRow
 from recovery.wording.quantity_text import both
-from recovery.wording.replica_text import still_writes_text
+from recovery.wording.replica_text import MADE_AGAIN, still_writes_text
 
 
 class Leading(StrEnum):
@@ -130,9 +130,7 @@ def _row_state(
     row: PlanRow | BareRow, survey: Survey | None, keep: ReplicaMove | None, *, done_with: bool
 ) -> RowState:
     if survey is None or (isinstance(row, PlanRow) and survey.state.topic_id != row.topic_id):
-        what = (
-            "the partition is not to be seen" if survey is None else "the topic was deleted and created again"
-        )
+        what = "the partition is not to be seen" if survey is None else MADE_AGAIN
         unseen = Unknown(Why.NOT_ANSWERED, what)
         return RowState(row.tp, NO_LEADER, Leading.NOT_SEEN, unseen, False, Order.NOT_KNOWN, unseen, (what,))
     leading = _leading(row, survey)

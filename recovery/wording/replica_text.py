@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from recovery.model import PartitionState, Standing, Survey
+from recovery.model import PartitionState, Standing, Survey, Unknown
 from recovery.old_leaders import OldLeader
 from recovery.wording.quantity_text import both, ids
 
@@ -19,6 +19,11 @@ STANDING_WORDS = {
     Standing.ELECTABLE: "electable",
 }
 """A replica's standing after "broker 1 is", in the reasons of decisions."""
+MADE_AGAIN = "the topic was deleted and created again"
+
+
+def moving_unknown(why: Unknown) -> str:
+    return f"whether a reassignment is in progress is not known ({why})"
 
 
 def replica_sets(state: PartitionState, broker: int) -> tuple[str, ...]:

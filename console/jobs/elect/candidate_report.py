@@ -10,8 +10,7 @@ from typing import NamedTuple
 from console.reading.replica_report import verdict_field
 from console.reading.survey_json import loss_json
 from recovery.acknowledged.verdict import Verdict
-from recovery.model import Standing
-from recovery.plan.edit import ranked
+from recovery.plan.edit import NO_ANSWER_THEN, NOT_ELECTABLE_THEN, ranked
 from recovery.plan.plan_review import candidate_harm
 from recovery.plan.values import PlanCandidate, PlanRow
 from recovery.ranking import Ranking
@@ -76,14 +75,13 @@ def choices(row: PlanRow, ranking: Ranking, stands: str, *, native: bool = False
             one.broker,
             one,
             _roles(row, one.broker, stands, best, native=native),
-            "" if one.electable else _standing(one.standing),
+            "" if one.electable else f"{one.standing} {NOT_ELECTABLE_THEN}",
             "" if best is None or best.broker == one.broker else _why_not(one, best, ranking),
         )
         for one in by_rank
     ]
-    no_answer = "did not answer when the plan was made: make a new plan to choose it"
     return offered + [
-        CandidateRow(row, one.broker, None, (), no_answer, "nobody knows what it holds")
+        CandidateRow(row, one.broker, None, (), NO_ANSWER_THEN, "nobody knows what it holds")
         for one in row.unanswered
     ]
 
@@ -106,10 +104,6 @@ def _roles(
         (None if best is None else row.other_ranking_leader, OTHER_RANKING),
     )
     return tuple(role for one, role in roles if one == broker and role)
-
-
-def _standing(standing: Standing) -> str:
-    return f"{standing} when the plan was made: make a new plan once it can be elected"
 
 
 def _why_not(candidate: PlanCandidate, best: PlanCandidate, ranking: Ranking) -> str:

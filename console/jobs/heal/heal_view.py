@@ -9,7 +9,7 @@ from pathlib import Path
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
 from console.cli.base.terminal_operator import execute_change
-from console.errors import InputError, Status
+from console.errors import Status
 from console.jobs.heal.heal_replicas import HealReplicas
 from console.jobs.heal.heal_report import (
     HEALED,
@@ -25,7 +25,7 @@ from console.jobs.heal.heal_survey import (
     read_and_plan,
 )
 from console.jobs.heal.unregister_broker import UnregisterBroker
-from console.new_files import write_new
+from console.new_files import refuse_existing, write_new
 from console.signals import StopRequest
 from recovery.heal_plan import in_batches
 from recovery.wording.quantity_text import printable
@@ -73,9 +73,7 @@ def _write(reading: HealProposal, file: Path, batch: int) -> list[Path]:
     """A file for each batch. Raises InputError, before anything is written where a file exists."""
     batches = in_batches(reading.plan.moves, batch)
     names = [file] if len(batches) == 1 else [_numbered(file, n) for n in range(1, len(batches) + 1)]
-    for name in names:
-        if name.exists():
-            raise InputError(f"{name}: it exists, and is never overwritten")
+    refuse_existing(*names)
     for name, moves in zip(names, batches, strict=True):
         write_new(name, reassignment_json(moves))
     return names

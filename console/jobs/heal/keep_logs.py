@@ -108,7 +108,7 @@ class LogKeeper:
             reading = await read_moves(self.cluster, left)
             ended = []
             for move in left:
-                if _is_out(move, reading) or copies(move, reading.moving.get(move.tp)):
+                if reading.replicas(move) == move.after or copies(move, reading.moving.get(move.tp)):
                     waiting[move.tp] = move
                 elif why := _why_not(move, reading, up):
                     ended.append(why)
@@ -145,12 +145,12 @@ class LogKeeper:
                 looks[move.tp] = 0
                 if up.intersection(taken_out(move)):
                     back.append(move)
-            elif _is_out(move, reading):
+            elif reading.replicas(move) == move.after:
                 ended.append(PreservedLog(move, PreservationEnd.PRESERVED))
             else:
                 looks[move.tp] = looks.get(move.tp, 0) + 1
                 if looks[move.tp] >= SETTLED_LOOKS:
-                    ended.append(PreservedLog(move, PreservationEnd.NOT_TAKEN_OUT, _now(move, reading)))
+                    ended.append(PreservedLog(move, PreservationEnd.NOT_TAKEN_OUT, reading.changed(move)))
         if back:
             # Going on would delete the log of a broker that is up, and cost a copy for nothing.
             await work.cancel(back)
@@ -181,32 +181,14 @@ class LogKeeper:
         return found
 
 
-def _is_out(move: ReplicaMove, reading: MoveReading) -> bool:
-    state = reading.states.get(move.tp)
-    return state is not None and state.topic_id == move.topic_id and state.replicas == move.after
-
-
 def _why_not(move: ReplicaMove, reading: MoveReading, up: frozenset[int]) -> PreservedLog | None:
     """Why nothing is sent for it; None: it may be."""
-    state = reading.states.get(move.tp)
     if up.intersection(taken_out(move)):
         return _followed(move, up)
-    if state is None or state.topic_id != move.topic_id or state.replicas != move.before:
-        return PreservedLog(move, PreservationEnd.NOT_TAKEN_OUT, _now(move, reading))
-    if move.tp in reading.moving:
-        return PreservedLog(move, PreservationEnd.NOT_TAKEN_OUT, "it is being reassigned by somebody else")
-    if state.offline:
-        return PreservedLog(move, PreservationEnd.NOT_TAKEN_OUT, "it has no leader")
-    return None
-
-
-def _now(move: ReplicaMove, reading: MoveReading) -> str:
-    state = reading.states.get(move.tp)
-    if state is None:
-        return "the partition cannot be seen any more"
-    if state.topic_id != move.topic_id:
-        return "the topic was deleted and created again"
-    return f"the assignment is {list(state.replicas)} now"
+    if reading.replicas(move) != move.before:
+        return PreservedLog(move, PreservationEnd.NOT_TAKEN_OUT, reading.changed(move))
+    why = reading.busy(move)
+    return PreservedLog(move, PreservationEnd.NOT_TAKEN_OUT, why) if why else None
 
 
 def _followed(move: ReplicaMove, back: Iterable[int]) -> PreservedLog:

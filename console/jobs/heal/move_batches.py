@@ -20,6 +20,7 @@ from console.journal.change_kinds import CANCEL_REASSIGNMENT, REASSIGN
 from recovery.heal_plan import ReplicaMove, short_of_room
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.quantity_text import age, both, brokers_are, counted, human_bytes
+from recovery.wording.replica_text import MADE_AGAIN
 
 # How far the copies of a batch are: bytes of the new replicas, and the time that is left.
 
@@ -117,6 +118,24 @@ class MoveReading(NamedTuple):
 
     states: Mapping[TopicPartition, PartitionState]
     moving: Mapping[TopicPartition, Reassignment]
+
+    def replicas(self, move: ReplicaMove) -> tuple[int, ...] | str:
+        """Those of the partition now; a text where it is not the one of the move any more."""
+        state = self.states.get(move.tp)
+        if state is None:
+            return "the partition cannot be seen any more"
+        return state.replicas if state.topic_id == move.topic_id else MADE_AGAIN
+
+    def changed(self, move: ReplicaMove) -> str:
+        """What the partition is now that it is not as before the move."""
+        now = self.replicas(move)
+        return now if isinstance(now, str) else f"the assignment is {list(now)} now"
+
+    def busy(self, move: ReplicaMove) -> str:
+        """Why the partition, which is as before the move, is left alone; "" where it can be moved."""
+        if move.tp in self.moving:
+            return "it is being reassigned by somebody else"
+        return "it has no leader" if self.states[move.tp].offline else ""
 
 
 async def read_moves(cluster: Backend, moves: Sequence[ReplicaMove]) -> MoveReading:
@@ -314,22 +333,16 @@ def _why_not(
     move: ReplicaMove, reading: MoveReading, up: frozenset[int], gone: frozenset[int]
 ) -> EndedMove | None:
     """Why the move is not sent; None: it may be."""
-    state = reading.states.get(move.tp)
-    back = sorted(gone & up)
-    if state is not None and state.topic_id == move.topic_id and state.replicas == move.after:
+    now, back = reading.replicas(move), sorted(gone & up)
+    if now == move.after:
         return EndedMove(move, MoveEnd.MOVED, "it was so already")
-    if state is None or state.topic_id != move.topic_id or state.replicas != move.before:
+    if now != move.before:
         return _end_of(move, reading)
     down = [broker for broker in move.added if broker not in up]
-    why = ""
     if back:
         why = brokers_are(back, "back, so it is not gone")
-    elif move.tp in reading.moving:
-        why = "it is being reassigned by somebody else"
-    elif state.offline:
-        why = "it has no leader"
-    elif down:
-        why = brokers_are(down, "not up")
+    else:
+        why = reading.busy(move) or (brokers_are(down, "not up") if down else "")
     return EndedMove(move, MoveEnd.NOT_BEGUN, why) if why else None
 
 
@@ -343,26 +356,21 @@ def _no_room(move: ReplicaMove, full: frozenset[int]) -> EndedMove | None:
 
 def _end_of(move: ReplicaMove, reading: MoveReading) -> EndedMove:
     """The end of a move that is not in progress."""
-    state = reading.states.get(move.tp)
-    if state is None:
-        return EndedMove(move, MoveEnd.CHANGED, "the partition cannot be seen any more")
-    if state.topic_id != move.topic_id:
-        return EndedMove(move, MoveEnd.CHANGED, "the topic was deleted and created again")
-    if state.replicas == move.after:
+    if reading.replicas(move) == move.after:
         return EndedMove(move, MoveEnd.MOVED)
-    return EndedMove(move, MoveEnd.CHANGED, f"the assignment is {list(state.replicas)} now")
+    return EndedMove(move, MoveEnd.CHANGED, reading.changed(move))
 
 
 def _cancelled(move: ReplicaMove, reading: MoveReading) -> EndedMove:
     """A broker that has not seen the cancellation yet still shows the old and the new replicas together."""
-    end, state = _end_of(move, reading), reading.states.get(move.tp)
-    if state is None or state.topic_id != move.topic_id:
-        return end
-    if move.tp in reading.moving or set(state.replicas) == {*move.before, *move.after}:
+    now = reading.replicas(move)
+    if isinstance(now, str):
+        return _end_of(move, reading)
+    if move.tp in reading.moving or set(now) == {*move.before, *move.after}:
         return EndedMove(move, MoveEnd.COPYING, "its reassignment is still in progress")
-    if set(state.replicas) != set(move.before):
-        return end
-    ordered = state.replicas == move.before
+    if set(now) != set(move.before):
+        return _end_of(move, reading)
+    ordered = now == move.before
     return EndedMove(move, MoveEnd.CANCELLED, AS_BEFORE if ordered else REORDERED)
 
 
