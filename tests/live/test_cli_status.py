@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from testbed.kafka import KafkaCluster
 from tests.command_server import Ended
@@ -101,3 +103,24 @@ def test_a_broker_that_hangs_though_it_should_be_up_is_named(whole_cluster: Kafk
     assert "broker 2 not reached" in first or "broker 2 down" in first, "down once it is fenced"
     # Once the controller has fenced it, its silence is a finding and no failure of the question.
     assert "unknown: broker 2 at" in done.err or "1 fenced" in done.out
+
+
+def test_what_watch_writes_of_a_cluster_is_read_by_prometheus_own_parser(
+    whole_cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    """It ends at once, because the broker that it waits for is there."""
+    whole_cluster.client.create_topic("measured", [[3, 1], [1, 3]])
+    file = tmp_path / "kafka.prom"
+    words = ("--broker-id", "1", "--interval-ms", "200", "--metrics-file", str(file))
+    cluster = ("--bootstrap-server", whole_cluster.bootstrap())
+    done = invoke(whole_cluster.directory, "ktriage", "watch", *cluster, *words)
+    assert done.status == 0, done.err
+    families = {one.name: one for one in text_string_to_metric_families(file.read_text())}
+    values = {name: [sample.value for sample in family.samples] for name, family in families.items()}
+    assert values["ktriage_up"] == values["ktriage_current"] == [1]
+    assert values["ktriage_brokers"] == values["ktriage_quorum_voters"] == [3]
+    assert values["ktriage_partitions"][0] >= 2 and values["ktriage_partitions_offline"] == [0]
+    assert values["ktriage_quorum_leader"][0] in {100, 101, 102}
+    assert values["ktriage_log_dirs_failed"] == [0, 0, 0]
+    labels = families["ktriage_up"].samples[0].labels
+    assert labels == {"cluster": whole_cluster.bootstrap(), "cluster_id": whole_cluster.cluster_id}
