@@ -336,7 +336,9 @@ def _rescue_of(cluster_id: str, plan: Plan) -> RescueContents | None:
     return rescue_of(recorded_rescue(cluster_id, plan.header.plan_id), plan)
 
 
-async def verified_now(session: Session, plan: Plan, progress: Progress) -> Verified:
+async def verified_now(
+    session: Session, plan: Plan, progress: Progress, *, as_consumer: bool = False
+) -> Verified:
     """What ``ktriage verify`` says of the plan now, with what was rescued for it: only that has the markers of
     transactions which an election cut off. Raises BackendError, and InputError for a damaged rescue.
     """
@@ -346,7 +348,13 @@ async def verified_now(session: Session, plan: Plan, progress: Progress) -> Veri
         cluster = await backend.cluster()
         rescue = await rescue_of_plan(backend, plan)
         return await read_verified(
-            backend, plan, cluster, seconds=VERIFY_SECONDS, progress=progress, rescue=rescue
+            backend,
+            plan,
+            cluster,
+            seconds=VERIFY_SECONDS,
+            progress=progress,
+            rescue=rescue,
+            as_consumer=as_consumer,
         )
 
     return await session.run(job)

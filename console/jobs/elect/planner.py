@@ -302,7 +302,9 @@ class Planner:
     async def _verify(self) -> None:
         plan = self._desk.session.draft.plan
         assert plan is not None
-        verified = await verified_now(self._desk.session, plan, self._desk.progress.begin("verifying"))
+        verified = await verified_now(
+            self._desk.session, plan, self._desk.progress.begin("verifying"), as_consumer=True
+        )
         self._desk.tasks.plan_is(draft_changes.verified(self._desk.session.draft, verified))
         self._aftermath(verified.aftermath)
         self._desk.say(verified.in_short, Tone.GOOD if verified.well else Tone.WARN)

@@ -55,13 +55,14 @@ class Verified(NamedTuple):
         )
         text = f"{good:,} of {len(self.states):,} led as planned, {complete:,} fully replicated"
         known = f"{self.stale}: {STATES_LAST_KNOWN}" if self.stale else ""
-        return "; ".join(filter(None, (known, text, self.aftermath.in_short)))
+        contradiction = "" if self.consumer is None else self.consumer.in_short
+        return "; ".join(filter(None, (contradiction, known, text, self.aftermath.in_short)))
 
     @property
     def well(self) -> bool:
         """Whether every partition is led as planned, and no client is known to need anything."""
         good = all(state.good for state in self.states)
-        return good and not self.stale and not self.aftermath.in_short
+        return good and not self.stale and not self.aftermath.in_short and not contradicted(self.consumer)
 
 
 async def read_verified(
