@@ -24,7 +24,7 @@ from backends.base.answers import (
     SurveyRequest,
     SurveyResult,
 )
-from backends.base.errors import NoLeader, NotOffered
+from backends.base.errors import NotAsked, NotOffered
 from backends.base.file_memory import FileAnswers
 from backends.base.membership import EveryAddress
 from backends.base.metadata_log_reader import ReadProgress
@@ -252,7 +252,7 @@ class DisksMembership:
         """No time passes on a disk."""
 
     async def describe(self) -> NoReturn:
-        raise NoLeader("no controller is asked: the cluster is read from disks")
+        raise NotAsked("no controller is asked: the cluster is read from disks")
 
     async def every_address(self, further: Iterable[tuple[str, int]] = ()) -> EveryAddress:
         return EveryAddress((), (), {})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from backends.base.protocol import Backend
 from console.errors import InputError
 from console.target import Target, addresses
+from recovery.wording.quantity_text import some_of
 
 if TYPE_CHECKING:
     from backends.base.membership import Membership
@@ -40,6 +41,18 @@ def backend(target: Target, say: Say) -> Backend:
         cluster: Backend = on_disks(copy)
         return cluster
     only_quorum: Any = quorum_only  # through controllers nothing else can be asked
+    if target.bundle is not None:
+        from console.bundle_files import open_bundle  # noqa: PLC0415
+        from console.provenance import Recorded, use_recorded  # noqa: PLC0415
+
+        manifest, recorded = open_bundle(target.bundle)
+        use_recorded(Recorded(manifest.digest, manifest.read_ms))
+        lacking = [line.partition(": ")[0] for line in manifest.left_out]
+        if lacking:
+            say(f"not in the bundle (its manifest says why): {some_of(lacking)}")
+        in_bundle: Any = recorded  # as above
+        as_it_was: Backend = in_bundle
+        return as_it_was
     found: Backend = (live if target.kind == "live" else only_quorum)(target, say)
     return found
 
@@ -81,7 +94,7 @@ def reached(target: Target, say: Say) -> Target:
 
 def with_quorum(target: Target, say: Say) -> Backend | QuorumOnly:
     """Something that offers the target's quorum; contacts nothing yet. Raises InputError."""
-    return backend(target, say) if target.kind == "simulated" else quorum_only(target, say)
+    return backend(target, say) if target.kind in ("simulated", "bundle") else quorum_only(target, say)
 
 
 def membership_of(cluster: object) -> Membership:

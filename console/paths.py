@@ -58,6 +58,12 @@ def use_state_dir(path: Path | None, simulation: Path | None = None) -> None:
     _beside[:] = [] if simulation is None else [simulation.absolute().with_name(f"{simulation.name}.records")]
 
 
+def use_records(path: Path) -> None:
+    """Decides for the rest of the process: journal, plans and memory lie in ``path``, a bundle's own."""
+    _named[:] = [path]
+    _beside[:] = [path]
+
+
 def use_state_dir_in_task(path: Path | None) -> None:
     """The same for this task alone, of several that work on a cluster each; None: nothing changes."""
     if path is not None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from recovery.plan.values import Header
@@ -70,9 +70,24 @@ def checked_out(root: Path) -> str:
         return ""
 
 
+class Recorded(NamedTuple):
+    """The bundle that stands for the cluster: its digest, and when it was read (ms since 1970)."""
+
+    digest: str
+    read_ms: int
+
+
+_recorded: list[Recorded] = []
+
+
+def use_recorded(bundle: Recorded) -> None:
+    """Decides for the rest of the process: the time is the bundle's, and every plan from it is the same."""
+    _recorded[:] = [bundle]
+
+
 def now() -> datetime:
-    """The time of day, in UTC."""
-    return datetime.now(UTC)
+    """The time of day, in UTC; of a bundle, when it was read."""
+    return datetime.fromtimestamp(_recorded[0].read_ms / 1000, UTC) if _recorded else datetime.now(UTC)
 
 
 def user() -> str:
@@ -89,14 +104,18 @@ def made_by() -> str:
 
 
 def plan_header(cluster_id: str, ranking: Ranking, strategy: Strategy, accepted: str = "") -> Header:
-    """The header of a plan of elections that is made here and now. ``accepted`` as in :class:`Header`."""
+    """The header of a plan of elections that is made here and now; from a bundle, the same whoever makes the plan.
+    ``accepted`` as in :class:`Header`.
+    """
     from recovery.plan.values import Header  # noqa: PLC0415  # most commands make no plan
 
+    digest = _recorded[0].digest if _recorded else ""
+    named = f"ktriage:{digest}:{ranking}:{strategy}:{accepted}"
     return Header(
-        plan_id=str(uuid.uuid4()),
+        plan_id=str(uuid.uuid5(uuid.NAMESPACE_URL, named) if digest else uuid.uuid4()),
         cluster_id=cluster_id,
         made_at=now(),
-        made_by=made_by(),
+        made_by=f"bundle {digest[:16]}" if digest else made_by(),
         tool_version=version(),
         ranking=ranking,
         strategy=strategy,

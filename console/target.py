@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from console.settings import KubeProfile, NamedProfile
 
 
+FROM_DISKS = "it is read from disks: nothing runs that could be changed"
+IN_BUNDLE = "it is a bundle, the cluster as it was: nothing runs there that could be changed"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A cluster to be asked.
 
-    ``kind`` is "live", "controllers" (no broker is asked), "simulated" or "disks" (nothing is asked:
-    ``metadata_dir`` holds the cluster's metadata log).
+    ``kind`` is "live", "controllers" (no broker is asked), "simulated", "disks" (nothing is asked:
+    ``metadata_dir`` holds the cluster's metadata log) or "bundle" (nothing is asked: the file ``bundle`` holds what
+    the cluster answered).
     ``addresses`` maps a broker's id to the address to use where its advertised address is not. ``controllers`` are
     addresses of controllers as ``bootstrap`` has those of brokers, ``controllers_config`` is the client.properties
     file for their listener (None: the brokers'), and ``controller_addresses`` is for them what ``addresses`` is for
@@ -44,6 +49,7 @@ class Target:
     seed: int = 1
     state: Path | None = None
     metadata_dir: Path | None = None
+    bundle: Path | None = None
     addresses: Mapping[int, Address] = field(default_factory=dict)
     controllers: str = ""
     controllers_config: Path | None = None
@@ -64,8 +70,12 @@ class Target:
     @property
     def marked_title(self) -> str:
         """The same, after whether it is real."""
-        kind = {"simulated": "SIMULATOR", "disks": "DISKS"}.get(self.kind, "LIVE")
-        return f"{kind} {self.title}"
+        return f"{self.mark} {self.title}"
+
+    @property
+    def mark(self) -> str:
+        """LIVE for a real cluster that is asked, else what stands for the cluster."""
+        return {"simulated": "SIMULATOR", "disks": "DISKS", "bundle": "BUNDLE"}.get(self.kind, "LIVE")
 
     def command(self, *words: str) -> str:
         """A line to be copied into a shell: ``ktriage WORDS… --bootstrap-server …``."""
@@ -78,7 +88,7 @@ class Target:
 
 
 _ENDS_WITH_COMMAND = re.compile(
-    r": ktriage (?!.* --(?:bootstrap-(?:server|controller)|cluster|simulate) )[^`|<>]+[^.`]$"
+    r": ktriage (?!.* --(?:bootstrap-(?:server|controller)|cluster|simulate|bundle) )[^`|<>]+[^.`]$"
 )
 
 
@@ -96,6 +106,7 @@ def resolve(
     controllers: bool = False,
     metadata_dir: Path | None = None,
     controller: Sequence[str] = (),
+    bundle: Path | None = None,
 ) -> Target:
     """The target that these options name. Raises InputError: none, more than one, or a mistake in one.
 
@@ -109,6 +120,7 @@ def resolve(
             ("--bootstrap-controller", bootstrap_controller),
             ("--cluster", cluster),
             ("--simulate", simulate),
+            ("--bundle", bundle),
         )
         if value is not None
     ]
@@ -124,6 +136,8 @@ def resolve(
                 "--command-config, --broker and --controller are for a real cluster, not for --simulate"
             )
         return _with_state_dir(_simulated(simulate, seed, state), state_dir)
+    if bundle is not None:
+        return _with_state_dir(_in_bundle(bundle, command_config, broker, controller), state_dir)
     if seed is not None or state is not None:
         raise InputError("--seed and --state are for --simulate, not for a real cluster")
     extra = _extra_arguments(command_config, broker, controller)
@@ -173,8 +187,23 @@ def _on_disks(metadata_dir: Path) -> Target:
     return Target(
         "disks",
         metadata_dir=metadata_dir,
-        read_only="it is read from disks: nothing runs that could be changed",
+        read_only=FROM_DISKS,
         arguments=("--metadata-dir", str(metadata_dir)),
+    )
+
+
+def _in_bundle(
+    bundle: Path, command_config: Path | None, broker: Sequence[str], controller: Sequence[str]
+) -> Target:
+    if command_config is not None or broker or controller:
+        raise InputError(
+            "--command-config, --broker and --controller are for a real cluster, not for --bundle"
+        )
+    return Target(
+        "bundle",
+        bundle=bundle,
+        read_only=IN_BUNDLE,
+        arguments=("--bundle", str(bundle)),
     )
 
 

@@ -114,8 +114,8 @@ class ClusterHealth(NamedTuple):
     asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
     ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
     ``disks_to_read``: brokers whose disks are to be read before they start (DisksToRead).
-    ``disks_end_ms``: as in :class:`backends.base.answers.ClusterInfo`. Then nothing is known to run, and every
-    partition counts as offline.
+    ``disks_end_ms`` and ``recorded_ms``: as in :class:`backends.base.answers.ClusterInfo`. With the first, nothing
+    is known to run, and every partition counts as offline.
     """
 
     quorum: QuorumFinding
@@ -133,6 +133,7 @@ class ClusterHealth(NamedTuple):
     dirs_not_listed: tuple[int, ...] = ()
     under_replicated: int = 0
     disks_end_ms: int | None = None
+    recorded_ms: int | None = None
 
     @property
     def from_disks(self) -> bool:

@@ -41,6 +41,7 @@ class ClusterInfo:
     ``eligible.leader.replicas.version`` ≥ 1. ``may_alter``: whether the caller has ALTER on the cluster,
     which every change needs; None if that was not requested. ``disks_end_ms``: nothing was asked, and the metadata
     log that was read from a disk ends at that time (ms since 1970); None: it is what a broker answered.
+    ``recorded_ms``: it answered so at that time, and nothing is asked now; None: it answers now.
     """
 
     cluster_id: str
@@ -50,6 +51,7 @@ class ClusterInfo:
     release: str = ""
     may_alter: bool | Unknown | None = None
     disks_end_ms: int | None = None
+    recorded_ms: int | None = None
 
     @property
     def from_disks(self) -> bool:

@@ -24,6 +24,10 @@ class NotOffered(BackendError):
     """This cluster does not have the call (or has it switched off)."""
 
 
+class NotAsked(BackendError):
+    """Nobody is asked that: the cluster is read from disks, or from a bundle."""
+
+
 class Refused(BackendError):
     """The request may not be sent: a precondition does not hold. Nothing was sent."""
 

@@ -12,12 +12,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recovery.membership.preflight import NodeIdentity
+from recovery.membership.quorum import Quorum  # a bundle's JSON is read by the annotations
 from recovery.model import Unknown
 
 if TYPE_CHECKING:
     from backends.base.metadata_log_reader import MetadataLogBytes, MetadataLogReader
     from backends.base.protocol import Recorder
-    from recovery.membership.quorum import MembershipRules, Quorum
+    from recovery.membership.quorum import MembershipRules
     from recovery.membership.voters import ReplicaKey, Voter
 
 KRAFT_VERSION = "kraft.version"
@@ -102,6 +103,19 @@ class EveryAddress(NamedTuple):
     brokers: tuple[ClusterNode, ...]
     controllers: tuple[ClusterNode, ...]
     led: Mapping[str, Quorum]
+
+    @property
+    def nodes(self) -> tuple[ClusterNode, ...]:
+        """Brokers and controllers by id, each controller once: if it is known by two addresses, at the one that
+        answers. A controller whose id is not known (-1) is there by each address.
+        """
+        once: dict[int, ClusterNode] = {}
+        for node in self.controllers:
+            former = once.get(node.id)
+            if node.id >= 0 and (former is None or isinstance(former.answer, Unknown)):
+                once[node.id] = node
+        unnamed = (node for node in self.controllers if node.id < 0)
+        return tuple(sorted((*self.brokers, *once.values(), *unnamed), key=lambda node: (node.role, node.id)))
 
 
 class ChangeEnd(StrEnum):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.check_report import CLUSTER_RESOURCE
-from backends.base.errors import BackendError, NotAllowed, NotOffered, Unreachable
+from backends.base.errors import BackendError, NotAllowed, NotAsked, NotOffered, Unreachable
 from recovery.model import Unknown, Why
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ def as_unknown(error: BackendError) -> Unknown:
             return Unknown(Why.NOT_ANSWERED, str(error))
         case NotAllowed():
             return Unknown(Why.NOT_ALLOWED, str(error))
+        case NotAsked():
+            return Unknown(Why.NOT_ASKED, str(error))
         case NotOffered():
             return Unknown(Why.NOT_OFFERED, str(error))
     return Unknown(Why.FAILED, str(error))

@@ -206,7 +206,7 @@ class LiveMembership:
     async def nodes(self) -> tuple[ClusterNode, ...]:
         """Brokers at their advertised addresses, controllers at every address that is known for them."""
         brokers, controllers, _ = await self._each_address()
-        return tuple(sorted((*brokers, *_once(controllers)), key=lambda node: (node.role, node.id)))
+        return EveryAddress(brokers, tuple(controllers), {}).nodes
 
     async def every_address(self, further: Iterable[tuple[str, int]] = ()) -> EveryAddress:
         """As the protocol says. Only those that answer as a controller are asked what they lead."""
@@ -377,15 +377,3 @@ def _node_id(answer: NodeProbe | Unknown, listed: int) -> int:
     if isinstance(answer, Unknown) or isinstance(answer.node_id, Unknown):
         return listed
     return answer.node_id
-
-
-def _once(nodes: list[ClusterNode]) -> list[ClusterNode]:
-    """Each controller once, also if it is known by two addresses: the one that answers is kept."""
-    by_id: dict[int, ClusterNode] = {}
-    for node in nodes:
-        former = by_id.get(node.id)
-        if node.id < 0:
-            continue
-        if former is None or isinstance(former.answer, Unknown):
-            by_id[node.id] = node
-    return [*by_id.values(), *(node for node in nodes if node.id < 0)]

@@ -27,6 +27,11 @@ def data_batch(base_offset: int, epoch: int, time_ms: int, values: Sequence[byte
     return _batch(base_offset, epoch, time_ms, [(None, value) for value in values])
 
 
+def rewritten_batch(base_offset: int, epoch: int, records: Sequence[tuple[int, bytes]]) -> bytes:
+    """One batch of data records, each with its own time (milliseconds)."""
+    return _batch(base_offset, epoch, [at for at, _ in records], [(None, value) for _, value in records])
+
+
 def leader_change_batch(offset: int, epoch: int, time_ms: int, leader: int, voters: Sequence[int]) -> bytes:
     """The control record with which the leader of ``epoch`` begins (KIP-595)."""
     return _batch(offset, epoch, time_ms, [encode_leader_change(leader, tuple(voters))], attributes=_CONTROL)
@@ -58,7 +63,7 @@ def format_snapshot(level: int, voters: VoterSet, time_ms: int) -> bytes:
 def _batch(
     base_offset: int,
     epoch: int,
-    time_ms: int,
+    time_ms: int | Sequence[int],
     records: Sequence[tuple[bytes | None, bytes]],
     attributes: int = 0,
 ) -> bytes:
@@ -72,7 +77,7 @@ def _batch(
         batch_size=1 << 30,
     )
     for number, (key, value) in enumerate(records):
-        builder.append(number, time_ms, key, value, [])
+        builder.append(number, time_ms if isinstance(time_ms, int) else time_ms[number], key, value, [])
     data = bytearray(builder.build())
     _BASE_OFFSET.pack_into(data, 0, base_offset)
     _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, epoch)

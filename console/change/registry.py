@@ -336,6 +336,9 @@ ACTIONS = (
     ).with_command("incident", "Show what was sent to a cluster from this host."),
     _command("status", "watch", "Wait, and tell when a broker is back or a partition changes."),
     _command(
+        "incident", "bundle", "Write one file with the cluster as it is, for someone who has no access to it."
+    ),
+    _command(
         "incident", "report", "Report an incident: what happened, who decided what and why, what is open."
     ),
     Action(

@@ -166,19 +166,20 @@ def _ktriage(
         if named or (connection.state_dir, metadata_dir) != (None, None) or read_only or guide or serve:
             raise InputError(f"cluster options come after the command: ktriage {ctx.invoked_subcommand} …")
         return
-    if metadata_dir is not None and not named:
-        raise InputError("--metadata-dir is a copy of one cluster's log: name the cluster too")
     # Only the console needs these imports.
     from console.cli.open_console import has_terminal, open_console, served  # noqa: PLC0415
     from console.cli.open_console import serve as begin_to_serve  # noqa: PLC0415
 
-    if not (named or serve or served() or has_terminal()):
+    on_disks = metadata_dir is not None and not named
+    if not (named or on_disks or serve or served() or has_terminal()):
         typer.echo(ctx.get_help())
         raise typer.Exit
-    target = connection.target() if named else None
+    target = connection.target(metadata_dir=metadata_dir) if named or on_disks else None
     connection.use_state_dir(target)
     if serve:
         raise typer.Exit(begin_to_serve([word for word in ctx.obj.argv[1:] if word != "--serve"], port))
     raise typer.Exit(
-        open_console(ctx.obj, target, read_only=read_only, guide=guide, metadata_dir=metadata_dir)
+        open_console(
+            ctx.obj, target, read_only=read_only, guide=guide, metadata_dir=None if on_disks else metadata_dir
+        )
     )

@@ -280,6 +280,7 @@ def _health(reading: ClusterReading) -> ClusterHealth:
         dirs_not_listed=reading.dirs_not_listed,
         under_replicated=len(short) - len(offline) - (under_min_isr or 0),
         disks_end_ms=reading.cluster.disks_end_ms,
+        recorded_ms=reading.cluster.recorded_ms,
     )
 
 

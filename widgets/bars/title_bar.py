@@ -33,7 +33,8 @@ class RefreshState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """``name`` is the profile, scenario or bootstrap address. ``armed_left_s``: seconds until arming lapses, None
+    """``name`` is the profile, scenario or bootstrap address, and ``mark`` LIVE for a real cluster, else what
+    stands for it. ``armed_left_s``: seconds until arming lapses, None
     while read-only; ``read_only_why``: why it can never be armed, "" where it can. ``age_s`` of the last complete
     picture, None before the first. ``colour`` is the profile's, a CSS colour. ``health`` is the cluster's, None
     where nothing was seen of it; ``caveat`` says why it may not be that of now, "" where it is.
@@ -41,7 +42,7 @@ class Title:
 
     name: str
     cluster_id: str
-    simulated: bool
+    mark: str
     armed_left_s: float | None = None
     read_only_why: str = ""
     age_s: float | None = None
@@ -56,7 +57,7 @@ def title_lines(title: Title, width: int) -> list[Line]:
     """One line where there is room, else two, and one for the cluster's health. What must always be visible
     comes first.
     """
-    kind = Piece(" SIMULATOR " if title.simulated else " LIVE ", Tone.STRONG)
+    kind = Piece(f" {title.mark} ", Tone.STRONG)
     first = [*_badge(title), Piece(" "), kind, Piece(f" {printable(title.name)}", Tone.STRONG)]
     ident = Piece(f"  cluster {printable(title.cluster_id) or 'not known yet'}")
     fresh = _fresh(title)

@@ -33,7 +33,7 @@ def title(session: Session) -> Title:
     return Title(
         name=short_name(session.target),
         cluster_id=view.cluster_id,
-        simulated=session.simulated,
+        mark=session.target.mark,
         armed_left_s=left,
         read_only_why=safety.brief,
         age_s=None if view.at is None else _coarse(now - view.at),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from console.errors import NotDone
+from console.target import FROM_DISKS, IN_BUNDLE
 
 IDLE_SECONDS = 600.0
 """Seconds without a key press or click after which an armed console is read-only again."""
@@ -17,7 +18,7 @@ SERVED = "a served console has no log-in: anybody who finds the port could chang
 OPTION = "it was started with --read-only"
 NO_FILES = "a served console reads and writes no files: it has no log-in"
 _LOST = "cluster lost"
-_BRIEF = {SERVED: "served", OPTION: "--read-only"}
+_BRIEF = {SERVED: "served", OPTION: "--read-only", FROM_DISKS: "from disks", IN_BUNDLE: "a bundle"}
 
 
 @dataclass(frozen=True, slots=True)

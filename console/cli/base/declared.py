@@ -10,7 +10,7 @@ import typer
 from console.cli.base.declaration import argument, option
 from console.cli.base.run import Output
 from console.errors import InputError
-from console.paths import use_state_dir
+from console.paths import use_records, use_state_dir
 from console.target import Target, resolve
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
@@ -61,6 +61,10 @@ class ClusterOptions:
         "With --simulate: the file that saves the simulation between commands. Default: a file for"
         " each scenario and seed in the state directory.",
     )
+    bundle: Path | None = option(
+        "--bundle FILE",
+        "A file that ktriage bundle wrote, instead of a cluster: the cluster as it was. Nothing is asked.",
+    )
     command_config: Path | None = option(
         "--command-config FILE",
         "A client.properties file with security.protocol, sasl.* and ssl.*, as Kafka's own tools read it.",
@@ -86,9 +90,13 @@ class ClusterOptions:
         return resolve(**given, controllers=controllers, metadata_dir=metadata_dir)
 
     def use_state_dir(self, target: Target | None) -> None:
-        """Decides where the journal and the lock of this process lie."""
+        """Decides where the journal and the lock of this process lie; of a bundle, its own. Raises InputError."""
         if target is None:
             use_state_dir(self.state_dir)
+        elif target.bundle is not None:
+            from console.bundle_files import unpack_records  # noqa: PLC0415
+
+            use_records(unpack_records(target.bundle))
         else:
             use_state_dir(target.state_dir, target.state)
 

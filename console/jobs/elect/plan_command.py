@@ -112,6 +112,6 @@ def plan_from_result(
         return write_plan_file(run.program, source, cluster, file, rows)
 
 
-command = connected(plan)
+command = connected(plan, from_disks=True)
 FORMS = {"--from": without_cluster(plan_from_result, output=False)}
 """With this option, the command is this other one."""

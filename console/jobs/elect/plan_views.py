@@ -107,7 +107,7 @@ def _compare(run: Run, plan: Plan, path: Path) -> tuple[PreparedPlan, bool]:
 
 
 def _next_command(run: Run, words: tuple[str, ...], simulated: tuple[str, ...] | None) -> str:
-    if run.named is not None:
+    if run.named is not None and run.named.bundle is None:
         return run.named.command(*words)
     return shlex.join(("ktriage", *words, *(simulated or ("--bootstrap-server", "HOST:PORT"))))
 

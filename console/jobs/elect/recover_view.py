@@ -297,7 +297,11 @@ def _next_after_choice(
 ) -> None:
     if written is not None:
         run.screen.say(f"the plan is in {written}")
-        if choices.compares:
+        if run.target.bundle is not None:
+            run.screen.say(
+                "send it back with the digest that review prints; it is applied where the cluster is"
+            )
+        elif choices.compares:
             run.next("rescue", "read", str(written), "--to", unused("rescue"))
         run.next("review", str(written))
     elif choices.plan.rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import unquote
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
+from console import provenance
 from console.change.own_changes import OwnChanges, own_changes
 from console.cli.base.option_values import moment_ms
 from console.cli.base.quorum_run import read_quorum
@@ -113,12 +113,16 @@ def _arguments(run: Run) -> Sequence[str]:
 
 
 def _made() -> str:
-    return f"{time_text(int(time.time() * 1000))} by {made_by()}"
+    return f"{time_text(int(provenance.now().timestamp() * 1000))} by {made_by()}"
 
 
 def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
     since = moment_ms("--since", options.since)
-    until = int(time.time() * 1000) if options.until is None else moment_ms("--until", options.until)
+    until = (
+        int(provenance.now().timestamp() * 1000)
+        if options.until is None
+        else moment_ms("--until", options.until)
+    )
     if since >= until:
         raise InputError(f"--since {options.since}: that is after the end of the period")
     found: list[str] = []
@@ -156,7 +160,7 @@ def _present_state(run: Run, problems: list[str]) -> ClusterReading | None:
         return None
 
     async def job(backend: Backend, _stop: StopRequest) -> ClusterReading:
-        return await read_cluster(backend, ANSWERS_SECONDS, time.time(), run.screen.progress)
+        return await read_cluster(backend, ANSWERS_SECONDS, provenance.now().timestamp(), run.screen.progress)
 
     try:
         return run.read(job)

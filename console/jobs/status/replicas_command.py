@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from backends.base.answers import PICTURE_WAIT, Depth
@@ -15,6 +14,7 @@ from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind
 from console.errors import Status
 from console.paths import unused
+from console.provenance import now
 
 
 def replicas(
@@ -80,7 +80,7 @@ def replicas(
         asked = Depths(recovery_duration_ms / 1000, depth, picture_wait=PICTURE_WAIT)
         reading = await read_selected(backend, cluster, chosen, asked, run.screen.progress, health=True)
         reading = await with_evidence(backend, reading, disks)
-        return await with_verdicts(backend, reading, copy, now=time.time())
+        return await with_verdicts(backend, reading, copy, now=now().timestamp())
 
     reading = run.read(job)
     limit = (0 if chosen.named else 20) if rows is None else rows

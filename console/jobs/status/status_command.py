@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from backends.base.protocol import Backend
@@ -13,6 +12,7 @@ from console.cli.base.run import Run
 from console.cli.base.unfinished_reminder import remind, resumes_first
 from console.errors import InputError, Status
 from console.paths import unused
+from console.provenance import now
 from console.target import Target
 
 ROWS = declared.ROWS.by_default(10)
@@ -68,15 +68,19 @@ def status(
 
     async def job(backend: Backend, _stop: object) -> tuple[ClusterReading, tuple[str, ...]]:
         reading = await read_cluster(
-            backend, recovery_duration_ms / 1000, now, run.screen.progress, disks=disks, copy=copy
+            backend,
+            recovery_duration_ms / 1000,
+            now().timestamp(),
+            run.screen.progress,
+            disks=disks,
+            copy=copy,
         )
         return reading, await rebuilt_problems(backend, reading.quorum)
 
     disks, copy = read_evidence(evidence), read_metadata_dir(metadata_dir)
-    now = time.time()
     view, rebuilt = run.read(job)
     # A reading may take half a minute; a simulation's time stands still meanwhile.
-    until = now if run.target.kind == "simulated" else time.time()
+    until = view.began if run.target.kind == "simulated" else now().timestamp()
     resumes = resumes_first(view.cluster.cluster_id, view.cluster_marks)
     head, *rest = overview_lines(view, rows, until, run.target.importance, resumes_first=resumes)
     lines = (head, *(f"  ! {problem}" for problem in rebuilt), *rest)

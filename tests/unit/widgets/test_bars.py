@@ -14,7 +14,7 @@ from widgets.dialogs.help_screen import HelpRow, HelpScreen, HelpSection
 from widgets.table import RowFilter
 from widgets.text import Tone, plain, width_of
 
-TITLE = Title("prod-eu", "MkU3OEVBNTcwNTJENDM2Qk", False, age_s=3.0, refresh=RefreshState.FRESH)
+TITLE = Title("prod-eu", "MkU3OEVBNTcwNTJENDM2Qk", "LIVE", age_s=3.0, refresh=RefreshState.FRESH)
 
 
 def told(title: Title, width: int) -> str:
@@ -30,19 +30,19 @@ def test_cluster_and_mode_are_always_in_sight(width: int) -> None:
 
 
 def test_armed_says_how_long_and_the_simulator_never_says_live() -> None:
-    armed = Title("stale-long-tail", "simulated.x.1", True, armed_left_s=590.0)
+    armed = Title("stale-long-tail", "simulated.x.1", "SIMULATOR", armed_left_s=590.0)
     assert "ARMED, 9 min left" in told(armed, 80)
     assert "SIMULATOR" in told(armed, 80) and "LIVE" not in told(armed, 80)
     assert "READ-ONLY" not in told(armed, 80)
 
 
 def test_what_can_never_be_armed_says_why() -> None:
-    served = Title("prod", "x", False, read_only_why="served to a browser")
+    served = Title("prod", "x", "LIVE", read_only_why="served to a browser")
     assert "READ-ONLY: served to a browser" in told(served, 80)
 
 
 def test_a_lost_cluster_keeps_the_age_of_its_last_picture() -> None:
-    lost = Title("prod", "x", False, age_s=125.0, refresh=RefreshState.LOST, note="retrying")
+    lost = Title("prod", "x", "LIVE", age_s=125.0, refresh=RefreshState.LOST, note="retrying")
     assert "picture 2 min old · CLUSTER LOST" in told(lost, 80)
     assert "retrying" in told(lost, 80)
 
@@ -54,7 +54,7 @@ def test_the_age_of_the_picture_is_never_cut(width: int) -> None:
     slow = Title(
         name,
         f"simulated.{name}.1",
-        True,
+        "SIMULATOR",
         age_s=115.0,
         refresh=RefreshState.SLOWED,
         note=note,
@@ -66,7 +66,7 @@ def test_the_age_of_the_picture_is_never_cut(width: int) -> None:
 
 @pytest.mark.parametrize("width", [20, 30, 60])
 def test_a_narrow_title_keeps_the_badge(width: int) -> None:
-    long = Title("a-very-long-profile-name-of-some-cluster-in-frankfurt", "x" * 40, False, armed_left_s=60.0)
+    long = Title("a-very-long-profile-name-of-some-cluster-in-frankfurt", "x" * 40, "LIVE", armed_left_s=60.0)
     assert told(long, width).startswith(" ARMED")
     assert all(width_of(line) <= width for line in title_lines(long, width))
 
@@ -75,7 +75,7 @@ def test_a_narrow_title_keeps_the_badge(width: int) -> None:
 async def test_a_profiles_colour_can_be_read_on(colour: str | None) -> None:
     bar = TitleBar()
     async with Harness(bar).run_test(size=(80, 5)) as pilot:
-        bar.update(Title("prod", "id", False, colour=colour))
+        bar.update(Title("prod", "id", "LIVE", colour=colour))
         await pilot.pause()
         assert "prod" in text_of(pilot.app)
 
@@ -220,7 +220,7 @@ async def test_a_long_error_keeps_its_cause_and_its_end() -> None:
 
 def test_a_title_tells_the_cause_before_the_place() -> None:
     note = "/home/somebody/.local/state/ktriage/x.json: another command is using this; asked again in 7 s"
-    lost = Title("last", "x", False, age_s=125.0, refresh=RefreshState.LOST, note=note)
+    lost = Title("last", "x", "LIVE", age_s=125.0, refresh=RefreshState.LOST, note=note)
     assert "x.json: another command is using this" in told(lost, 80)
     assert "x.json: another command" in told(lost, 120)
 

@@ -38,7 +38,7 @@ VIEWS: dict[type[Widget], Callable[[], Any]] = {
     QuorumPane: lambda: health(quorum(1, 2, 3), LivenessLimits()),
     LogDirsPane: lambda: tuple(DIRS),
     PlanPane: lambda: Draft(examples.plan()),
-    TitleBar: lambda: Title("prod", "id", False, age_s=3.0, refresh=RefreshState.FRESH, colour="red"),
+    TitleBar: lambda: Title("prod", "id", "LIVE", age_s=3.0, refresh=RefreshState.FRESH, colour="red"),
 }
 
 
