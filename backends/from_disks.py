@@ -130,6 +130,7 @@ class DisksBackend:
             min_isr_from_config(state, config) if MIN_ISR in config else _IN_FILES,
             state.tp in self._state.moving,
             compacted_logs(config if _CLEANUP_POLICY in config else _IN_FILES),
+            led_to_end=state.tp in self._state.led,
         )
 
     async def record_times(

@@ -185,6 +185,11 @@ def advise_decided(
 
 def advice(decision: Decision) -> Advice | None:
     """As :func:`advise`, from the decision of balanced."""
+    judged = decision.judged
+    if judged is not None and judged.facts is not None and judged.facts.survey.led_to_end:
+        together = start_together(judged.facts.survey, judged)
+        if together is not None:
+            return together
     found = _advice(decision)
     if found is None:
         return None

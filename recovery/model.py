@@ -195,6 +195,7 @@ class Survey(NamedTuple):
     broker that answered, in the order of their ids; it is asked for partitions without a leader only.
     ``reassigning`` tells that a reassignment is in progress; Unknown where that could not be asked.
     ``compacted`` is None for a topic that is not compacted, whose logs hold all their offsets.
+    ``led_to_end``: nothing runs, and the partition had a leader when the metadata log ended that was read.
     """
 
     state: PartitionState
@@ -203,6 +204,7 @@ class Survey(NamedTuple):
     reassigning: bool | Unknown = False
     compacted: CompactedLogs | None = None
     min_isr_on: tuple[MinIsrLevels, ...] = ()
+    led_to_end: bool = False
 
     @property
     def min_isr_by_broker(self) -> dict[int, int]:

@@ -153,7 +153,7 @@ class Decision(NamedTuple):
     ``waits_for`` are the brokers to wait for. ``other_ranking_leader`` is set where the other ranking would
     choose somebody else. ``judged`` are the verdicts it rests on; None: nobody judged. ``why_not`` is the evidence
     against an election, where that is the reason. ``instead``: whom ``--accept-unchecked`` elects instead of
-    waiting; -1: nobody.
+    waiting; -1: nobody. ``together``: all of ``waits_for`` are to be started, for nothing runs.
     """
 
     verdict: DecisionKind
@@ -165,6 +165,7 @@ class Decision(NamedTuple):
     judged: PartitionVerdicts | None = None
     why_not: WhyNot | None = None
     instead: int = NO_LEADER
+    together: bool = False
 
 
 def decide(
@@ -187,6 +188,15 @@ def decide(
         # As its disk was read, the broker would end, or would not serve all of it.
         reason = f"{decision.reason}; repair the disk of {both(repaired)} before its start"
         decision = decision._replace(reason=reason)
+    members = tuple(sorted({*survey.state.isr, *(survey.state.elr or ())}))
+    if survey.led_to_end and members and decision.verdict in (DecisionKind.WAIT, DecisionKind.NO_CANDIDATE):
+        who = f"broker {members[0]}" if len(members) == 1 else f"brokers {both(members)}, all of them"
+        decision = decision._replace(
+            verdict=DecisionKind.WAIT,
+            waits_for=members,
+            reason=f"nothing runs: start {who} (ISR or ELR)",
+            together=True,
+        )
     return decision if judged is None else decision._replace(judged=judged)
 
 

@@ -22,7 +22,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import Decision, DecisionKind, WhyNot
 from recovery.wording.advice_text import started_before
 from recovery.wording.loss_text import harm_text, short_loss
-from recovery.wording.quantity_text import either, ids, lasting_at_least, printable
+from recovery.wording.quantity_text import both, either, ids, lasting_at_least, printable
 from recovery.wording.replica_text import elr_text, min_isr_text
 from widgets.fields import Field, json_of, natural, text_rows
 from widgets.loss_tone import loss_order, loss_tone
@@ -77,6 +77,8 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
             elects = advice is not None and advice.brokers == (decision.leader,)
             start = f"start {either(before)}, else " if before and elects else ""
             return f"{start}elect {decision.leader}"
+        case DecisionKind.WAIT if decision.together:
+            return f"start {both(decision.waits_for)}"
         case DecisionKind.WAIT if decision.waits_for:
             rather = _awaited_before(decision, advice)
             other = f"{either(rather)}, then " if rather else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,13 +40,12 @@ from console.reading.partition_selection import Selected, Selection, Which, sele
 from console.reading.remembered_voters import quorum_or_lost
 from console.reading.unread_disks import OpenDisks, brokers_up, disks_to_read, open_disks, states_of
 from recovery.acknowledged.disks_to_read import DisksToRead, away
-from recovery.acknowledged.verdict import PartitionVerdicts
-from recovery.advice import Advice, advise, first_steps, read_first, start_together, stop_and_read
+from recovery.advice import advise, first_steps, read_first, stop_and_read
 from recovery.cluster_health import short_of_replicas
 from recovery.controller.rules import min_isr_from_config
 from recovery.disk_evidence import DiskReading
 from recovery.metadata_log.history import MetadataHistory
-from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
+from recovery.model import NO_LEADER, PartitionState, Survey, Unknown
 from recovery.ranking import Ranking
 from recovery.survey_columns import MergedSurveys, columns_of, leaderless, troubled
 from recovery.unread_disks import before_start, without_read
@@ -180,8 +179,7 @@ async def _with_steps(
     offline = leaderless(reading.surveys)
     elr, dirs, before = reading.cluster.elr_enabled, reading.log_dirs, reading.failed_before
     reported = await judged(backend, elr, offline, dirs, before, source=source, copy=copy)
-    led_before = reading.partitions.led_before
-    advised = ((one.tp, _advised(one, reported.verdicts.get(one.tp), led_before)) for one in offline)
+    advised = ((one.tp, advise(one, Ranking.LAST_RECORD, reported.verdicts.get(one.tp))) for one in offline)
     steps = first_steps(
         [
             *read_first(reading.unread, before_start(reading.disks), brokers_up(reading.cluster)),
@@ -190,14 +188,6 @@ async def _with_steps(
         ]
     )
     return replace(reading, verdicts=reported.verdicts, steps=steps, copied_log=reported.copy_use)
-
-
-def _advised(
-    survey: Survey, judged: PartitionVerdicts | None, led_before: Collection[TopicPartition]
-) -> Advice | None:
-    """By the state at the end of the metadata log where nothing runs, else as of a partition without a leader."""
-    together = start_together(survey, judged) if survey.tp in led_before else None
-    return together or advise(survey, Ranking.LAST_RECORD, judged)
 
 
 def refuse_copy_of_another(reading: ClusterReading, copy: CopiedMetadataLog | None) -> None:

@@ -656,7 +656,7 @@ def short_reason(decision: Decision) -> str:
     text = None if decision.why_not is None else _SHORT_REASONS.get(decision.why_not)
     if text is not None:
         return text(decision) or decision.reason
-    if decision.verdict is DecisionKind.WAIT and decision.waits_for:
+    if decision.verdict is DecisionKind.WAIT and decision.waits_for and not decision.together:
         return f"wait for {_awaited(decision)}: its log may hold more"
     return decision.reason
 

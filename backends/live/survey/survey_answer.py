@@ -208,6 +208,7 @@ class LiveSurveys(SurveyColumns):
             self.reassigning,
             _compacted(self._states, self._configs),
             map(self._answers, self._states) if self._min_isr_on else repeat((), len(self._states)),
+            repeat(False, len(self._states)),
             strict=True,
         )
         return tuple(map(_made, repeat(Survey), rows))  # as Survey(...) does, without a call of Python's

@@ -304,6 +304,10 @@ def _next_after_choice(
         elif choices.compares:
             run.next("rescue", "read", str(written), "--to", unused("rescue"))
         run.next("review", str(written))
+    elif choices.reading.cluster.from_disks:
+        run.screen.say(
+            "nothing runs: plan again when the brokers above were started, with the cluster's address"
+        )
     elif choices.plan.rows:
         run.next(*options.plan_again(unused()))
     elif choices.compares:

@@ -82,6 +82,7 @@ def test_two_people_make_the_same_file_and_a_journal_of_their_own_changes_nothin
                 "--simulate",
                 "stale-long-tail",
                 "--automated-recovery",
+                "--all-offline-partitions",
                 "--strategy",
                 "aggressive",
                 "--reason",
@@ -137,7 +138,15 @@ def test_the_quorum_is_told_from_the_bundle_also_where_nobody_leads(
     "words",
     [
         ("elect", "--election-type", "unclean", "--all-topic-partitions"),
-        ("recover", "--automated-recovery", "--reason", "x", "--strategy", "aggressive"),
+        (
+            "recover",
+            "--automated-recovery",
+            "--all-offline-partitions",
+            "--reason",
+            "x",
+            "--strategy",
+            "aggressive",
+        ),
     ],
 )
 def test_nothing_can_be_changed(

@@ -104,11 +104,26 @@ def test_a_torn_metadata_log_is_read_as_far_as_it_is_whole_and_that_is_said(
     assert "was read up to offset 30: " in ended.err and "is cut short" in ended.err
 
 
-@pytest.mark.parametrize("command", ["recover", "plan"])
-def test_what_needs_a_broker_asks_for_a_cluster(home: Path, command: str) -> None:
-    words = ("plan.json",) if command == "plan" else ()
-    ended = from_disks(home, command, *words)
+def test_what_needs_a_broker_asks_for_a_cluster(home: Path) -> None:
+    ended = from_disks(home, "recover")
     assert ended.status == 2 and "no cluster is named" in ended.err
+
+
+def test_plan_says_whom_to_start_as_status_does_and_names_no_command_that_cannot_succeed(
+    tmp_path: Path,
+) -> None:
+    """Of partitions that were led to the end of the log all of ISR and ELR; Kafka elects none of them alone."""
+    log, file = str(tmp_path / "log"), tmp_path / "plan.json"
+    invoke(tmp_path, "ktriage", "simulate", "run", "zone-power-loss", "--metadata-dir", log)
+    status = invoke(tmp_path, "ktriage", "status", "--metadata-dir", log).out
+    ended = invoke(tmp_path, "ktriage", "plan", "--metadata-dir", log, str(file))
+    steps = [line.partition(": ")[2] for line in status.splitlines() if line.startswith("Then: ")]
+    assert steps[0] == "Start brokers 3 and 4, all with their old disks: 4 get a leader."
+    assert [line.partition(": ")[2] for line in ended.out.splitlines() if ": Start " in line] == steps
+    assert "nothing runs: start brokers 3 and 4, all of them (ISR or ELR)" in ended.out
+    assert "bring back" not in ended.out and "next:" not in ended.err
+    assert ended.err.splitlines()[-1].startswith("nothing runs: plan again when")
+    assert ended.status == 1 and not file.exists()
 
 
 def test_a_topic_that_was_made_again_has_no_configuration_of_the_one_before() -> None:
