@@ -30,6 +30,8 @@ _NOT_CAUGHT_UP = (
 T = TypeVar("T")
 _POLL = 0.2
 _TOGETHER = 500
+_GRACE = 10.0
+"""Seconds that librdkafka may take longer than it was given."""
 _TOKEN_LIFETIME = 300.0
 
 
@@ -55,18 +57,30 @@ class LiveConsumerWitness:
         starts: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> Mapping[TopicPartition, ConsumerSight | Unknown]:
         """In a thread of its own, as librdkafka blocks."""
-        if self._not_asked is not None:
-            return dict.fromkeys(partitions, self._not_asked)
         deadline = time.monotonic() + seconds
-        return await in_daemon_thread(lambda: self._read(partitions, deadline, starts), "consumer witness")
+        found = await self._asked(lambda: self._read(partitions, deadline, starts), seconds)
+        return dict.fromkeys(partitions, found) if isinstance(found, Unknown) else found
 
     async def committed(
         self, groups: Mapping[str, Sequence[TopicPartition]], seconds: float
     ) -> Mapping[str, Mapping[TopicPartition, int | None] | Unknown]:
         """In a thread of its own, as librdkafka blocks."""
+        found = await self._asked(lambda: self._committed(groups, seconds), seconds)
+        return dict.fromkeys(groups, found) if isinstance(found, Unknown) else found
+
+    async def _asked(self, work: Callable[[], T], seconds: float) -> T | Unknown:
+        """What librdkafka says; Unknown where it cannot begin, or does not end: a witness fails no change."""
+        from confluent_kafka import KafkaException
+
         if self._not_asked is not None:
-            return dict.fromkeys(groups, self._not_asked)
-        return await in_daemon_thread(lambda: self._committed(groups, seconds), "consumer witness")
+            return self._not_asked
+        try:
+            async with asyncio.timeout(seconds + _GRACE):
+                return await in_daemon_thread(work, "consumer witness")
+        except TimeoutError:
+            return Unknown(Why.NOT_ANSWERED, f"librdkafka did not end within {seconds + _GRACE:g} s")
+        except (KafkaException, ValueError) as error:
+            return Unknown(Why.NOT_ASKED, f"librdkafka cannot begin: {one_line(error)}")
 
     def _committed(
         self, groups: Mapping[str, Sequence[TopicPartition]], seconds: float

@@ -42,6 +42,16 @@ def test_stores_and_passwords_are_those_of_the_file() -> None:
     )
 
 
+async def test_a_witness_that_cannot_begin_is_no_failure_of_what_was_done() -> None:
+    """As librdkafka comes from PyPI it has no such mechanism."""
+    witness = LiveConsumerWitness(replace(PLAIN, sasl=Sasl("GSSAPI")), elsewhere=False)
+    answer = (await witness.read([TP], 60.0))[TP]
+    offsets = (await witness.committed({"billing": [TP]}, 60.0))["billing"]
+    for one in (answer, offsets):
+        assert isinstance(one, Unknown) and one.why is Why.NOT_ASKED
+        assert one.detail.startswith("librdkafka cannot begin: ") and "GSSAPI" in one.detail
+
+
 async def test_through_a_tunnel_nobody_is_asked_and_that_is_said() -> None:
     named = replace(PLAIN, bootstrap=(Address("127.0.0.1", 19092, "kafka-1.example"),))
     for witness in (
