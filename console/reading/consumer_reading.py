@@ -17,7 +17,7 @@ from widgets.fields import first_lines
 
 AT_MOST = 200
 """Partitions that are read, and groups whose offsets are: librdkafka takes one group a request."""
-SECONDS = 10.0
+SECONDS = 20.0
 MOST_LINES = 5
 """Lines about single partitions or groups at the end of a change."""
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -106,7 +106,8 @@ def test_each_broker_is_reached_through_the_port_that_kubectl_forwards(
             "FAKE_KUBE": str(tmp_path),
             "PATH": os.environ["PATH"],
         }
-        ended = invoke(tmp_path, "ktriage", "status", "--cluster", "production", "--output", "json", **more)
+        words = ("status", "--cluster", "production", "--output", "json", "--duration", "60s")
+        ended = invoke(tmp_path, "ktriage", *words, **more)
     assert ended.status in (0, 1), str(ended)
     assert "pod events-pool-3 is Pending: no port is forwarded to it" in ended.err
     contacts = json.loads(ended.out)["contacts"]
