@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from backends.metadata_log.copied_log import CopiedMetadataLog
     from widgets.dialogs.cluster_picker import ClusterChoice
 
-HINT = "New here? ? shows every key, : every command by name, W what the words mean, f finds a partition."
+HINT = "New here? ? shows every key, : the commands, W the words, f finds a partition."
 
 
 def is_first_run(state: Path) -> bool:
@@ -77,6 +77,8 @@ def remember_theme(state: Path, name: str) -> bool:
         return False
     return True
 
+
+TOO_EARLY = "keys that came before the question did nothing: nobody had read it"
 
 LOOKS_SECONDS = 0.02
 """How often is looked whether the field is there that keys wait for."""
@@ -317,6 +319,8 @@ class Console(App[int], inherit_bindings=False):
             event = self._ahead.take(self.screen)
             if event is not None:
                 await self._hand_on(event)
+            elif self.desk is not None:
+                self.desk.say(TOO_EARLY, Tone.WARN)
         if self._ahead:
             self._hand_on_later()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -139,6 +140,7 @@ async def test_a_question_is_not_answered_by_what_was_typed_before_it_was_there(
         await robot.pilot.pause()
         assert isinstance(robot.app.screen, ChoiceQuestion) and robot.session.draft.plan is None
         assert robot.desk.pane == OFFLINE
+        await robot.until(lambda: re.search("keys .*d(o|id) nothing", robot.said), "a word about the keys")
 
 
 async def test_keys_that_come_while_another_cluster_is_opened_do_nothing() -> None:

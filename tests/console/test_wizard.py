@@ -397,3 +397,25 @@ async def test_of_static_voters_only_the_disk_is_replaced_and_the_leader_is_a_vo
 
 def plans(home: Path) -> list[Path]:
     return list(home.rglob("replace-disk-*.json"))
+
+
+async def test_a_replacement_begun_for_the_wrong_reason_is_given_up_and_begun_anew(home: Path) -> None:
+    """What was begun would be offered for ever otherwise: M has nothing else while it is half done."""
+    async with console(SCENARIO, size=(120, 40)) as robot:
+        await robot.arms()
+        await opens_the_wizard(robot)
+        await robot.press("enter")
+        await robot.sees("Enter: remove")
+        await robot.press("escape")
+        await robot.until(lambda: not robot.desk.busy, "the end of the run")
+        await robot.press("M")
+        await robot.asked(WizardScreen)
+        await robot.sees("G give up")
+        await robot.press("G")
+        await robot.until(lambda: robot.app.screen is robot.desk, "the panes")
+        await robot.hears("given up: the voters stay as they are; M plans anew")
+        await robot.until(lambda: not robot.desk.busy, "the end of the task")
+        await robot.press("M")
+        await robot.sees(f"Why is controller {NODE} replaced?")
+    begun = next(run for run in records(home) if run)
+    assert begun[0]["reason"] == "disk: its metadata disk is lost or replaced; the same node comes back"

@@ -271,7 +271,11 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     @when_ready
     def on__question_shown(self) -> None:
-        """More of the warnings may have been on the screen. After a change of width they are other lines."""
+        """More of the warnings may have been on the screen."""
+        self._show_missing()
+
+    def _note_what_is_shown(self) -> None:
+        """Which warnings were on the screen. After a change of width they are other lines."""
         question = self.query_one(_Question)
         width, top = question.scrollable_content_region.width, question.scroll_offset.y
         if self._unread and width != self._folded_for:
@@ -280,7 +284,6 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             end = top + question.size.height
             whole = end if end >= len(question.lines) else end - 1
             self._warnings_shown = max(self._warnings_shown, whole)
-        self._show_missing()
 
     @property
     def _low(self) -> bool:
@@ -389,7 +392,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             self.query_one(_Question).refresh(layout=True)
 
     def action_scroll_question(self, lines: int) -> None:
+        """Where nothing is left to be scrolled to, all of it was shown."""
         self.query_one(_Question).scroll_relative(y=lines, animate=False)
+        self._show_missing()
 
     def action_page_question(self, pages: int) -> None:
         """The last line is shown again as the first: the sign that more follows has cut it."""
@@ -413,6 +418,7 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         return "".join(found.value for found in self.query(field).results(Input)).strip()
 
     def _show_missing(self) -> None:
+        self._note_what_is_shown()
         self.query_one("#confirm", GuardedButton).disabled = bool(self.missing)
         said = self.query_one("#missing", Lines)
         before = len(said.lines)

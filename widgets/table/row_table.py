@@ -181,7 +181,14 @@ class TableSurface(ScrollView, Generic[Row]):
         return max(self.size.height - 1, 1)
 
     def _scroll_to_cursor(self) -> None:
-        self._scroll_top(top_showing(self._state.cursor.number, self.scroll_offset.y, self._body))
+        top = top_showing(self._state.cursor.number, self.scroll_offset.y, self._body)
+        self._scroll_top(self._with_heading(top))
+
+    def _with_heading(self, top: int) -> int:
+        """One line higher where the first line shown is the first row of a group: its heading is seen too."""
+        arrangement, heading = self._state.arrangement, top - 1
+        cut = 0 <= heading < len(arrangement.lines) and arrangement.group(heading) is not None
+        return heading if cut and self._state.cursor.number - heading < self._body else top
 
     def _scroll_top(self, top: int) -> None:
         """Shows the lines from ``top`` on, at once; by force, since the scroll bar may not be there yet."""
@@ -493,7 +500,7 @@ class RowTable(TableSurface[Row], can_focus=True):
         if changed.cursor_gone:
             self.post_message(self.RowGone(self, before.cursor.key, before.cursor_row, self.cursor_key))
         self._report_counts()
-        self._scroll_top(0 if on_top else top_after(before, self._state, top, self._body))
+        self._scroll_top(0 if on_top else self._with_heading(top_after(before, self._state, top, self._body)))
         self._repaint()
         self._report_cursor(by_hand=False)
 

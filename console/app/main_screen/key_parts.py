@@ -80,8 +80,8 @@ class KeyParts:
             desk.session,
             desk.ask,
             cursor_key=lambda: desk.table().cursor_key,
-            wizard_screen=lambda planned: WizardScreen(
-                desk.session, desk.tasks, desk.program, desk.say, planned
+            wizard_screen=lambda planned, half_done: WizardScreen(
+                desk.session, desk.tasks, desk.program, desk.say, planned, half_done=half_done
             ),
             open_screen=desk.open_screen,
         )

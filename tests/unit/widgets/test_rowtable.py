@@ -167,6 +167,18 @@ async def test_a_heading_marks_and_folds_its_group() -> None:
         assert "t-12" in text_of(pilot.app)
 
 
+async def test_the_heading_above_the_first_row_is_seen() -> None:
+    """The cursor keeps its line, and the heading of its group would stand one line above the table."""
+    shown = table()
+    async with Harness(shown).run_test(size=(60, 8)) as pilot:
+        await ready(pilot, shown, items(range(30)))
+        shown.group_by("tens")
+        await shown.wait_settled()
+        await pilot.pause()
+        assert shown.cursor_key == "t-0"
+        assert "group 0" in text_of(pilot.app)
+
+
 async def test_two_hundred_thousand_rows_are_not_built_to_be_shown() -> None:
     shown = table()
     async with Harness(shown).run_test(size=(80, 24)) as pilot:

@@ -56,6 +56,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         # The steps have it too, but only after one of them is the current one.
         Binding("enter", "go", "Go on", show=False, priority=True),
         Binding("d", "done", "Say that the step is done", show=False, priority=True),
+        Binding("G", "give_up", "Give up what was begun", show=False, priority=True),
         Binding("A", "arm", "Arm, or make read-only again", show=False, priority=True),
     ]
 
@@ -66,8 +67,12 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         program: Program,
         say_below: Say,
         planned: LoadedReplacement,
+        *,
+        half_done: bool = False,
     ) -> None:
-        """``say_below`` shows a message on the screen below this one."""
+        """``say_below`` shows a message on the screen below this one. ``half_done``: the journal has the plan as
+        begun.
+        """
         super().__init__()
         self._session = session
         self._tasks = tasks
@@ -80,6 +85,7 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         self._bridge: Bridge | None = None
         self._halt: Halt | None = None
         self._begun = False
+        self._half_done = half_done
         self._stepped_at: float | None = None
 
     def compose(self) -> ComposeResult:
@@ -93,7 +99,14 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         copy: tuple[Piece, ...] = (Piece("c", Tone.KEY), Piece(" copy the command  "))
         if not self._session.safety.armed:
             copy = (*copy, Piece("A", Tone.KEY), Piece(" arm  "))
+        if self._may_give_up:
+            copy = (*copy, Piece("G", Tone.KEY), Piece(" give up  "))
         return [line(*self._going(), *copy, Piece("Esc", Tone.KEY), Piece(" leave, the plan is kept"))]
+
+    @property
+    def _may_give_up(self) -> bool:
+        """Whether an earlier run, or this screen, began what does not go on now."""
+        return self._bridge is None and not self.done and (self._begun or self._half_done)
 
     def _going(self) -> tuple[Piece, ...]:
         """The key for the next action; None if only the cluster can make progress."""
@@ -273,6 +286,29 @@ class WizardScreen(DismissOnce[None], ModalScreen[None]):
         except NotDone as error:
             self._say(str(error), Tone.WARN)
         self._draw()
+
+    def action_give_up(self) -> None:
+        """The plan that was begun is ended in the journal, and the voters stay as they are."""
+        why = self._why_not()
+        if not self._may_give_up:
+            self._say("nothing that stands still was begun: Esc leaves", Tone.INFO)
+        elif why or self._tasks.busy:
+            self._say(why or f"wait: {self._tasks.busy}", Tone.WARN)
+        else:
+            self._tasks.begin("giving up the replacement", self._give_up(), asks=False)
+
+    async def _give_up(self) -> None:
+        with self._tasks.sending() as halt:
+            try:
+                await self._session.change(
+                    lambda access: wizard.give_up(access, self._program, self.planned, halt), halt
+                )
+            except (ConsoleError, BackendError) as error:
+                self._say(str(error), Tone.BAD)
+                return
+        self.done = True  # nothing of it is offered again
+        self._say_below("given up: the voters stay as they are; M plans anew", Tone.INFO)
+        self.dismiss(None)
 
     def action_leave(self) -> None:
         """No further step is started; what was sent stays sent, and the journal records the current step."""

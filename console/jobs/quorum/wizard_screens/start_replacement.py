@@ -18,13 +18,6 @@ from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHea
 from recovery.membership.replacement import ReplacementKind
 from recovery.wording.quantity_text import both
 
-_KINDS = {
-    ReplacementKind.DISK: "its metadata disk is lost or replaced; the same node comes back",
-    ReplacementKind.HOST: "its host is lost; another node takes its place",
-    ReplacementKind.PLANNED: "it works, and another node will take its place",
-    ReplacementKind.GROW: "no voter leaves; another voter is added",
-    ReplacementKind.SHRINK: "it leaves, and no voter is added",
-}
 _STATIC_KIND = ReplacementKind.DISK
 """The one kind that changes no voter set."""
 _UPGRADE = "upgrade kraft.version first"
@@ -40,7 +33,7 @@ class StartReplacement:
         ask: Ask,
         *,
         cursor_key: Callable[[], Hashable | None],
-        wizard_screen: Callable[[LoadedReplacement], WizardScreen],
+        wizard_screen: Callable[[LoadedReplacement, bool], WizardScreen],
         open_screen: OpenScreen,
     ) -> None:
         self._session = session
@@ -56,6 +49,7 @@ class StartReplacement:
         planned = await asyncio.to_thread(
             wizard.half_done, session.view.cluster_id, session.view.cluster_marks
         )
+        half_done = planned is not None
         made = self._unbegun(session.view.cluster_id)
         if planned is None and made is not None and made.waits_for_arming:
             planned = made.planned
@@ -67,10 +61,10 @@ class StartReplacement:
                 planned = choice
             else:
                 planned = await session.run(lambda backend: wizard.planned(backend, choice))
-        await self._open(planned)
+        await self._open(planned, half_done)
 
-    async def _open(self, planned: LoadedReplacement) -> None:
-        self._last = self._wizard_screen(planned)
+    async def _open(self, planned: LoadedReplacement, half_done: bool) -> None:
+        self._last = self._wizard_screen(planned, half_done)
         await self._open_screen(self._last)
 
     def _unbegun(self, cluster_id: str) -> WizardScreen | None:
@@ -162,11 +156,11 @@ def _answers(
         text = f"continue plan {header.plan_id[:8]} ({wanted.kind}), the plan made before"
         before.append(AnswerOption(_MADE, text))
     first, why = (None, "") if proposed is None else proposed
-    kinds = sorted(_KINDS, key=lambda kind: kind is not first)
+    kinds = sorted(wizard.KINDS, key=lambda kind: kind is not first)
     return before + [
         AnswerOption(
             str(kind),
-            f"{kind}: {_KINDS[kind]}" + (f" ({why})" if kind is first else ""),
+            wizard.reason_for(kind) + (f" ({why})" if kind is first else ""),
             _UPGRADE if static and kind is not _STATIC_KIND else "",
         )
         for kind in kinds

@@ -15,7 +15,7 @@ from console.change.access import Access, membership_access
 from console.change.change import run_change
 from console.errors import NotDone
 from console.jobs.quorum.prepared_change import PreparedChange
-from console.jobs.quorum.replace_controller import ReplaceController
+from console.jobs.quorum.replace_controller import ReplaceController, ResumeReplacement
 from console.jobs.quorum.replacement_consent import Consent
 from console.jobs.quorum.replacement_plan import ReplacementChoice
 from console.jobs.quorum.replacement_run import (
@@ -31,7 +31,12 @@ from console.journal.run_records import ClusterMarks
 from console.journal.unfinished_entries import unfinished
 from console.program import Program
 from console.signals import StopRequest
-from recovery.membership.replacement import ReplacementError, ReplacementPlan, ReplacementStep
+from recovery.membership.replacement import (
+    ReplacementError,
+    ReplacementKind,
+    ReplacementPlan,
+    ReplacementStep,
+)
 from recovery.membership.replacement_state import StepSituation, situation
 from recovery.membership.replica_lookup import NotChosen
 
@@ -182,6 +187,20 @@ def half_done(cluster_id: str, marks: ClusterMarks) -> LoadedReplacement | None:
     return LoadedReplacement.of(plan, found.replacement.file, confirmed)
 
 
+KINDS = {
+    ReplacementKind.DISK: "its metadata disk is lost or replaced; the same node comes back",
+    ReplacementKind.HOST: "its host is lost; another node takes its place",
+    ReplacementKind.PLANNED: "it works, and another node will take its place",
+    ReplacementKind.GROW: "no voter leaves; another voter is added",
+    ReplacementKind.SHRINK: "it leaves, and no voter is added",
+}
+
+
+def reason_for(kind: ReplacementKind) -> str:
+    """The answer to why the controller is replaced, as the journal keeps it."""
+    return f"{kind}: {KINDS[kind]}"
+
+
 async def run(
     access: Access[Backend], program: Program, wanted: LoadedReplacement, stop: StopRequest, bridge: Bridge
 ) -> ReplacementResult:
@@ -193,7 +212,7 @@ async def run(
             wanted.plan,
             wanted.file,
             lambda _planned, _stop: nullcontext(bridge),
-            "in the console",
+            reason_for(wanted.plan.wanted.kind),
             confirmed=wanted.confirmed,
         ),
         membership_access(membership, access.refuse),
@@ -205,3 +224,28 @@ async def run(
     )
     assert ending.result is not None, "a plan that is carried out has a result"
     return ending.result
+
+
+async def give_up(
+    access: Access[Backend], program: Program, wanted: LoadedReplacement, stop: StopRequest
+) -> None:
+    """Gives up the replacement that was begun, so that another can be planned: nothing is sent. Raises NotDone,
+    JournalError and BackendError.
+    """
+    membership = await membership_of(access.reading)
+    say: list[str] = []
+    await run_change(
+        ResumeReplacement(
+            None,
+            lambda _planned, _stop: nullcontext(Bridge(lambda _reported: None, stop, wanted.plan)),
+            "given up in the console",
+            ask=False,
+            forget=True,
+        ),
+        membership_access(membership, access.refuse),
+        wanted.cluster_id,
+        Confirmed(None, say.append, say.append),
+        invocation=program,
+        stop=stop,
+        resume_command=program.resume,
+    )
