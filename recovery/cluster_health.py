@@ -114,6 +114,7 @@ class ClusterHealth(NamedTuple):
     asked does not reach. ``unseen``: there are, or may be, partitions that this caller is not allowed to see.
     ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
     ``disks_to_read``: brokers whose disks are to be read before they start (DisksToRead).
+    ``empty_on_leader``: partitions whose leader is alone in the ISR, and has no byte of them.
     ``disks_end_ms`` and ``recorded_ms``: as in :class:`backends.base.answers.ClusterInfo`. With the first, nothing
     is known to run, and every partition counts as offline.
     """
@@ -132,6 +133,7 @@ class ClusterHealth(NamedTuple):
     disks_to_read: tuple[int, ...] = ()
     dirs_not_listed: tuple[int, ...] = ()
     under_replicated: int = 0
+    empty_on_leader: int = 0
     disks_end_ms: int | None = None
     recorded_ms: int | None = None
 
@@ -171,6 +173,7 @@ class ClusterHealth(NamedTuple):
             self.under_min_isr,
             self.disks_to_read,
             self.dirs_not_listed,
+            self.empty_on_leader,
         )
         return self.sees_all and not any(wrong) and not self.self_electing
 
@@ -178,7 +181,8 @@ class ClusterHealth(NamedTuple):
     def urgent(self) -> bool:
         """Whether something cannot be written or elected now, or data is at stake."""
         now = self.quorum.state is QuorumState.LED_BY_NON_VOTER or not self.current
-        return now or bool(self.offline or self.failed_dirs or self.self_electing or self.disks_to_read)
+        stake = self.failed_dirs or self.self_electing or self.disks_to_read or self.empty_on_leader
+        return now or bool(self.offline or stake)
 
     @property
     def sees_all(self) -> bool:

@@ -145,6 +145,16 @@ _KNOWN: Mapping[str, ThemeStyles] = {
     PLAIN: ThemeStyles(_PLAIN, Style.parse("reverse"), Style.parse("bold")),
 }
 
+# On a light ground of the terminal's own: the colours that are dark in every palette.
+_ANSI_LIGHT = _KNOWN[PLAIN]._replace(
+    styles={
+        **_PLAIN,
+        Tone.WARN: Style.parse("bold magenta"),
+        Tone.BAD: Style.parse("bold red"),
+        Tone.GOOD: Style.parse("blue"),
+    }
+)
+
 _ANSI = {
     **BUILTIN_THEMES["ansi-dark"].variables,
     "block-cursor-text-style": "reverse",
@@ -244,13 +254,13 @@ def _textual_styles(name: str) -> ThemeStyles:
     if theme is None:
         return _KNOWN[DARK]
     if theme.ansi:  # what its colours look like is the terminal's affair
-        return _KNOWN[PLAIN]
+        return _KNOWN[PLAIN] if theme.dark else _ANSI_LIGHT
     given = theme.to_color_system().generate()
     ground = Color.parse(given["background"])
-    plain = _readable(Color.parse(given["foreground"]), ground, ground)
+    plain = _readable(Color.parse(given["foreground"]), ground)
 
     def ink(colour: str, bold: str = "") -> str:
-        return f"{bold} {_readable(Color.parse(given[colour]), ground, plain).hex}"
+        return f"{bold} {_readable(Color.parse(given[colour]), ground).hex}"
 
     def badge(colour: str) -> str:
         fill = Color.parse(given[colour])
@@ -261,7 +271,7 @@ def _textual_styles(name: str) -> ThemeStyles:
     epochs = ("primary", "warning", "success", "secondary", "accent", "error")
     tones = {
         Tone.PLAIN: plain.hex,
-        Tone.DIM: _readable(plain.blend(ground, 0.3), ground, plain).hex,
+        Tone.DIM: _readable(plain.blend(ground, 0.3), ground).hex,
         Tone.STRONG: f"bold {plain.hex}",
         Tone.HEAD: ink("primary", "bold"),
         Tone.GOOD: ink("success"),
@@ -286,16 +296,17 @@ def _textual_styles(name: str) -> ThemeStyles:
 
 _ENOUGH = 7.0
 """So that it can be read under the cursor too, whose line is nearer to the text."""
+_SHADES = 20
 
 
-def _readable(colour: Color, ground: Color, towards: Color) -> Color:
-    """The colour, or one between it and ``towards`` (and at last black or white) that can be read on ``ground``."""
+def _readable(colour: Color, ground: Color) -> Color:
+    """The colour, or the nearest one on its way to black or white that can be read on ``ground``: it keeps its hue,
+    so that a warning does not look like text.
+    """
     opaque = Color(colour.r, colour.g, colour.b)
-    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
-        tried = opaque.blend(towards, part)
-        if _contrast(tried, ground) >= _ENOUGH:
-            return tried
-    return Color.parse("white" if ground.brightness < 0.5 else "black")
+    end = Color.parse("white" if ground.brightness < 0.5 else "black")
+    shades = (opaque.blend(end, step / _SHADES) for step in range(_SHADES))
+    return next((shade for shade in shades if _contrast(shade, ground) >= _ENOUGH), end)
 
 
 def _contrast(one: Color, other: Color) -> float:

@@ -123,6 +123,10 @@ class ClusterReading:
         return {survey.tp: survey for survey in self.surveys}
 
     @cached_property
+    def empty_on_leader(self) -> frozenset[TopicPartition]:
+        return _empty_on_leader(tuple(short_of_replicas(self.partitions.states)), self.log_dirs)
+
+    @cached_property
     def health(self) -> ClusterHealth:
         """What is wrong with the cluster as a whole."""
         return _health(self)
@@ -233,7 +237,7 @@ class ClusterReading:
             steps,
             earlier=self.earlier,
             unjudged=self.unread.not_judged > 0,
-            empty=_empty_on_leader(short, self.log_dirs),
+            empty=self.empty_on_leader,
             unacknowledged=self.unread.unacknowledged,
         )
 
@@ -279,6 +283,7 @@ def _health(reading: ClusterReading) -> ClusterHealth:
         disks_to_read=tuple(sorted({*reading.unread.brokers, *by_broker(before_start(reading.disks))})),
         dirs_not_listed=reading.dirs_not_listed,
         under_replicated=len(short) - len(offline) - (under_min_isr or 0),
+        empty_on_leader=len(reading.empty_on_leader),
         disks_end_ms=reading.cluster.disks_end_ms,
         recorded_ms=reading.cluster.recorded_ms,
     )

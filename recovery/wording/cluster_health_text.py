@@ -256,6 +256,8 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     yield from _disk_parts(health)
     if health.offline:
         yield _part(1, f"{health.offline:,} offline{' if nothing runs' if health.from_disks else ''}")
+    if health.empty_on_leader:
+        yield _part(1, f"{health.empty_on_leader:,} EMPTY on the leader", f"{health.empty_on_leader:,} EMPTY")
     if health.disks_to_read:
         yield _unread(health.disks_to_read, away={*health.brokers_down, *health.brokers_fenced})
     if health.self_electing:

@@ -159,7 +159,8 @@ def _badges(view: View) -> dict[str, str]:
     after = view.after_rebuild
     beside = "" if after is None or not after.alarms else counted(len(after.alarms), "finding")
     badges = {QUORUM: quorum_badge(found.quorum) or beside}
-    badges[OFFLINE] = f"{found.offline:,}" if found.offline else ""
+    empty = f"{found.empty_on_leader:,} EMPTY" if found.empty_on_leader else ""
+    badges[OFFLINE] = f"{found.offline:,}" if found.offline else empty
     badges[DIRS] = f"{found.failed_dirs:,} failed" if found.failed_dirs else ""
     badges[BROKERS] = brokers_badge(found)
     return {pane: badge for pane, badge in badges.items() if badge}

@@ -314,3 +314,11 @@ def test_a_broker_that_refuses_to_tell_is_not_said_to_be_out_of_reach() -> None:
 )
 def test_the_tab_of_the_brokers_says_how_many_are_not_up(health: ClusterHealth, badge: str) -> None:
     assert brokers_badge(health) == badge
+
+
+def test_a_leader_whose_log_is_empty_is_told_where_nothing_is_offline() -> None:
+    """Its partition counts as online, and all that was acknowledged is elsewhere."""
+    health = WELL._replace(brokers_down=(1,), under_replicated=1, empty_on_leader=1)
+    assert "1 EMPTY on the leader" in health_line(health)
+    assert "1 EMPTY" in health_line(health, width=40)
+    assert health.urgent and not WELL._replace(empty_on_leader=1).well

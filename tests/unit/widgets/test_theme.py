@@ -120,6 +120,15 @@ def test_good_and_bad_are_told_apart_by_the_colour_blind(name: str, kind: str) -
         assert sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5 >= 20
 
 
+@pytest.mark.parametrize("name", [*OURS, *TEXTUALS])
+def test_a_warning_does_not_look_like_text(name: str) -> None:
+    looks = theme.styles(name)
+    for tone in (Tone.WARN, Tone.BAD):
+        a, b = lab(of(looks[tone])), lab(of(looks[Tone.PLAIN]))
+        assert sum((x - y) ** 2 for x, y in zip(a[1:], b[1:], strict=True)) ** 0.5 >= 15, "the hue alone"
+    assert theme.styles("ansi-light")[Tone.WARN].color is not None
+
+
 def test_every_tone_is_there_in_every_theme_and_plain_has_no_colour() -> None:
     for name in (theme.DARK, theme.LIGHT, theme.SIXTEEN, theme.PLAIN, *BUILTIN_THEMES):
         assert set(theme.styles(name)) == set(Tone)
