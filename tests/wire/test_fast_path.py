@@ -20,8 +20,8 @@ from backends.live.codec.apis import Api
 from backends.live.codec.message_fields import response_type
 from backends.live.codec.request_encoder import pack_fetch, pack_list_offsets
 from backends.live.connections.connection import BrokerConnection
+from backends.simulator.broker.describe import TopicPartitionsDescribed
 from backends.simulator.network import broker as node
-from backends.simulator.operator_messages import TopicPartitionsDescribed
 from backends.simulator.scenario.files import read
 from backends.simulator.served import fast_path
 from backends.simulator.served.entities import encode

@@ -73,6 +73,13 @@ async def test_a_page_has_no_more_than_the_broker_allows_and_the_client_takes(as
         assert found == [("clicks", 0), ("clicks", 1), *(("orders", number) for number in range(6))]
 
 
+async def test_a_cursor_whose_topic_is_deleted_goes_on_with_the_next_one() -> None:
+    async with ServedCluster(small_pages(3), ServedClusterOptions(speed=0)) as served:
+        answer = await page(served, 3, {"topic_name": "deleted", "partition_index": 2})
+        assert told(answer) == [("orders", 0), ("orders", 1), ("orders", 2)]
+        assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == ("orders", 3)
+
+
 async def test_the_live_adapter_follows_every_cursor() -> None:
     async with (
         ServedCluster(small_pages(3), ServedClusterOptions(speed=0)) as served,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from backends.simulator import operator_messages as ask
+from collections.abc import Collection
+from typing import NamedTuple
+
 from backends.simulator.messages import Error
 from backends.simulator.partition_table import id_of, topics_of
 from backends.simulator.permissions import DeniedPermissions
@@ -13,39 +15,50 @@ from recovery.model import PartitionState, TopicPartition
 Offline = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[int, ...]]
 
 
-def describe_page(
-    image: ClusterImage, most: int, body: ask.DescribeTopicPartitions, denied: DeniedPermissions
-) -> ask.TopicPartitionsDescribed:
-    """One page of DescribeTopicPartitions v0: topics by name, and a cursor to the next page.
+class TopicPartitionsDescribed(NamedTuple):
+    """One page. ``cursor`` is the start of the next page, None after the last.
 
-    ``topics`` None asks for all topics; those that the caller may not see are left out without an error.
-    ``most`` is the broker's own limit of partitions in a page.
+    ``refused`` are topics that do not exist or may not be described.
+    """
+
+    states: tuple[PartitionState, ...]
+    cursor: TopicPartition | None
+    refused: tuple[tuple[str, Error], ...]
+
+
+def describe_page(
+    image: ClusterImage,
+    topics: Collection[str],
+    cursor: TopicPartition | None,
+    limit: int,
+    denied: DeniedPermissions,
+) -> TopicPartitionsDescribed:
+    """One page of DescribeTopicPartitions v0: at most ``limit`` partitions from ``cursor`` on, topics by name.
+
+    Without ``topics`` all are described; those that the caller may not see are then left out without an error.
     """
     topics_here = topics_of(image)
-    names = sorted(topics_here) if body.topics is None else sorted(dict.fromkeys(body.topics))
-    if body.cursor is not None:
-        names = [name for name in names if name >= body.cursor.topic]
-    limit = min(body.limit, most)
+    names = sorted(set(topics) or topics_here)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic]
     states: list[PartitionState] = []
     refused: list[tuple[str, Error]] = []
     offline: Offline = {}
     for name in names:
         if f"DESCRIBE topic {name}" in denied:
-            if body.topics is not None:
+            if topics:
                 refused.append((name, Error.TOPIC_AUTHORIZATION_FAILED))
             continue
         if name not in topics_here:
             refused.append((name, Error.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         topic = id_of(image, name)
-        first = body.cursor.partition if body.cursor is not None and body.cursor.topic == name else 0
+        first = cursor.partition if cursor is not None and cursor.topic == name else 0
         for number in range(first, len(topics_here[name])):
             if len(states) == limit:
-                return ask.TopicPartitionsDescribed(
-                    tuple(states), TopicPartition(name, number), tuple(refused)
-                )
+                return TopicPartitionsDescribed(tuple(states), TopicPartition(name, number), tuple(refused))
             states.append(_state(image, (name, topic), number, topics_here[name][number], offline))
-    return ask.TopicPartitionsDescribed(tuple(states), None, tuple(refused))
+    return TopicPartitionsDescribed(tuple(states), None, tuple(refused))
 
 
 def _state(

@@ -13,20 +13,13 @@ from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from struct import Struct
-from typing import NamedTuple
 
 from backends.live.codec.primitives import NO_TAGS, compact_array, compact_string, unsigned_varint
-from backends.simulator.operator_messages import TopicPartitionsDescribed
+from backends.simulator.broker.describe import TopicPartitionsDescribed
 
 _NO_OPERATIONS = -(2**31)
 _topic = attrgetter("topic")
 _INT = Struct(">i").pack
-
-
-class DescribedPage(NamedTuple):
-    """A page, wrapped as one value for the simulator's network."""
-
-    page: TopicPartitionsDescribed
 
 
 def uuid_bytes(text: str) -> bytes:

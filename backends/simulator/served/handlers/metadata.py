@@ -14,9 +14,8 @@ from backends.simulator.broker.broker_access import BrokerAccess
 from backends.simulator.broker.describe import describe_page
 from backends.simulator.messages import Error
 from backends.simulator.network import NetworkRole, broker
-from backends.simulator.operator_messages import DescribeTopicPartitions
 from backends.simulator.partition_table import id_of, topics_of
-from backends.simulator.served.response_encoding import DescribedPage, pack_described
+from backends.simulator.served.response_encoding import pack_described
 from backends.simulator.served.served_call import ServedCall
 from recovery.controller.cluster_image import ClusterImage, offline_replicas
 from recovery.controller.registration import Registration
@@ -193,19 +192,12 @@ def _controllers(call: ServedCall) -> Values:
 async def describe_topic_partitions(call: ServedCall) -> bytes:
     """DescribeTopicPartitions v0 (KIP-966): pages of at most ``max.request.partition.size.limit`` partitions."""
     request = call.request
-    cursor = request.cursor
-    body = DescribeTopicPartitions(
-        tuple(topic.name for topic in request.topics) or None,
-        None if cursor is None else TopicPartition(cursor.topic_name, cursor.partition_index),
-        max(1, request.response_partition_limit),
+    topics = [topic.name for topic in request.topics]
+    cursor = request.cursor and TopicPartition(request.cursor.topic_name, request.cursor.partition_index)
+    limit = min(max(1, request.response_partition_limit), call.context.world.context.config.partition_limit)
+    page = await call.read_broker(
+        lambda broker: describe_page(broker.state.image, topics, cursor, limit, call.rights)
     )
-
-    limit = call.context.world.context.config.partition_limit
-
-    def read(broker: BrokerAccess) -> DescribedPage:
-        return DescribedPage(describe_page(broker.state.image, limit, body, call.rights))
-
-    page = (await call.read_broker(read)).page
     refused = [
         (name, _ERRORS.get(error, ErrorCode.unknown_server_error).value) for name, error in page.refused
     ]
