@@ -301,14 +301,40 @@ def test_a_move_without_an_answer_is_watched_all_the_same(cluster: CopyingCluste
     assert ends(run(heal(), cluster)) == [MoveEnd.MOVED] * 4
 
 
-def test_what_somebody_else_changed_is_left_and_named(cluster: CopyingCluster) -> None:
+LAST = TopicPartition("orders", 3)
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (partition(3, (2, 1, 3)), "the assignment is [2, 1, 3] now"),
+        (partition(3)._replace(topic_id="another"), "the topic was deleted and created again"),
+        (None, "the partition cannot be seen any more"),
+    ],
+)
+def test_what_somebody_else_changed_is_left_and_named(
+    cluster: CopyingCluster, state: PartitionState | None, said: str
+) -> None:
     def others() -> None:
-        cluster.states[TopicPartition("orders", 3)] = partition(3, (2, 1, 3))
+        if state is None:
+            cluster.states.pop(LAST, None)
+        else:
+            cluster.states[LAST] = state
 
     cluster.each_look = others
     healed = run(heal(), cluster)
     assert ends(healed) == [*[MoveEnd.MOVED] * 3, MoveEnd.CHANGED]
-    assert "the assignment is [2, 1, 3] now" in " ".join(one.why for one in healed.ended)
+    assert [one.why for one in healed.ended if one.move.tp == LAST] == [said]
+    assert LAST not in cluster.copying
+
+
+def test_what_somebody_else_moves_meanwhile_is_not_begun(cluster: CopyingCluster) -> None:
+    never = -1_000
+    cluster.each_look = lambda: cluster.copying.update({LAST: ((1, 2, 5), never)})
+    healed = run(heal(), cluster)
+    assert ends(healed) == [*[MoveEnd.MOVED] * 3, MoveEnd.NOT_BEGUN]
+    whys = [one.why for one in healed.ended if one.move.tp == LAST]
+    assert whys == ["it is being reassigned by somebody else"]
 
 
 def test_nothing_more_is_begun_once_the_broker_is_back(cluster: CopyingCluster) -> None:
