@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -257,8 +257,10 @@ async def lost_at_named(membership: Membership) -> QuorumWithoutLeader:
     return replace(await lost(membership, "", None), only_named=True)
 
 
-def replaced_by_rebuild(saved: Mapping[str, Any] | None) -> tuple[Voter, ...]:
-    """The voters that a rebuild replaced, as they were saved."""
+def replaced_by_rebuild(saved: Mapping[str, Any] | None, *, swapped: bool | None = None) -> tuple[Voter, ...]:
+    """The voters that a rebuild replaced, as they were saved. ``swapped``: those whose nodes were seen with another
+    metadata log since; False: the others; None: all.
+    """
     return tuple(
         Voter(
             ReplicaKey(int(one["id"]), str(one["directoryId"])),
@@ -266,6 +268,7 @@ def replaced_by_rebuild(saved: Mapping[str, Any] | None) -> tuple[Voter, ...]:
         )
         for one in (saved or {}).get("replaced", ())
         if isinstance(one, dict)  # an earlier release saved the node ids alone
+        and swapped in (None, bool(one.get("swapped")))
     )
 
 
@@ -278,13 +281,20 @@ def saved_voter(voter: Voter) -> dict[str, object]:
     }
 
 
-def saved_voters(quorum: Quorum, at: str, replaced: Iterable[Voter] = ()) -> dict[str, object]:
-    """What is saved of a quorum that commits; ``replaced``: the voters that a rebuild replaced."""
+def saved_voters(
+    quorum: Quorum, at: str, replaced: Iterable[Voter] = (), swapped: Collection[ReplicaKey] = ()
+) -> dict[str, object]:
+    """What is saved of a quorum that commits; ``replaced``: the voters that a rebuild replaced, ``swapped``: those
+    of them that were seen with another metadata log before.
+    """
     ends = {replica.key: replica.log_end_offset for replica in quorum.progress}
     return {
         "at": at,
         "leaderEpoch": quorum.leader_epoch,
-        "replaced": [saved_voter(voter) for voter in sorted(set(replaced), key=lambda voter: voter.key)],
+        "replaced": [
+            {**saved_voter(voter), **({"swapped": True} if _is_swapped(voter.key, quorum, swapped) else {})}
+            for voter in sorted(set(replaced), key=lambda voter: voter.key)
+        ],
         "voters": [
             {**saved_voter(v), "logEndOffset": ends.get(v.key, NOT_KNOWN)} for v in quorum.voters.voters
         ],
@@ -298,6 +308,16 @@ def saved_voters(quorum: Quorum, at: str, replaced: Iterable[Voter] = ()) -> dic
             and fetches(quorum, replica)
         ],
     }
+
+
+def _is_swapped(old: ReplicaKey, quorum: Quorum, before: Collection[ReplicaKey]) -> bool:
+    """Whether the node goes on with another metadata log than the ``old`` one, now or as was seen ``before``: its
+    broker's records are beside neither, and it may be started as it is.
+    """
+    running = {replica.key for replica in quorum.progress if fetches(quorum, replica)}
+    if old in running:
+        return False
+    return old in before or any(key.id == old.id for key in (*running, *quorum.voters.keys))
 
 
 def _remembered(saved: Mapping[str, Any] | None) -> list[tuple[str, int]]:

@@ -110,7 +110,7 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
         str(saved["at"]),
         addresses,
         keys,
-        tuple(voter.key for voter in replaced_by_rebuild(saved)),
+        tuple(voter.key for voter in replaced_by_rebuild(saved, swapped=False)),
         has_led="rebuiltAt" not in saved,
     )
 
@@ -271,9 +271,10 @@ def remember_voters(quorum: Quorum, replaced: Iterable[Voter] | None = None) -> 
         return
     if strength(quorum, quorum.voters, LivenessLimits()).commits:
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        if replaced is None:
-            replaced = replaced_by_rebuild(recall(quorum.cluster_id, MEMORY))
-        remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at, replaced))
+        saved = recall(quorum.cluster_id, MEMORY)
+        gone = replaced_by_rebuild(saved) if replaced is None else tuple(replaced)
+        swapped = {voter.key for voter in replaced_by_rebuild(saved, swapped=True)}
+        remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at, gone, swapped))
 
 
 async def remember_new_voters(membership: Membership) -> None:

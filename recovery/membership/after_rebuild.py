@@ -174,11 +174,13 @@ def old_logs(rebuilt: RebuiltLog, health: QuorumHealth) -> tuple[ReplicaKey, ...
 
 
 def _has_another(key: ReplicaKey, health: QuorumHealth) -> bool:
-    """Whether the node fetches with another directory, and did so later than with this one."""
-    ages = {m.key: -1 if m.role is MemberRole.LEADER else m.fetch_ms for m in health.members if m.fetches}
+    """Whether the node has or had a place in the quorum with another directory, and fetched later with that than
+    with this one, also where it is down now.
+    """
+    ages = {m.key: -1 if m.role is MemberRole.LEADER else m.fetch_ms for m in health.members}
     of_key = ages.pop(key, None)
-    others = [age for other, age in ages.items() if other.id == key.id and age is not None]
-    return bool(others) and (of_key is None or min(others) < of_key)
+    others = {other: age for other, age in ages.items() if other.id == key.id and other.directory_id}
+    return bool(others) and (of_key is None or any(a is not None and a < of_key for a in others.values()))
 
 
 def adding_refusal(key: ReplicaKey, rebuilt: RebuiltLog | Unknown | None) -> str:

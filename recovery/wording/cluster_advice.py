@@ -88,7 +88,7 @@ def cluster_advice(
         )
     ]
     old = [node for node in health.brokers_down if any(key.id == node for key in replaced)]
-    first = (AdvicePart(_without_old_logs(old), AdviceTopic.BROKERS),) if old else ()
+    first = (AdvicePart(without_old_logs(old), AdviceTopic.BROKERS),) if old else ()
     if health.failed_dirs and not steps:
         found.append(AdvicePart(_failed_disks(health), AdviceTopic.DISKS))
     if health.offline and not steps:
@@ -97,7 +97,8 @@ def cluster_advice(
     return ClusterAdvice(first, tuple(found))
 
 
-def _without_old_logs(nodes: Sequence[int]) -> AdviceText:
+def without_old_logs(nodes: Sequence[int]) -> AdviceText:
+    """What is done before brokers start that were voters before a rebuild."""
     one = len(nodes) == 1
     who = f"broker {nodes[0]} starts" if one else f"brokers {both(nodes)} start"
     log_dirs = "its log dirs" if one else "their log dirs"

@@ -49,6 +49,7 @@ from console.plan_files import save_plan
 from console.reading.cluster_reading import ClusterReading
 from console.reading.consumer_reading import consumer_json, consumer_lines
 from console.reading.partition_report import survey_json
+from console.reading.remembered_voters import remembered_quorum
 from console.reading.survey_json import cluster_json, steps_json, tp_json
 from console.reading.survey_report import (
     asked_json,
@@ -66,6 +67,7 @@ from recovery.plan.plan_review import candidate_harm, summarise
 from recovery.plan.write import to_json
 from recovery.strategy import Strategy
 from recovery.wording.advice_text import steps_lines
+from recovery.wording.cluster_advice import without_old_logs
 from recovery.wording.cluster_health_text import stale_reason
 from recovery.wording.quantity_text import more, printable, some_of
 from recovery.wording.unread_disk_text import unread_broker_lines
@@ -254,10 +256,20 @@ def choose_leaders(
         )
         why = "with this strategy no leader is elected yet" if offline else none
         run.screen.say(f"{file} was not written: {why}")
+    run.screen.say(*_before_they_start(choices))
     shown_before = () if reading.stale else choices.recorded
     if not remind(run, reading.cluster.cluster_id, reading, shown_before):
         _next_after_choice(run, options, choices, wanted=file, written=written)
     return Status.PARTLY if failures or reading.may_hide_partitions or reading.stale else Status.DONE
+
+
+def _before_they_start(choices: Choices) -> Iterator[str]:
+    """How brokers come back that the plan waits for, where a rebuild replaced them as voters: not as they are."""
+    earlier = remembered_quorum(choices.reading.cluster.cluster_id)
+    replaced = set() if earlier is None else {key.id for key in earlier.replaced}
+    waits_for = {broker for one in choices.plan.not_elected for broker in one.waits_for}
+    if old := sorted(replaced & waits_for):
+        yield " ".join(without_old_logs(old).sentences)
 
 
 def _say_hidden(run: Run, reading: ClusterReading) -> None:

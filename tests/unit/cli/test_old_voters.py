@@ -88,3 +88,17 @@ def test_the_timeline_says_whose_log_it_is(seen: Caller) -> None:
     """They fence brokers that follow the rebuilt quorum."""
     ended = seen("ktriage", "timeline", *OLD)
     assert "THIS LOG IS OF OLD VOTERS" in ended.err and "epoch 5,000" in ended.err, ended
+
+
+def test_a_plan_that_waits_for_a_replaced_voters_node_says_how_it_comes_back(call: Caller) -> None:
+    """It is a broker too: started as it is, its controller may elect with other old voters."""
+    cuts = ("--simulate", "one-sided-cuts")
+    cluster = json.loads(call("ktriage", "status", "--output", "json", *cuts).out)["cluster"]["clusterId"]
+    wanted = ("plan", "--all-offline-partitions", "plan.json", *cuts)
+    assert "Before broker 1 starts" not in call("ktriage", *wanted).err
+    gone = {"id": 1, "directoryId": "d1", "endpoints": []}
+    known: dict[str, object] = {"at": SINCE, "leaderEpoch": 1, "replaced": [gone], "voters": [], "others": []}
+    remember(cluster, MEMORY, known)
+    ended = call("ktriage", *wanted)
+    assert "Before broker 1 starts: move __cluster_metadata-0 out of its log dirs" in ended.err, ended
+    assert "Keep all else there." in ended.err, ended

@@ -203,6 +203,9 @@ def test_a_node_that_goes_on_with_another_metadata_log_is_not_called_an_old_disk
     found = after(health=swapped)
     assert old_disks_of(found) == [] and [one.id for one in found.old_logs] == [102]
     assert rebuilt_line(found.log, swapped).endswith(f"a metadata log of {disk(102)}")
+    # It crashes later: still it is not to be moved once more.
+    crashed = fetched(progress(new, silent_ms=60_000))
+    assert [one.id for one in after(health=crashed, away=(101,)).old_logs] == [102]
     # Its old disk comes back later than the new one was last seen.
     both_run = fetched(progress(old), progress(new, silent_ms=2_000))
     assert len(old_disks_of(after(health=both_run))) == 1

@@ -12,7 +12,7 @@ from backends.base.errors import NoLeader
 from backends.base.membership import ClusterNode, EveryAddress, Membership, NodeProbe, ProcessRole
 from console.jobs.quorum.quorum_report import sentences, verdict_lines
 from console.last_healthy import recall
-from console.reading.quorum_state import QuorumReading
+from console.reading.quorum_state import QuorumReading, replaced_by_rebuild
 from console.reading.quorum_state import lost as read_lost
 from console.reading.remembered_voters import (
     MEMORY,
@@ -396,6 +396,26 @@ def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
     assert saved is not None and saved["leaderEpoch"] == 1_004
     seen = remembered_quorum(CLUSTER)
     assert seen is not None and seen.replaced == tuple(map(key, (1, 2, 3)))
+
+
+def test_who_was_seen_with_another_metadata_log_is_not_told_to_move_the_old_one_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A broker's log dir keeps the old directory id; it crashes once more, and nobody lists it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    led = quorum(1, leader_epoch=1_007, observers=(key(2, "new"),))
+    remember_voters(led, voters(2, 3).voters)
+    seen = remembered_quorum(CLUSTER)
+    assert seen is not None and [one.id for one in seen.replaced] == [3]
+    later = quorum(1, leader_epoch=1_008)
+    remember_voters(later, voters(2, 3).voters)
+    seen = remembered_quorum(CLUSTER)
+    assert seen is not None and [one.id for one in seen.replaced] == [3]
+    assert len(replaced_by_rebuild(recall(CLUSTER, MEMORY))) == 2, "its old address is asked all the same"
+    # Its old disk starts again: it is to be stopped.
+    remember_voters(quorum(1, leader_epoch=1_008, observers=(key(2),)), voters(2, 3).voters)
+    seen = remembered_quorum(CLUSTER)
+    assert seen is not None and [one.id for one in seen.replaced] == [2, 3]
 
 
 async def test_a_quorum_that_was_rebuilt_in_the_place_of_this_one_is_remembered(
