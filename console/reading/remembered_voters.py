@@ -225,7 +225,7 @@ def remember_copies(copies: Iterable[QuorumCopy]) -> None:
     earlier = remembered_quorum(newest.cluster_id)
     if is_simulated(newest.cluster_id) or (earlier is not None and earlier.epoch >= newest.epochs_known):
         return
-    at = now().isoformat(timespec="seconds")
+    at = datetime.fromtimestamp((newest.last_ms or 0) / 1000, UTC).isoformat(timespec="seconds")
     # Nobody has led while the newest batch is the rebuild's own.
     led = {} if newest.epoch > (newest.rebuilt_epoch or 0) else {"rebuiltAt": at, "planFile": ""}
     quorum = {

@@ -158,7 +158,7 @@ def guide_lines(lost: QuorumWithoutLeader, connected: Connected = unconnected) -
     if not ways:
         yield from (f"{one[0].upper()}{one[1:]}." for one in lost.sentences)
         return
-    yield f"{asked_text(lost)}. {lost.majority} are needed."
+    yield f"{asked_text(lost)}. {lost.majority} {'is' if lost.majority == 1 else 'are'} needed."
     yield action(lost)
     yield from warnings(lost)
     yield ""

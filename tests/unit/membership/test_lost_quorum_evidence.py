@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +306,7 @@ def test_whoever_reads_a_copy_of_a_rebuilt_log_knows_of_the_rebuild_from_then_on
     )
     known = remembered_quorum(plan.cluster_id)
     assert known is not None and (known.epoch, known.has_led) == (plan.epoch, False)
+    assert known.at == datetime.fromtimestamp(plan.time_ms // 1000, UTC).isoformat(), "not when it was read"
     assert [key.id for key in known.replaced] == [101, 102] and known.addresses == ("127.0.0.1:1",)
     append(disks / "node-100", leader_change_batch(plan.end, plan.epoch + 1, 5, 100, (100,)))
     shown(tmp_path, disks / "node-100", disks / "node-1")
