@@ -36,6 +36,13 @@ def forget(cluster_id: str, name: str, root: Path | None = None) -> None:
         ((root or memory_dir()) / cluster_name(cluster_id) / f"{name}.json").unlink()
 
 
+def clusters_known(root: Path | None = None) -> list[str]:
+    """The directories of the clusters of which anything is stored; each has the name that :func:`recall` takes."""
+    with contextlib.suppress(OSError, ValueError):
+        return sorted(path.name for path in (root or memory_dir()).iterdir() if path.is_dir())
+    return []
+
+
 def recall(cluster_id: str, name: str, root: Path | None = None) -> Mapping[str, Any] | None:
     """What was stored; None if there is nothing, or it cannot be read."""
     with contextlib.suppress(OSError, ValueError):

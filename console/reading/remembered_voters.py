@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,12 +12,13 @@ from backends.base.errors import BackendError, NoLeader
 from backends.base.simulated_clusters import is_simulated
 from backends.base.time_limit import time_limit
 from console.errors import NotDone
-from console.last_healthy import forget, recall, remember
+from console.last_healthy import clusters_known, forget, recall, remember
 from console.provenance import made_by, now
 from console.reading.quorum_state import (
     QuorumReading,
     ask_controllers,
     lost,
+    lost_at_named,
     read_quorum_state,
     read_rebuild,
     replaced_by_rebuild,
@@ -113,6 +114,29 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
         tuple(voter.key for voter in replaced_by_rebuild(saved, swapped=False)),
         has_led="rebuiltAt" not in saved,
     )
+
+
+def rebuilt_at_address(addresses: Collection[str]) -> str:
+    """The cluster that a rebuild gave its only voter at one of these ``addresses``, and that nobody has seen led
+    since; "" where that is none, or more than one. A controller that does not answer tells no cluster id.
+    """
+    mine = []
+    for cluster_id in clusters_known():
+        if "rebuiltAt" not in (recall(cluster_id, MEMORY) or ()):
+            continue
+        rebuilt = remembered_quorum(cluster_id)
+        if rebuilt is not None and not rebuilt.has_led and set(addresses).intersection(rebuilt.addresses):
+            mine.append(cluster_id)
+    return mine[0] if len(mine) == 1 else ""
+
+
+async def lost_of_named(membership: Membership) -> QuorumWithoutLeader:
+    """What the given addresses of controllers tell where none of them tells its cluster, and what is remembered of
+    a rebuild at one of them.
+    """
+    named = await lost_at_named(membership)
+    cluster_id = rebuilt_at_address([host.address for host in named.hosts])
+    return await lost(membership, cluster_id, recall(cluster_id, MEMORY)) if cluster_id else named
 
 
 def log_of_old_voters(cluster_id: str, epoch: int | None) -> str:

@@ -16,8 +16,7 @@ from console.jobs.quorum.quorum_report import (
     status_lines,
 )
 from console.journal.run_records import ClusterMarks
-from console.reading.quorum_state import lost_at_named
-from console.reading.remembered_voters import reading_of_everybody, reading_or_lost
+from console.reading.remembered_voters import lost_of_named, reading_of_everybody, reading_or_lost
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def show(run: Run, *, everything: bool) -> int:
         except Unreachable:
             # Controllers that were named are there to be looked for; of brokers alone nothing is known.
             if not membership.asks_brokers and not run.json:
-                run.screen.out(lost_lines(await lost_at_named(membership)))
+                run.screen.out(lost_lines(await lost_of_named(membership)))
             raise
         if isinstance(reading, QuorumWithoutLeader):
             return reading

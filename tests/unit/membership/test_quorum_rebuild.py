@@ -32,8 +32,14 @@ from console.jobs.quorum.quorum_rebuild import (
 )
 from console.jobs.quorum.quorum_report import lost_lines
 from console.last_healthy import recall, remember
-from console.reading.quorum_state import lost
-from console.reading.remembered_voters import MEMORY, applied_rebuild, forget_rebuild, remember_rebuild
+from console.reading.quorum_state import lost, lost_at_named
+from console.reading.remembered_voters import (
+    MEMORY,
+    applied_rebuild,
+    forget_rebuild,
+    lost_of_named,
+    remember_rebuild,
+)
 from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import (
@@ -525,6 +531,14 @@ async def test_between_apply_and_start_the_new_voter_is_to_be_started_and_no_old
             nodes = (ClusterNode(-1, ProcessRole.CONTROLLER, f"{at[0]}:{at[1]}", refused) for at in asked)
             return EveryAddress((), tuple(nodes), {})
 
+    # The command of the first step asks that controller alone, which tells no cluster id.
+    membership = cast("Membership", NobodyAnswers())
+    asked.append(("127.0.0.1", 27644))
+    (named, *_), by_name = (await lost_of_named(membership)).sentences, await lost_at_named(membership)
+    assert named == "controller 100 is not reached" and "Start controller 100" not in " ".join(
+        by_name.sentences
+    )
+    asked.clear()
     saved = recall(plan.cluster_id, MEMORY)
     without = await lost(cast("Membership", NobodyAnswers()), plan.cluster_id, saved)
     assert {endpoint.port for voter in plan.other_voters for endpoint in voter.endpoints} <= {
