@@ -29,7 +29,7 @@ mount --bind "$PREFIX" "$TRIAL/python"
 PYTHON="$TRIAL/python/bin/$NAME"
 if [ -n "$WHEELHOUSE" ]; then
     "$PYTHON" -m venv "$TRIAL/venv"
-    "$TRIAL/venv/bin/python" -m pip install --quiet --no-index --find-links "$WHEELHOUSE" \\
+    "$TRIAL/venv/bin/python" -m pip install --quiet --no-index --find-links "$WHEELHOUSE" \
         'ktriage[jwt,metrics,notify,pkcs12,serve]'
     set -- "$TRIAL/venv/bin/ktriage"
 else
