@@ -77,7 +77,10 @@ def cluster_advice(
         parts = (AdvicePart(_CONTROLLERS_FIRST, AdviceTopic.QUORUM),)
         return ClusterAdvice(parts if steps else (*parts, AdvicePart(_SCAN)))
     replaced = () if earlier is None else earlier.replaced
-    found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum, replaced)]
+    found = [
+        AdvicePart(text, AdviceTopic.QUORUM)
+        for text in quorum_advice(quorum, replaced, health.brokers_fenced)
+    ]
     named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
     named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
     named |= {later.broker for step in steps for later in step.advice.led_after}
@@ -204,10 +207,13 @@ def wait_for_vote(quorum: QuorumHealth, replaced: Collection[ReplicaKey]) -> tup
 
 
 def quorum_advice(
-    quorum: QuorumHealth | Unknown | None, replaced: Collection[ReplicaKey] = ()
+    quorum: QuorumHealth | Unknown | None,
+    replaced: Collection[ReplicaKey] = (),
+    elsewhere: Collection[int] = (),
 ) -> Iterator[AdviceText]:
     """What to do about controllers while one of them leads, the worst first. ``replaced``: voters that a rebuild
-    replaced: who runs with such a disk is to be stopped, and gets no vote.
+    replaced: who runs with such a disk is to be stopped, and gets no vote. ``elsewhere``: brokers that answer and
+    do not follow this quorum, be it that they follow another one.
     """
     if not isinstance(quorum, QuorumHealth):
         return
@@ -225,7 +231,7 @@ def quorum_advice(
             (how,) if quorum.dynamic else ("Static voters: another one needs controller.quorum.voters.",)
         )
         start = f"Start controller {node} with its old disk."
-        if not quorum.brokers_follow:
+        if elsewhere or not quorum.brokers_follow:
             yield AdviceText(
                 start, "", (*warnings, f"{only_voter_warning([str(node)])}.", f"{LOOK_FOR_REBUILD}.")
             )

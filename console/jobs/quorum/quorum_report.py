@@ -163,7 +163,9 @@ def sentences(
     """How many failures the quorum tolerates, and one line for each kind of problem; ``advised``: what to do first,
     unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced.
     """
-    for advice in quorum_advice(found, replaced) if advised else ():
+    answering = () if asked is None else (name for name, told in asked.servers.items() if told is not None)
+    brokers = {int(name.rpartition(" ")[2]) for name in answering if name.startswith("broker ")}
+    for advice in quorum_advice(found, replaced, brokers - found.running) if advised else ():
         yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
         yield from ((Tone.WARN, f"{ADVICE_WARNING}{warning}") for warning in advice.warnings)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"

@@ -246,7 +246,13 @@ def test_nobody_is_told_to_replace_a_voter_which_may_be_all_that_is_left_of_a_re
         return " ".join(text for _, text in sentences(found))
 
     assert advised(8, 9).startswith("Start controller 3 with its old disk. Or replace it.")
-    for text in (advised(8), advised(), alone()):
+    # The leader lists who has fetched from it: not those that answer, and have followed another one all the time.
+    asked = ControllersAsked((), {"broker 8": (address(1),), "broker 7": (address(3),)})
+    unlisted = " ".join(text for _, text in sentences(health(led, LivenessLimits(), {1, 2, 3}), asked))
+    fenced = ClusterHealth(quorum_finding(led), brokers_fenced=(7,))
+    whole = cluster_advice(fenced, health(led, LivenessLimits(), {1, 2, 3}), None, (), ()).then[0].text
+    assert whole.instead == "" and any(one.startswith("Do not replace") for one in whole.warnings)
+    for text in (advised(8), advised(), alone(), unlisted):
         assert text.startswith("Start controller 3 with its old disk.") and "Or replace it" not in text, text
         assert "Do not replace, format or wipe 3: a rebuild on another host, not seen from here" in text, text
         assert "ktriage quorum evidence LOG_DIR" in text, text
