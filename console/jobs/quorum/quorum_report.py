@@ -163,7 +163,9 @@ def sentences(
     """How many failures the quorum tolerates, and one line for each kind of problem; ``advised``: what to do first,
     unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced.
     """
-    answering = () if asked is None else (name for name, told in asked.servers.items() if told is not None)
+    answering = (
+        () if asked is None else (name for name, servers in asked.servers.items() if servers is not None)
+    )
     brokers = {int(name.rpartition(" ")[2]) for name in answering if name.startswith("broker ")}
     for advice in quorum_advice(found, replaced, brokers - found.running) if advised else ():
         yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
