@@ -30,7 +30,7 @@ async def test_from_120_columns_the_logs_and_what_each_choice_cuts_off_stand_bes
 
 async def test_few_rows_leave_their_room_to_the_reasons() -> None:
     async with console("stale-long-tail", size=(80, 24)) as robot:
-        await robot.sees("choose by hand, and rescue the other branch before the election")
+        await robot.sees("the logs differ: each choice loses some records")
         assert "\u2026 Tab" not in robot.screen
     async with console("zone-power-loss", size=(80, 24)) as robot:
         await robot.sees("payments-7", "\u2026 Tab")
