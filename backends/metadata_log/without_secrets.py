@@ -1,11 +1,12 @@
-"""A metadata log without its secrets: SCRAM credentials, delegation tokens and the values of secret configurations.
+"""A metadata log without its secrets, and with other names if that is wanted.
 
-Every offset, batch, epoch and time stays what it was. Only batches that held a secret have another checksum.
+Every offset, batch, epoch and time stays what it was, and so does the type of each record. Only batches that held a
+secret or a name have another checksum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from backends.log_segments.batch_header import HEADER_SIZE
@@ -14,23 +15,17 @@ from backends.log_segments.segment_source import SegmentBytes
 from backends.metadata_log.batch_writer import rewritten_batch
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.record_codec import NO_OP, decode, encode
-from recovery.metadata_log.records import ConfigRecord, RecordType, Skipped
+from recovery.metadata_log.records import ConfigRecord, MetadataRecord, Skipped
 from recovery.secret_names import names_secret
 
-_CREDENTIALS = frozenset(
-    {
-        RecordType.DELEGATION_TOKEN,
-        RecordType.REMOVE_DELEGATION_TOKEN,
-        RecordType.USER_SCRAM_CREDENTIAL,
-        RecordType.REMOVE_USER_SCRAM_CREDENTIAL,
-    }
-)
+Rename = Callable[[MetadataRecord], MetadataRecord]
+"""Gives a record its other names; it is the same object where it has none."""
 
 
-def without_secrets(data: bytes, instead: str) -> bytes:
+def without_secrets(data: bytes, instead: str, rename: Rename = lambda record: record) -> bytes:
     """The whole batches of a segment or a snapshot. ``instead`` stands where the value of a secret configuration
-    stood. A record of a type that this release does not know is left out: nobody
-    can say that it holds no secret. What follows a batch that cannot be read is left out too.
+    stood. A record that is not decoded (credentials, tokens, access rights, quotas, what this release does not know)
+    keeps its type and version, and nothing else. What follows a batch that cannot be read is left out.
     """
     from aiokafka.record.default_records import DefaultRecordBatch  # noqa: PLC0415  # slow to import
 
@@ -42,7 +37,7 @@ def without_secrets(data: bytes, instead: str) -> bytes:
             whole_batches.append(raw)
             continue
         records: Sequence[Any] = list(DefaultRecordBatch(raw))
-        values = [_harmless(record.value or b"", instead) for record in records]
+        values = [_harmless(record.value or b"", instead, rename) for record in records]
         if all(value == record.value for value, record in zip(values, records, strict=True)):
             whole_batches.append(raw)
             continue
@@ -51,14 +46,26 @@ def without_secrets(data: bytes, instead: str) -> bytes:
     return b"".join(whole_batches)
 
 
-def _harmless(value: bytes, instead: str) -> bytes:
+def _harmless(value: bytes, instead: str, rename: Rename) -> bytes:
+    if value == NO_OP:
+        return value
     try:
         record = decode(value)
     except MalformedRecordError:
-        return NO_OP
-    match record:
-        case Skipped(kind) if kind in _CREDENTIALS or kind not in RecordType.__members__.values():
-            return NO_OP
-        case ConfigRecord(key=key, value=str()) if names_secret(key):
-            return encode(record._replace(value=instead))
-    return value
+        return _head(value)  # what reads it ends there as before
+    if isinstance(record, Skipped):
+        return _head(value)
+    named = rename(record)
+    if isinstance(named, ConfigRecord) and named.value is not None and names_secret(named.key):
+        named = named._replace(value=instead)
+    return value if named is record else encode(named)
+
+
+def _head(value: bytes) -> bytes:
+    """Frame version, type and version of a record: three numbers, each with as many bytes as it needs."""
+    at = 0
+    for _ in range(3):
+        while at < len(value) and value[at] & 0x80:
+            at += 1
+        at += 1
+    return value[:at]

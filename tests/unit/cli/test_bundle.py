@@ -14,8 +14,8 @@ from backends.log_segments.segment_source import SegmentBytes
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch
 from backends.metadata_log.batches import BatchReader
 from backends.metadata_log.without_secrets import without_secrets
-from recovery.metadata_log.record_codec import NO_OP, decode, encode
-from recovery.metadata_log.records import ConfigRecord, RecordType, ResourceType, TopicRecord
+from recovery.metadata_log.record_codec import decode, encode
+from recovery.metadata_log.records import ConfigRecord, RecordType, ResourceType, Skipped, TopicRecord
 from tests.command_server import Ended
 from tests.unit.cli.command_process import invoke
 from tests.unit.disk_scan.evidence_files import evidence_file, scanned_log
@@ -253,12 +253,14 @@ def test_no_secret_of_the_metadata_log_is_in_the_copy_and_every_offset_is() -> N
     )
     assert [(base, epoch, *record) for base, epoch, record in records] == [
         (1, 1, 1, 1000, topic),
-        (1, 1, 2, 1000, NO_OP),
+        (1, 1, 2, 1000, scram[:3]),
         (1, 1, 3, 1000, left_out),
         (1, 1, 4, 1000, plain),
-        (5, 1, 5, 2000, NO_OP),
+        (5, 1, 5, 2000, unknown[:3]),
         (6, 2, 6, 3000, plain),
     ]
+    # Who reads the copy sees as before that it does not know that record: nothing behind it is evidence.
+    assert decode(unknown[:3]) == Skipped(99, 0)
     assert decode(left_out) == ConfigRecord(4, "1", "listener.name.x.ssl.key.password", "(left out)")
     untouched = [header for header, _ in SegmentReader(SegmentBytes(kept))][-1]
     assert untouched == [header for header, _ in SegmentReader(SegmentBytes(log))][-1]
