@@ -24,8 +24,8 @@ Rename = Callable[[MetadataRecord], MetadataRecord]
 
 def without_secrets(data: bytes, instead: str, rename: Rename = lambda record: record) -> bytes:
     """The whole batches of a segment or a snapshot. ``instead`` stands where the value of a secret configuration
-    stood. A record that is not decoded (credentials, tokens, access rights, quotas, what this release does not know)
-    keeps its type and version, and nothing else. What follows a batch that cannot be read is left out.
+    stood. A record that is not decoded (credentials, tokens, rights, quotas, what this release does not know) keeps
+    its type and version, and nothing else. What follows a batch that cannot be read is left out.
     """
     from aiokafka.record.default_records import DefaultRecordBatch  # noqa: PLC0415  # slow to import
 

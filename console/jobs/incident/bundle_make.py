@@ -12,7 +12,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from backends.base.time_limit import time_limit
 from backends.metadata_log.directory import DIRECTORY, MetadataDirError, log_files
-from backends.metadata_log.without_secrets import without_secrets
+from backends.metadata_log.without_secrets import Rename, without_secrets
 from backends.recorded_answers import (
     SECRET,
     RecordedAnswers,
@@ -26,9 +26,11 @@ from console.cli.base.run import Run
 from console.errors import InputError, NotDone, Status
 from console.jobs.elect.recover_partitions import ChoiceOptions, survey_and_choose
 from console.jobs.elect.recover_view import refuse_existing
+from console.jobs.incident.bundle_names import OtherNames, Redaction, names_in
 from console.jobs.timeline.metadata_log_copy import MetadataLogCopier
 from console.jobs.timeline.metadata_log_files import PROPERTIES, MetadataLogFiles
 from console.journal.journal import cluster_directory
+from console.new_files import write_new
 from console.output.json_document import document
 from console.paths import cluster_name, memory_dir
 from console.provenance import made_by, now, version
@@ -37,6 +39,7 @@ from console.reading.partition_selection import Selection, Which
 from console.reading.read_cluster import read_cluster
 from console.signals import StopRequest
 from recovery.disk_evidence import DiskReading
+from recovery.metadata_log.records import MetadataRecord
 from recovery.model import Unknown, Why
 from recovery.strategy import Strategy
 from recovery.wording.quantity_text import counted, human_bytes
@@ -47,9 +50,13 @@ COPY_SECONDS = 300.0
 _RECORDS = ("*.jsonl", "*.json", "plans/*.json")
 
 
-def make_bundle(run: Run, to: Path, evidence: tuple[Path, ...], duration: float) -> int:
-    """Writes the file ``to``; returns the exit status. Raises InputError, BackendError, NotDone, Stopped."""
-    refuse_existing(to)
+def make_bundle(run: Run, to: Path, evidence: tuple[Path, ...], duration: float, *, redact: bool) -> int:
+    """Writes the file ``to``, with other names if that is wanted (``redact``); returns the exit status. Raises
+    InputError, BackendError, NotDone, Stopped.
+    """
+    names_file = to.with_name(f"{to.name}.names")
+    for file in (to, names_file) if redact else (to,):
+        refuse_existing(file)
     disks = read_evidence(evidence)
     part = to.with_name(f"{to.name}.part")
     work, ready = part / "copy", part / "ready"
@@ -65,19 +72,52 @@ def make_bundle(run: Run, to: Path, evidence: tuple[Path, ...], duration: float)
     cluster_id = answers.cluster.cluster_id
     shutil.rmtree(ready, ignore_errors=True)
     ready.mkdir(parents=True, mode=0o700)
-    (ready / ANSWERS).write_bytes(encoded_answers(answers))
     left_out = (*left_out, *_unknown(answers))
-    _pack_log(work, ready / METADATA_LOG)
+    if redact:
+        names = OtherNames.of(answers).with_more(*_named_in(work))
+        redaction = Redaction(names)
+        answers, rename = redaction.answers(answers), redaction.record
+        left_out = (*map(redaction.text, left_out), "journal, plans and scans of disks: they hold names")
+        write_new(names_file, names.to_json(cluster_id), mode=0o600)
+    else:
+        rename = _as_named
+        _copy_records(cluster_id, evidence, ready)
+    (ready / ANSWERS).write_bytes(encoded_answers(answers))
+    _pack_log(work, ready / METADATA_LOG, rename)
+    head = BundleManifest(cluster_id, answers.read_ms, "" if redact else made_by(), version(), (), left_out)
+    manifest = pack(to, ready, head)
+    shutil.rmtree(part)
+    _show(run, to, manifest, answers, redact=redact)
+    return Status.PARTLY if left_out else Status.DONE
+
+
+def _as_named(record: MetadataRecord) -> MetadataRecord:
+    return record
+
+
+def _copy_records(cluster_id: str, evidence: tuple[Path, ...], ready: Path) -> None:
+    """The scans of disks, and what this host has recorded of the cluster. Raises InputError."""
     for file in evidence:
         _copied(file, ready / "evidence" / file.name)
     for directory in {cluster_directory(cluster_id), memory_dir() / cluster_name(cluster_id)}:
         for file in (file for pattern in _RECORDS for file in directory.glob(pattern)):
             _copied(file, ready / RECORDS / file.relative_to(directory))
-    head = BundleManifest(cluster_id, answers.read_ms, made_by(), version(), (), left_out)
-    manifest = pack(to, ready, head)
-    shutil.rmtree(part)
-    _show(run, to, manifest, answers)
-    return Status.PARTLY if left_out else Status.DONE
+
+
+def _named_in(work: Path) -> tuple[list[str], list[str]]:
+    """The topics and the hosts that the copied metadata log names, former ones too."""
+    topics: list[str] = []
+    hosts: list[str] = []
+
+    def collect_names(record: MetadataRecord) -> MetadataRecord:
+        in_topics, in_hosts = names_in(record)
+        topics.extend(in_topics)
+        hosts.extend(in_hosts)
+        return record
+
+    for file in _log_files(work):
+        without_secrets(file.read_bytes(), SECRET, collect_names)
+    return topics, hosts
 
 
 def _say_size(run: Run, info: ClusterInfo, partitions: int, part: Path) -> None:
@@ -163,16 +203,24 @@ async def _copied_log(run: Run, cluster: Backend, info: ClusterInfo, work: Path)
     return ()
 
 
-def _pack_log(work: Path, to: Path) -> None:
-    """The copy without secrets; nothing where nothing was copied."""
+def _log_files(work: Path) -> list[Path]:
+    """Of the copied metadata log; none where nothing was copied."""
     try:
         segments, snapshots = log_files(work / DIRECTORY)
     except MetadataDirError:
+        return []
+    return [file for _, file in (*segments, *snapshots)]
+
+
+def _pack_log(work: Path, to: Path, rename: Rename) -> None:
+    """The copy without secrets; nothing where nothing was copied."""
+    files = _log_files(work)
+    if not files:
         return
     (to / DIRECTORY).mkdir(parents=True)
     (to / PROPERTIES).write_bytes((work / PROPERTIES).read_bytes())
-    for _, file in (*segments, *snapshots):
-        (to / DIRECTORY / file.name).write_bytes(without_secrets(file.read_bytes(), SECRET))
+    for file in files:
+        (to / DIRECTORY / file.name).write_bytes(without_secrets(file.read_bytes(), SECRET, rename))
 
 
 def _unknown(answers: RecordedAnswers) -> Iterator[str]:
@@ -205,7 +253,7 @@ def _copied(file: Path, to: Path) -> None:
         raise InputError(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _show(run: Run, to: Path, manifest: BundleManifest, answers: RecordedAnswers) -> None:
+def _show(run: Run, to: Path, manifest: BundleManifest, answers: RecordedAnswers, *, redact: bool) -> None:
     size = to.stat().st_size
     if run.json:
         run.screen.out(
@@ -232,4 +280,8 @@ def _show(run: Run, to: Path, manifest: BundleManifest, answers: RecordedAnswers
             *(f"not in it: {line}" for line in manifest.left_out),
         ]
     )
+    if redact:
+        run.screen.say(
+            f"what each name stands for is in {to}.names: keep it here, and translate a plan that comes back"
+        )
     run.screen.say(f"next: ktriage status --bundle {to}")

@@ -168,6 +168,34 @@ def test_a_scanned_disk_counts_as_the_answer_of_its_broker(tmp_path: Path) -> No
     assert "evidence/broker-3.json" in zipfile.ZipFile(bundle).namelist()
 
 
+def test_no_name_is_in_a_redacted_bundle_and_a_plan_from_it_gets_the_clusters_own(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    here.mkdir()
+    scenario = "groups-on-the-stale-tail"
+    bundle = bundled(there, scenario, "--redact")
+    names = there / f"{bundle.name}.names"
+    known = json.loads(names.read_text())
+    assert known["topics"] == {"payments": "topic-1"} and known["groups"]["billing"] == "group-2"
+    with zipfile.ZipFile(bundle) as archive:
+        for member in archive.namelist():
+            content = archive.read(member)
+            for kind in ("topics", "groups", "hosts"):
+                assert not [name for name in known[kind] if name.encode() in content], member
+    made = here / "plan.json"
+    assert on(here, bundle, "plan", "--strategy", "aggressive", str(made)).status == 0
+    assert "payments" not in made.read_text()
+    own, expected = there / "own.json", there / "expected.json"
+    ended = invoke(there, "ktriage", "bundle", "--names", str(names), str(made), str(own))
+    assert ended.status == 0 and "its own digest: " in ended.out
+    words = ("plan", "--simulate", scenario, "--strategy", "aggressive", str(expected))
+    assert invoke(there, "ktriage", *words).status == 0
+    rows = [without(json.loads(file.read_text())["partitions"], *LATER) for file in (own, expected)]
+    assert rows[0] == rows[1]
+    wrong = invoke(there, "ktriage", "bundle", "--names", str(made), str(made), str(there / "x.json"))
+    assert wrong.status == 2 and "is no file of names" in wrong.err and not (there / "x.json").exists()
+
+
 def changed(bundle: Path, to: Path, name: str, content: bytes) -> Path:
     with zipfile.ZipFile(bundle) as source, zipfile.ZipFile(to, "w") as target:
         for member in source.namelist():
