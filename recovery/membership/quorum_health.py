@@ -116,6 +116,15 @@ class QuorumHealth:
         """Whether every broker that is listed fetches, and any is. Who follows another quorum does not fetch."""
         return not self.dead_brokers and any(m.role is MemberRole.BROKER and m.fetches for m in self.members)
 
+    def possible_only_voters(self, elsewhere: Collection[int] = ()) -> tuple[int, ...]:
+        """The voters that are down and are neither replaced nor emptied, because brokers are not seen to follow: a
+        rebuild that nobody here has seen may have made one of them the only voter. ``elsewhere``: brokers that
+        answer and do not follow this quorum. A voter whose node runs with a new disk is not down.
+        """
+        if self.brokers_follow and not elsewhere:
+            return ()
+        return tuple(sorted({member.key.id for member in self.dead_voters}.difference(self.new_disks)))
+
     @property
     def silent_first(self) -> tuple[QuorumMember, ...]:
         """Every member, who does not fetch first: it must not be looked for below those that are well."""

@@ -225,13 +225,14 @@ def quorum_advice(
     for node in new:
         how = f"The new disk gets the vote of the old one: ktriage quorum replace {node} --why disk"
         yield AdviceText(f"{node} has a new disk and no vote: give it one.", "", warnings, (how,))
+    unsafe = quorum.possible_only_voters(elsewhere)
     for node in sorted(dead.difference(new)):
         how = f"Guided by ktriage quorum replace {node}, with --why disk or --why host."
         reasons = (
             (how,) if quorum.dynamic else ("Static voters: another one needs controller.quorum.voters.",)
         )
         start = f"Start controller {node} with its old disk."
-        if elsewhere or not quorum.brokers_follow:
+        if node in unsafe:
             yield AdviceText(
                 start, "", (*warnings, f"{only_voter_warning([str(node)])}.", f"{LOOK_FOR_REBUILD}.")
             )

@@ -15,7 +15,7 @@ from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question
 from console.change.unfinished_orders import unfinished_quorum
 from console.errors import InputError, NotDone, Status
-from console.jobs.quorum.replacement_plan import ReplacementChoice
+from console.jobs.quorum.replacement_plan import ReplacementChoice, refuse_possible_only_voter
 from console.jobs.quorum.replacement_run import (
     LoadedReplacement,
     make_replacement,
@@ -108,6 +108,8 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
         file = self.file
         if isinstance(self.source, ReplacementPlan):
             plan = self.source
+            leaving = [key.id for key in plan.wanted.leaving]
+            await refuse_possible_only_voter(cluster, leaving, await cluster.nodes())
         else:
             plan = await make_replacement(cluster, self.source)
             refuse_unconfirmable(plan, self.confirmed)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
+from console.errors import NotDone
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import health
 from recovery.membership.replacement import (
     ReplacementError,
     ReplacementHeader,
@@ -16,7 +18,7 @@ from recovery.membership.replacement import (
     ReplacementRequest,
 )
 from recovery.membership.replacement_file import make
-from recovery.membership.replacement_safety import refusal
+from recovery.membership.replacement_safety import refusal, refusal_while_brokers_follow_nobody
 from recovery.membership.replica_lookup import voter_of
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
 from recovery.model import Unknown, Why
@@ -25,6 +27,11 @@ BROKERS = "the brokers"
 """The name for all brokers if none can be asked, because the cluster is reached through its controllers."""
 READ_AGAIN_AFTER = 1.0
 """Seconds before a second reading if a voter's fetch was late in the first."""
+
+FOLLOWING_LOOKS = 15
+"""So often, :data:`READ_AGAIN_AFTER` apart, it is looked whether every broker follows the leader: where the former
+leader's host is gone, a broker fetches from it until its request times out.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ async def plan_replacement(
 ) -> ReplacementPlan:
     """Looks at the quorum and at every controller's settings, and makes the plan. Sends nothing.
 
-    Raises ReplacementError, NotChosen, NoLeader, BackendError.
+    Raises ReplacementError, NotChosen, NotDone, NoLeader, BackendError.
     """
     cluster_id = await membership.open()
     quorum = await membership.describe()
@@ -51,6 +58,7 @@ async def plan_replacement(
     brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
     if taken := sorted(brokers.intersection(choice.joining)):
         raise ReplacementError(f"node {taken[0]} is a broker: a controller needs a node id of its own")
+    await refuse_possible_only_voter(membership, choice.leaving, nodes)
     asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
     plan = make(header, asked)
     if refusal(plan, quorum, LivenessLimits()):
@@ -59,6 +67,32 @@ async def plan_replacement(
         if why:
             raise ReplacementError(why)
     return plan
+
+
+async def refuse_possible_only_voter(
+    membership: Membership, leaving: Collection[int], nodes: Sequence[ClusterNode]
+) -> None:
+    """Raises NotDone where one of the ``leaving`` voters is down and brokers are not seen to follow the leader; and
+    BackendError. ``nodes``: the nodes of the cluster, asked just now.
+    """
+    brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
+    answering = {node.id for node in nodes if node.id in brokers and isinstance(node.answer, NodeProbe)}
+    controllers = await membership.controllers()
+    why = ""
+    for _ in range(FOLLOWING_LOOKS):  # who leads since a moment ago has not heard of every broker
+        if why:
+            await membership.pause(READ_AGAIN_AFTER)
+        quorum = await membership.describe()
+        ids = (
+            {replica.key.id for replica in quorum.progress} - brokers
+            if isinstance(controllers, Unknown)
+            else {controller.id for controller in controllers}
+        )
+        found = health(quorum, LivenessLimits(), ids)
+        why = refusal_while_brokers_follow_nobody(leaving, found, answering - found.running)
+        if not why:
+            return
+    raise NotDone(f"{why}; nothing was sent")
 
 
 def wanted(

@@ -86,15 +86,17 @@ def cluster(
     add_first: bool = False,
     kraft_version: int = 1,
     released_calls: bool = False,
+    brokers: tuple[int, ...] = (1,),
 ) -> SimulatorBackend:
-    """A simulated cluster of one broker and these controllers, at the second at which an operator comes."""
+    """A simulated cluster of these brokers and controllers, at the second at which an operator comes."""
     config = Config(
         auto_join=auto_join,
         kraft_version=kraft_version,
         membership=MembershipRules(duplicate_ids=add_first),
         released_calls=released_calls,
     )
-    topology = Topology("rehearsal", (BrokerSpec(1),), (), voters, config=config, spare_controllers=spares)
+    specs = tuple(map(BrokerSpec, brokers))
+    topology = Topology("rehearsal", specs, (), voters, config=config, spare_controllers=spares)
     scenario = Scenario("rehearsal", "", "", "", topology, (), 5 * SECOND, (), 0, ())
     return SimulatorBackend(scenario, seed)
 

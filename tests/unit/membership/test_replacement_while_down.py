@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from pathlib import Path
+
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
+from console.app.base.confirmed_change import Confirmed
+from console.errors import NotDone
 from console.jobs.quorum.quorum_change_report import review_lines
+from console.jobs.quorum.replace_controller import ReplaceController
 from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_steps import Watcher
+from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.membership.preflight import LivenessLimits
+from recovery.membership.quorum_health import QuorumHealth, health
 from recovery.membership.replacement import ReplacementError, ReplacementKind, ReplacementPlan, StepKind
-from recovery.membership.replacement_safety import after
+from recovery.membership.replacement_safety import after, refusal_while_brokers_follow_nobody
 from recovery.membership.replacement_state import QuorumPicture, situation
 from recovery.membership.voters import ReplicaKey
-from tests.unit.membership.quorums import quorum
+from recovery.wording.advice_text import AdvicePart
+from recovery.wording.cluster_advice import cluster_advice
+from tests.unit.membership.quorums import key, quorum
 from tests.unit.membership.random_replacement import HEADER, cluster
 
 
@@ -79,6 +90,67 @@ async def test_what_mends_it_is_planned_with_the_figures_of_today(choice: Replac
     }
     for line, text in zip(told, wanted[choice.kind], strict=True):
         assert all(part in line for part in text)
+
+
+def _never(_planned: object, _stop: object) -> AbstractContextManager[Watcher]:
+    raise AssertionError("nothing is carried out")
+
+
+DO_NOT = "Do not replace, format or wipe 102: a rebuild on another host, not seen from here, may have made it"
+
+
+async def test_a_voter_that_is_down_is_not_replaced_while_a_broker_does_not_follow(tmp_path: Path) -> None:
+    """Neither by a new plan nor by one that was made while the brokers followed."""
+    backend = cluster((100, 101, 102), brokers=(1, 2))
+    await backend.open()
+    backend.simulation.world.kill_controller(102)
+    await backend.advance(5)
+    choice = ReplacementChoice(ReplacementKind.DISK, (102,))
+    plan = await plan_replacement(backend.membership, choice, HEADER)
+    backend.simulation.world.kill_broker(2)
+    await backend.advance(15)
+    made = ReplaceController(plan, tmp_path / "plan.json", _never, "disk")
+    asked = Confirmed(None, lambda *_: None, lambda *_: None)
+    with pytest.raises(NotDone) as refused:
+        await plan_replacement(backend.membership, choice, HEADER)
+    with pytest.raises(NotDone) as later:
+        await made.prepare(backend.membership, plan.wanted.cluster_id, asked)
+    for one in (refused, later):
+        assert DO_NOT in str(one.value) and "ktriage quorum evidence LOG_DIR" in str(one.value)
+        assert "broker 2 is not seen to follow controller 10" in str(one.value)
+        assert str(one.value).endswith("; nothing was sent")
+    backend.simulation.world.start_broker(2)
+    await backend.advance(15)
+    assert await plan_replacement(backend.membership, choice, HEADER)
+
+
+@pytest.mark.parametrize(
+    ("leaving", "elsewhere", "said"),
+    [
+        (102, (), ""),
+        (102, (1, 2), "brokers 1 and 2 are not seen to follow controller 101"),
+        (100, (1, 2), ""),
+    ],
+    ids=["every broker follows", "brokers answer and follow another quorum", "the voter that leaves is up"],
+)
+def test_one_broker_that_follows_old_voters_does_not_speak_for_the_others(
+    leaving: int, elsewhere: tuple[int, ...], said: str
+) -> None:
+    """Broker 3 follows 101; 1 and 2 hold the log of a quorum that was rebuilt with 102, and answer."""
+    led = quorum(100, 101, 102, down=(102,), observers=(key(3),), leader=key(101))
+    found = health(led, LivenessLimits(), {100, 101, 102})
+    refused = refusal_while_brokers_follow_nobody((leaving,), found, elsewhere)
+    assert bool(refused) == bool(said)
+    assert said in refused and (DO_NOT in refused or not said), refused
+    advised = " ".join(one.text.instead for one in _advised(found, elsewhere))
+    assert ("Or replace it" in advised) == (not elsewhere)
+
+
+def _advised(found: QuorumHealth, fenced: tuple[int, ...]) -> tuple[AdvicePart, ...]:
+    """What ``status`` says of it, where these brokers answer and are fenced."""
+    return cluster_advice(
+        ClusterHealth(quorum_finding(found.quorum), brokers_fenced=fenced), found, None, (), ()
+    ).then
 
 
 async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quorum() -> None:
