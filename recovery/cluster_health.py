@@ -115,6 +115,7 @@ class ClusterHealth(NamedTuple):
     ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
     ``disks_to_read``: brokers whose disks are to be read before they start (DisksToRead).
     ``empty_on_leader``: partitions whose leader is alone in the ISR, and has no byte of them.
+    ``lost_offsets``: partitions whose leader lacks what was read before somebody else elected it.
     ``disks_end_ms`` and ``recorded_ms``: as in :class:`backends.base.answers.ClusterInfo`. With the first, nothing
     is known to run, and every partition counts as offline.
     """
@@ -134,6 +135,7 @@ class ClusterHealth(NamedTuple):
     dirs_not_listed: tuple[int, ...] = ()
     under_replicated: int = 0
     empty_on_leader: int = 0
+    lost_offsets: int = 0
     disks_end_ms: int | None = None
     recorded_ms: int | None = None
 
@@ -174,6 +176,7 @@ class ClusterHealth(NamedTuple):
             self.disks_to_read,
             self.dirs_not_listed,
             self.empty_on_leader,
+            self.lost_offsets,
         )
         return self.sees_all and not any(wrong) and not self.self_electing
 
@@ -182,7 +185,7 @@ class ClusterHealth(NamedTuple):
         """Whether something cannot be written or elected now, or data is at stake."""
         now = self.quorum.state is QuorumState.LED_BY_NON_VOTER or not self.current
         stake = self.failed_dirs or self.self_electing or self.disks_to_read or self.empty_on_leader
-        return now or bool(self.offline or stake)
+        return now or bool(self.offline or stake or self.lost_offsets)
 
     @property
     def sees_all(self) -> bool:

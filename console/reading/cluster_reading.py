@@ -26,6 +26,7 @@ from recovery.cluster_health import (
     troubled_brokers,
 )
 from recovery.controller.rules import min_isr_from_config
+from recovery.cut_off_logs import CutOffLogs
 from recovery.disk_evidence import EvidenceUse
 from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.preflight import LivenessLimits
@@ -61,7 +62,8 @@ class ClusterReading:
     ``verdicts`` are empty where nobody judged. ``evidence`` is what became of disks that were read, ``copied_log``
     of a copied metadata log; None: there was none. ``unread`` is whose disks may hold what a leader lacks,
     ``disks`` what became of those that the journal has as not read before an election, ``steps`` what to do first.
-    ``began`` is when the reading began, in seconds since 1970.
+    ``began`` is when the reading began, in seconds since 1970. ``cut_off``: what leaders lack that were elected
+    while a console looked on, and not by that console; a single look cannot tell it.
     """
 
     cluster: ClusterInfo
@@ -85,6 +87,7 @@ class ClusterReading:
     disks: DiskStates = field(default_factory=dict)
     steps: tuple[FirstStep, ...] = ()
     began: float = 0.0
+    cut_off: tuple[CutOffLogs, ...] = ()
 
     def with_parts(self, **parts: Any) -> ClusterReading:
         """This reading with parts that were read again: a part that is as it was stays the very same object, and so
@@ -284,6 +287,7 @@ def _health(reading: ClusterReading) -> ClusterHealth:
         dirs_not_listed=reading.dirs_not_listed,
         under_replicated=len(short) - len(offline) - (under_min_isr or 0),
         empty_on_leader=len(reading.empty_on_leader),
+        lost_offsets=len(reading.cut_off),
         disks_end_ms=reading.cluster.disks_end_ms,
         recorded_ms=reading.cluster.recorded_ms,
     )

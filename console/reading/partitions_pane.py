@@ -29,6 +29,7 @@ from recovery.wording.advice_text import (
 )
 from recovery.wording.cluster_advice import AdviceTopic, ClusterAdvice
 from recovery.wording.cluster_health_text import leader_unknown_text
+from recovery.wording.cut_off_text import cut_off_lines
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import counted
 from recovery.wording.unread_disk_text import not_judged_text
@@ -147,8 +148,20 @@ class PartitionsPane(TablePane):
                 parts.append(Piece(f", {len(some):,} {where}", Tone.INFO))
         return [
             *fold(tuple(parts), width, "  "),
+            *self._cut_off(width),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
             *self._first_steps(width),
+        ]
+
+    def _cut_off(self, width: int) -> list[Line]:
+        """What leaders lack that were elected while this console looked on: no row is left to say that."""
+        reading = self._view.reading
+        if reading is None or not reading.cut_off:
+            return []
+        up = {broker.id for broker in reading.cluster.brokers if not broker.fenced}
+        texts = cut_off_lines(reading.cut_off, up, SHOWN_STEPS)
+        return [
+            part for text in texts for part in fold(line(Piece(f"{WARNING}{text}", Tone.BAD)), width, "  ")
         ]
 
     def _first_steps(self, width: int) -> list[Line]:

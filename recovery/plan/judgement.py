@@ -213,7 +213,7 @@ def lost_words(lost: int | Unknown) -> str:
     if not lost:
         return "no offset of the planned log is known to be lost"
     offsets = "offset" if lost == 1 else "offsets"
-    return f"the planned log loses at least {lost:,} {offsets}"
+    return f"at least {lost:,} {offsets} of the planned log are cut off"
 
 
 def _stale(row: PlanRow, reason: Reason, detail: str) -> Judgement:

@@ -81,8 +81,12 @@ class RowState(NamedTuple):
     @property
     def lost_offsets(self) -> bool:
         """The leader's log is known to lack offsets that the plan keeps."""
-        known = [count for count in (self.gap, self.lost) if isinstance(count, int)]
-        return any(count > 0 for count in known)
+        return self.lost_count > 0
+
+    @property
+    def lost_count(self) -> int:
+        """How many offsets that the plan keeps the leader's log is known to lack, at least."""
+        return max((count for count in (self.gap, self.lost) if isinstance(count, int)), default=0)
 
     @property
     def good(self) -> bool:

@@ -256,8 +256,7 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
     yield from _disk_parts(health)
     if health.offline:
         yield _part(1, f"{health.offline:,} offline{' if nothing runs' if health.from_disks else ''}")
-    if health.empty_on_leader:
-        yield _part(1, f"{health.empty_on_leader:,} EMPTY on the leader", f"{health.empty_on_leader:,} EMPTY")
+    yield from _lost_parts(health)
     if health.disks_to_read:
         yield _unread(health.disks_to_read, away={*health.brokers_down, *health.brokers_fenced})
     if health.self_electing:
@@ -266,6 +265,14 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         yield _part(6, f"{health.under_min_isr:,} under min ISR")
     if health.unreachable_leaders:
         yield _part(7, f"{health.unreachable_leaders:,} with a leader not on this listener")
+
+
+def _lost_parts(health: ClusterHealth) -> Iterator[_Part]:
+    if health.empty_on_leader:
+        yield _part(1, f"{health.empty_on_leader:,} EMPTY on the leader", f"{health.empty_on_leader:,} EMPTY")
+    if health.lost_offsets:
+        partitions = counted(health.lost_offsets, "partition")
+        yield _part(1, f"{partitions} LOST offsets", f"{health.lost_offsets:,} LOST")
 
 
 def _quorum_parts(health: ClusterHealth) -> Iterator[_Part]:

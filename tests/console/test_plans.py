@@ -149,7 +149,7 @@ async def test_a_row_that_goes_online_while_the_confirmation_is_open_is_left_alo
         await passes(robot, 600)
         await robot.confirms("payments", "in vain")
         await robot.idle()
-        await robot.hears("other leader: 2 leads, and not 1 as planned; the planned log loses at least")
+        await robot.hears("other leader: 2 leads, and not 1 as planned; at least")
     (lines,) = records(home)
     assert not [line for line in lines if line.get("action") in ("elect", "reorder")]
 
@@ -290,3 +290,31 @@ async def test_what_is_typed_stays_while_the_row_comes_online_behind_the_questio
         await robot.hears("other leader: 2 leads, and not 1 as planned")
     (lines,) = records(home)
     assert lines[0]["reason"] == "host 2 is lost"
+
+
+async def test_what_kafka_cut_off_by_its_own_election_is_said_first_where_no_row_is_left() -> None:
+    async with console("last-replica-standing", guide=True) as robot:
+        await robot.plans(1)
+        await robot.opens("1")
+        await passes(robot, 600)
+        await robot.looks_again()
+        await robot.hears(
+            "payments-0: broker 2 was elected, not by this console; 580 offsets of brokers 0 and 1"
+        )
+        await robot.sees("! payments-0: broker 2 was elected", "1 partition LOST offsets", "[1 Offline!]")
+        await robot.sees("V says what is lost.")
+        await robot.press("V")
+        await robot.hears("LOST of the planned log: 560 offsets or more (payments-0: broker 2 leads)")
+        assert "0 of 1 led as planned, 1 fully replicated" in robot.said
+
+
+async def test_what_this_console_elected_is_not_told_as_a_loss_by_somebody_else() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.plans(1)
+        await robot.arms()
+        await robot.applies("payments", "drill")
+        await robot.until(lambda: not robot.session.view.offline, "a leader in the picture")
+        await robot.looks_again()
+        assert robot.session.view.health is not None
+        assert not robot.session.view.leaderless, "its leader was compared with what was read before"
+        assert robot.session.view.health.lost_offsets == 0

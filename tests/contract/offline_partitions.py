@@ -224,7 +224,10 @@ class OfflinePartitionTests:
         assert (row.leader, theirs.leader) == (2, 1)
         assert (found.outcome, found.leader) == (Outcome.OTHER_LEADER, 1)
         assert found.reason is Reason.UNPLANNED_LEADER
-        assert found.detail == "1 leads, and not 2 as planned; the planned log loses at least 10 offsets"
+        assert (
+            found.detail
+            == "1 leads, and not 2 as planned; at least 10 offsets of the planned log are cut off"
+        )
         assert record.actions == []
 
     async def test_a_chosen_one_that_hangs_is_tried_again_and_nobody_is_elected_in_its_place(

@@ -312,7 +312,7 @@ def test_a_failed_disk_is_not_waited_for(cluster: KafkaCluster, operator: Operat
 
 def is_no_success(operator: Operator, followed: int, opposite: int) -> None:
     """What is said of a partition that the empty disk leads: nobody elected it uncleanly."""
-    gone = f"the planned log loses at least {EARLY + LATE} offsets"
+    gone = f"at least {EARLY + LATE} offsets of the planned log are cut off"
     emptied = "the leader has no record from before the plan, as after a replaced disk"
     applied = operator.run("apply", "opposite.json", *AGREED)
     assert applied.status == 1 and gone in applied.out and emptied in applied.out, applied

@@ -221,7 +221,10 @@ async def test_the_chosen_broker_dies_before_the_election_and_the_next_by_rank_l
             row = await offline_row(backend, next(unused))
         assert (election.outcome, election.leader) == (Outcome.OTHER_LEADER, 1), election
         assert election.reverted
-        assert election.detail == "1 leads, and not 2 as planned; the planned log loses at least 3 offsets"
+        assert (
+            election.detail
+            == "1 leads, and not 2 as planned; at least 3 offsets of the planned log are cut off"
+        )
         wait_leader_and_order(cluster, row.tp, 1, (1, 2, 3))
     finally:
         incident_steps.start(cluster, 2)

@@ -136,11 +136,15 @@ class TableActions:
         self._say(f"marked: {counted(shown, 'row')} shown here; u removes all marks", Tone.INFO)
 
 
-def row_gone_text(event: RowTable.RowGone, states: Iterable[PartitionState], shown: int) -> str:
+def row_gone_text(
+    event: RowTable.RowGone, states: Iterable[PartitionState], shown: int, lost: str = ""
+) -> str:
     """Why the row under the cursor is gone, as far as ``states`` show it, and where the cursor is now.
-    ``shown``: how many rows are left.
+    ``shown``: how many rows are left. ``lost``: what its new leader lacks, "" for nothing.
     """
     name = row_name(event.key)
+    if lost:
+        return f"{lost}."
     gone = f"{name} is no longer in this list."
     if isinstance(event.row, PartitionRow) and event.row.state.offline:
         now = next((state for state in states if state.tp == event.key), None)

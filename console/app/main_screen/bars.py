@@ -160,7 +160,8 @@ def _badges(view: View) -> dict[str, str]:
     beside = "" if after is None or not after.alarms else counted(len(after.alarms), "finding")
     badges = {QUORUM: quorum_badge(found.quorum) or beside}
     empty = f"{found.empty_on_leader:,} EMPTY" if found.empty_on_leader else ""
-    badges[OFFLINE] = f"{found.offline:,}" if found.offline else empty
+    lost = f"{found.lost_offsets:,} LOST" if found.lost_offsets else ""
+    badges[OFFLINE] = f"{found.offline:,}" if found.offline else lost or empty
     badges[DIRS] = f"{found.failed_dirs:,} failed" if found.failed_dirs else ""
     badges[BROKERS] = brokers_badge(found)
     return {pane: badge for pane, badge in badges.items() if badge}

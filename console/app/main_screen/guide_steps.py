@@ -157,6 +157,17 @@ def _under_min_isr(view: View, draft: Draft) -> str:
 
 
 def _planned(now: GuideState) -> str:
+    refused = [tp for tp, outcome in now.draft.outcomes.items() if not outcome.good]
+    offline = {state.tp for state in now.view.troubled if state.offline}
+    if now.view.health is not None and now.view.health.current and not now.draft.partitions & offline:
+        verify = "V says" if now.pane in BY_NAME["verify"].panes else "Press 6, then V:"
+        return (
+            f"Guide: {'every partition' if len(now.draft.partitions) > 1 else 'the partition'} of the plan has a"
+            f" leader by now, so nothing is left to apply. {verify} what is lost."
+        )
+    if refused and now.draft.partitions <= set(refused):
+        here = "" if now.pane == PLAN else "Press 6: "
+        return f"Guide: no row of the plan can be applied as it is. {here}NOW and NOTE say why."
     if now.pane != PLAN:
         return "Guide: the row is in the plan. Press 6 to review what it would lose."
     if not now.safety.armed:

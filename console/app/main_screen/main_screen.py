@@ -35,6 +35,7 @@ from console.change.registry import (
 )
 from console.reading.partitions_pane import PartitionsPane
 from recovery.model import TopicPartition
+from recovery.wording.cut_off_text import cut_off_text
 from recovery.wording.quantity_text import counted
 from widgets.bars.filter_bar import FilterBar
 from widgets.bars.message_bars import MessageBar
@@ -353,9 +354,13 @@ class MainScreen(PanesScreen):
     @when_ready
     def _row_gone(self, event: RowTable.RowGone) -> None:
         if event.table is self.table and not self._other_cluster:
-            partitions = self.session.view.partitions
-            states = () if partitions is None else partitions.states
-            self.say(row_gone_text(event, states, self.table.counts.shown), Tone.WARN)
+            view = self.session.view
+            states = () if view.partitions is None else view.partitions.states
+            cut_off = () if view.reading is None else view.reading.cut_off
+            up = {broker.id for broker in view.brokers.values() if not broker.fenced}
+            lost = next((cut_off_text(one, up) for one in cut_off if one.tp == event.key), "")
+            text = row_gone_text(event, states, self.table.counts.shown, lost)
+            self.say(text, Tone.WARN)
 
     @on(RowTable.MarksGone)
     @when_ready

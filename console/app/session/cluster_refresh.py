@@ -31,6 +31,7 @@ from console.reading.unread_disks import brokers_up, open_disks
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
 from recovery.cluster_health import short_of_replicas
+from recovery.cut_off_logs import cut_off_logs, remembered, tells_what_was_cut_off
 from recovery.disk_evidence import DiskReading, with_disks
 from recovery.membership.after_rebuild import AfterRebuild, away_brokers, partitions_written
 from recovery.membership.lost_quorum import EPOCH_MARGIN
@@ -51,6 +52,8 @@ SELDOM_SECONDS = 60.0
 """Seconds until topic configurations, and disks that are not shown, are read again: they seldom change."""
 
 Tell = Callable[[View], None]
+Election = tuple[TopicPartition, int]
+"""A partition, and its leader epoch before it was elected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class ClusterRefresh:
 
     ``offline_times`` reads the time since when each partition is offline. ``evidence`` are disks whose logs stand
     for those of silent replicas, as long as nothing speaks against it. ``copy`` is a copied metadata log, for when
-    the active controller's cannot be read.
+    the active controller's cannot be read. ``elected_here``: the elections that were agreed to in this console, as
+    of now.
     """
 
     clock: Callable[[], float]
@@ -69,6 +73,7 @@ class ClusterRefresh:
     survey_seconds: float = SURVEY_SECONDS
     evidence: tuple[DiskReading, ...] = ()
     copy: CopiedMetadataLog | None = None
+    elected_here: Callable[[], Collection[Election]] = frozenset
 
     async def read_all(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
         """The whole view. Raises BackendError if nothing could be asked, and InputError if the copied metadata log
@@ -81,6 +86,7 @@ class ClusterRefresh:
         steps = (
             self._partitions,
             self._logs,
+            self._cut_off,
             self._capabilities,
             self._quorum,
             self._dirs,
@@ -263,7 +269,9 @@ class ClusterRefresh:
 
     async def _logs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         troubled = {state.tp for state in view.troubled}
-        states = (*view.troubled, *_states_of(view, request.shown - troubled))
+        # Whoever leads again may lack what was read while nobody led.
+        others = request.shown.union(view.leaderless) - troubled
+        states = (*view.troubled, *_states_of(view, others))
         surveys, contacts = await self._ask_logs(backend, states, request.deep)
         now = self.clock()
         assert view.reading is not None
@@ -272,6 +280,26 @@ class ClusterRefresh:
             reading=view.reading.with_logs(surveys, contacts, anew=True),
             surveyed={survey.tp: now for survey in surveys},
             answered={**view.answered, **_answered(contacts, now)},
+        )
+
+    async def _cut_off(self, _backend: Backend, view: View, _wanted: ViewRequest) -> View:
+        """What partitions lost that were led again without this console. The logs stay until their leader's is
+        known.
+        """
+        leaderless, cut_off = dict(view.leaderless), dict(view.cut_off)
+        for tp, survey in view.surveys.items():
+            if survey.state.offline:
+                leaderless[tp] = remembered(leaderless.get(tp), survey)
+            elif tp in leaderless and tells_what_was_cut_off(survey):
+                reported = cut_off_logs(leaderless.pop(tp), survey)
+                if reported is not None:
+                    cut_off[tp] = reported
+        ours = self.elected_here()
+        others = tuple(one for one in cut_off.values() if (one.tp, one.epoch) not in ours)
+        return replace(
+            _with(view, cut_off=others),
+            leaderless=old_if_equal(view.leaderless, leaderless),
+            cut_off=old_if_equal(view.cut_off, cut_off),
         )
 
     async def _ask_logs(

@@ -26,6 +26,7 @@ from console.errors import ConsoleError
 from console.provenance import plan_header
 from console.target import Target
 from recovery.disk_evidence import DiskReading
+from recovery.model import TopicPartition
 from recovery.plan.values import Header
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Session:
         self.choosing = Choosing(importance=opening.target.importance)
         self.others = False
         self.evidence: tuple[DiskReading, ...] = ()
+        self.elected_here: set[tuple[TopicPartition, int]] = set()
         self.rows = Rows()
         self.copy = opening.copy
         self._beats = opening.beats
@@ -260,7 +262,14 @@ class Session:
             # Imported on this thread, so that the first frame does not wait for it.
             from console.app.session.cluster_refresh import ClusterRefresh  # noqa: PLC0415
 
-            refresh = ClusterRefresh(self.clock, tell, self._times(), evidence=self.evidence, copy=self.copy)
+            refresh = ClusterRefresh(
+                self.clock,
+                tell,
+                self._times(),
+                evidence=self.evidence,
+                copy=self.copy,
+                elected_here=lambda: frozenset(self.elected_here),
+            )
             view = await asking(refresh, backend)
             return view, shaped(view, choosing, known, others=others)
 

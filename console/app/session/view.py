@@ -14,6 +14,7 @@ from backends.base.answers import (
 )
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.cluster_health import ClusterHealth
+from recovery.cut_off_logs import CutOffLogs
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown
@@ -100,8 +101,9 @@ class View:
     when each controller was. ``answered`` is when each broker answered last, ``fenced_since`` when each fenced
     one was fenced, and whether that is exact or the first time it was seen so. ``judged`` and ``disks_judged``
     tell what has to be judged again. ``after_rebuild`` is where the cluster stands after its quorum was
-    rebuilt; None: it was not, as far as the metadata log tells. A look that found a part as it was keeps the
-    very same object.
+    rebuilt; None: it was not, as far as the metadata log tells. ``leaderless`` are the logs of partitions as they
+    were read last while nobody led; ``cut_off`` is what their next leaders lacked of them. A look that found a part
+    as it was keeps the very same object.
     """
 
     generation: int = 0
@@ -121,6 +123,8 @@ class View:
     fenced_since: Mapping[int, tuple[float, bool]] = field(default_factory=dict)
     configs_at: float | None = None
     dirs_at: float | None = None
+    leaderless: Mapping[TopicPartition, Survey] = field(default_factory=dict)
+    cut_off: Mapping[TopicPartition, CutOffLogs] = field(default_factory=dict)
 
     def aged(self) -> View:
         """As it is, and nothing of it recent: the next look asks for what seldom changes too."""

@@ -28,6 +28,7 @@ from console.jobs.elect import draft_changes
 from console.jobs.elect.plan_text import ACKS_REFUSED
 from console.plan_files import save_plan
 from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
+from recovery.model import TopicPartition
 from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
@@ -146,10 +147,14 @@ class Applier:
         asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
         from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
 
+        agreed_to: set[tuple[TopicPartition, int]] = set()
+
         def agreed(answer: ConfirmAnswer) -> ApplyPlan:
             """Exactly the plan that was confirmed: every row is judged again right before its election."""
             refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
             self._save(whole.plan)
+            agreed_to.update((row.tp, row.leader_epoch) for row in frozen.plan.rows)
+            session.elected_here.update(agreed_to)
             chosen = rescue[answer.option] if rescue else None
             return ApplyPlan(
                 frozen.plan,
@@ -168,6 +173,7 @@ class Applier:
         if sent is None:
             return
         applied = sent.result
+        session.elected_here -= agreed_to - _elected(applied)
         session.plan_is(
             draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
         )
@@ -250,6 +256,15 @@ class Applier:
             refused = _refusing(under) if under else ""
             sentences = (_lead(done), refused, *_saved(applied, conclusion), clients or NOBODY)
             self._desk.say(". ".join(filter(None, sentences)), tone)
+
+
+def _elected(applied: Applied) -> set[tuple[TopicPartition, int]]:
+    """The elections that were requested, by partition and leader epoch before; what became of a request that was
+    not answered is not known, and it may have elected.
+    """
+    results = () if applied.elected is None else applied.elected.results
+    nothing = (Outcome.ALREADY_ONLINE, Outcome.NOT_ATTEMPTED, Outcome.STALE)
+    return {(r.row.tp, r.row.leader_epoch) for r in results if r.election.outcome not in nothing}
 
 
 NOT_VERIFIED = "Groups and transactions could not be read: V"

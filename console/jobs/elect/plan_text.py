@@ -59,11 +59,13 @@ def summary(
         "  ",
     )
     what = totals.unacknowledged or "something"
+    over = bool(draft.outcomes) and draft.partitions <= draft.elected
+    may = "may have lost" if over else "may lose"
     lines += fold(
         line(
             # What is lost first, and no count of none: "0 lose nothing" reads as the opposite.
             Piece("  "),
-            Piece(f"{totals.may_lose:,} may lose {what}" if totals.may_lose else "", Tone.WARN),
+            Piece(f"{totals.may_lose:,} {may} {what}" if totals.may_lose else "", Tone.WARN),
             Piece(
                 f" (offsets: {totals.loss})" if totals.may_lose else "",
                 Tone.BAD if totals.at_most is None else Tone.WARN,
@@ -139,7 +141,8 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
         lines += fold(line(Piece(f"missing when it was last checked: {sentence}", Tone.WARN)), width, "  ")
     if not isinstance(row.row, PlanRow):
         return lines
-    lines.append(line(Piece("BROKER  WHAT ELECTING IT WOULD LOSE", Tone.HEAD)))
+    would = "WOULD HAVE LOST" if _is_over(row) else "WOULD LOSE"
+    lines.append(line(Piece(f"BROKER  WHAT ELECTING IT {would}", Tone.HEAD)))
     for choice in choices(row.row, plan.header.ranking, in_plan(edited=row.edited), native=row.native):
         lines += choice_lines(choice, width, "")
     here = [group for group in plan.affected if group.tp == row.tp]
@@ -148,6 +151,13 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
     for mark in row.row.marks:
         lines += fold(line(Piece(f"{mark}: ", Tone.WARN), Piece(mark.meaning)), width, "  ")
     return lines
+
+
+def _is_over(row: PlannedRow) -> bool:
+    """Whether the partition has a leader since the plan was made."""
+    decided = (RowDecision.ALREADY_ONLINE, RowDecision.OTHER_LEADER)
+    led = row.check is not None and row.check.decision in decided
+    return led or (row.outcome is not None and row.outcome.good)
 
 
 def request_lines(plan: Plan, native: bool, width: int) -> list[Line]:

@@ -244,6 +244,8 @@ def verified_lines(verified: Verified, limit: int) -> Iterator[str]:
     states = verified.states
     if verified.stale:
         yield f"{verified.stale[0].upper()}{verified.stale[1:]}: {STATES_LAST_KNOWN}."
+    if verified.lost:
+        yield f"{verified.lost}."
     leading = Counter(state.leading for state in states)
     yield f"{counted(len(states), 'partition')} of the plan: " + ", ".join(
         f"{leading[what]:,} {text}" for what, text in _LED.items() if leading[what]

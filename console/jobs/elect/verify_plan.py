@@ -20,6 +20,7 @@ from recovery.plan.make import misplaced_leaders
 from recovery.plan.values import BarePlan, Plan
 from recovery.plan.verify import Order, RowState, depends_on_depth, verify
 from recovery.wording.cluster_health_text import STATES_LAST_KNOWN, stale_by_quorum
+from recovery.wording.quantity_text import and_more, counted
 
 
 class Verified(NamedTuple):
@@ -49,14 +50,24 @@ class Verified(NamedTuple):
 
     @property
     def in_short(self) -> str:
-        good, complete = (
+        good, replicated = (
             sum(state.good for state in self.states),
-            sum(state.complete for state in self.states),
+            sum(state.replicated for state in self.states),
         )
-        text = f"{good:,} of {len(self.states):,} led as planned, {complete:,} fully replicated"
+        text = f"{good:,} of {len(self.states):,} led as planned, {replicated:,} fully replicated"
         known = f"{self.stale}: {STATES_LAST_KNOWN}" if self.stale else ""
         contradiction = "" if self.consumer is None else self.consumer.in_short
-        return "; ".join(filter(None, (contradiction, known, text, self.aftermath.in_short)))
+        return "; ".join(filter(None, (contradiction, known, self.lost, text, self.aftermath.in_short)))
+
+    @property
+    def lost(self) -> str:
+        """What leaders lack of the planned logs; "" where nothing is known to be lost."""
+        short = [state for state in self.states if state.lost_offsets]
+        if not short:
+            return ""
+        most = max(short, key=lambda state: state.lost_count)
+        where = f"{most.tp}: broker {most.leader} leads" + and_more(len(short))
+        return f"LOST of the planned log: {counted(most.lost_count, 'offset')} or more ({where})"
 
     @property
     def well(self) -> bool:

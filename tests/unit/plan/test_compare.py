@@ -106,7 +106,7 @@ def test_a_leader_that_nobody_planned_is_named_with_what_it_lost() -> None:
     """Replica 1 stands first: somebody's unclean election took it, and 300 newer offsets are gone."""
     row = check(state(stale_long_tail(), leader=1, leader_epoch=5))
     assert (row.decision, row.lost) == (RowDecision.OTHER_LEADER, 300)
-    assert row.detail == "1 leads, and not 2 as planned; the planned log loses at least 300 offsets"
+    assert row.detail == "1 leads, and not 2 as planned; at least 300 offsets of the planned log are cut off"
 
 
 @pytest.mark.parametrize("now", [s for s in Standing if s is not Standing.ELECTABLE])

@@ -103,7 +103,7 @@ def test_another_leader_is_told_with_what_it_lost_of_the_planned_log() -> None:
     """Replica 1 holds nothing of epoch 2: 300 offsets that were planned to stay are gone."""
     row = look(after(leader=1, logs={1: log((0, 0, 1500), (5, 1500, 1510))}))
     assert (row.leading, row.lost, row.good) == (Leading.OTHER, 300, False)
-    assert "the planned log loses at least 300 offsets" in row.missing
+    assert "at least 300 offsets of the planned log are cut off" in row.missing
 
 
 def test_what_a_leader_lacks_that_does_not_tell_its_log_is_known_only_of_the_first_one() -> None:
@@ -128,7 +128,7 @@ def test_a_member_of_the_isr_that_came_back_with_an_empty_disk_is_no_success(now
     assert (row.leading, row.good, row.complete, row.lost) == (Leading.OTHER, False, False, 1300)
     assert row.missing == (
         "led by 4, not by 2",
-        "the planned log loses at least 1,300 offsets",
+        "at least 1,300 offsets of the planned log are cut off",
         "the leader has no record from before the plan, as after a replaced disk",
     )
 
@@ -153,7 +153,7 @@ def test_a_member_of_the_elr_that_came_back_short_is_another_leader_with_what_it
     short = log((0, 0, 1000), (2, 1000, 1050), (5, 1050, 1400))
     (row,) = verify(plan_of(elr), [after(leader=4, logs={4: short})])
     assert (row.leading, row.good, row.complete, row.lost) == (Leading.OTHER, False, False, 250)
-    assert row.missing[:2] == ("led by 4, not by 2", "the planned log loses at least 250 offsets")
+    assert row.missing[:2] == ("led by 4, not by 2", "at least 250 offsets of the planned log are cut off")
 
 
 def test_an_order_not_put_back_is_told_from_one_that_somebody_else_made() -> None:
