@@ -176,8 +176,8 @@ class TablePane(Pane):
 
     @property
     def is_wide(self) -> bool:
-        """Whether the drawing stands beside the table."""
-        return self.DRAWS and bool(self.query_one(f"#{self.NAME}-drawing").size.width)
+        """Whether the drawing is shown. Its size is known only when the screen was laid out anew."""
+        return self.DRAWS and self.screen.has_class("-wide") and not self.has_class("-undrawn")
 
     @when_ready
     def on_row_table_cursor_moved(self) -> None:
@@ -189,10 +189,11 @@ class TablePane(Pane):
 
     def show_lines(self) -> None:
         """Draws the summary and the details anew."""
+        if self.DRAWS:
+            self.set_class(not self.has_drawing(), "-undrawn")
         self.query_one(f"#{self.NAME}-summary", Lines).show(self.summary_lines)
         self.query_one(f"#{self.NAME}-details", Lines).show(self._details)
         if self.DRAWS:
-            self.set_class(not self.has_drawing(), "-undrawn")
             self.query_one(f"#{self.NAME}-drawing", Lines).show(self.drawing_lines)
         self._fit_rows()
 

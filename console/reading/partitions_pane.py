@@ -13,7 +13,6 @@ from console.reading.partition_row import (
     PartitionRow,
     count_partitions,
 )
-from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import Advice, AdviceKind, FirstStep, first_steps
 from recovery.model import Survey
 from recovery.ranking import Ranking
@@ -266,7 +265,10 @@ class PartitionsPane(TablePane):
         survey = row.survey if isinstance(row, PartitionRow) else None
         if not isinstance(row, PartitionRow) or survey is None:
             return []
-        return partition_drawing(survey, view.ranking, row.judged, width, view.may_lead)
+        lines = partition_drawing(survey, view.ranking, width, view.may_lead)
+        verdicts = {} if row.judged is None else row.judged.candidates
+        choices = losses(survey, view.ranking, verdicts, width)
+        return [*lines, BLANK, *choices] if choices else lines
 
     def _reason(self, row: PartitionRow) -> str:
         tp = row.state.tp
@@ -274,7 +276,7 @@ class PartitionsPane(TablePane):
             return "a leader was elected for it"
         if tp in self._view.picked:
             return f"in the plan: {_PANES[_PLAN]} shows what that loses"
-        return _reason(row, in_full=self.has_class("-reading"))
+        return _reason(row, in_full=self.has_class("-reading"), drawn=self.is_wide)
 
     def _first(self, row: PartitionRow) -> str:
         """What to do first for the row, unless it stands above the table already; all of it while it is read."""
@@ -295,18 +297,16 @@ class PartitionsPane(TablePane):
 def partition_drawing(
     survey: Survey,
     ranking: Ranking,
-    judged: PartitionVerdicts | None,
     width: int,
     may_lead: Callable[[Survey, int], list[Line]] | None = None,
 ) -> list[Line]:
-    """The logs of one partition on one axis, who may lead it (``may_lead`` draws that), and what each choice cuts
-    off.
+    """The logs of one partition on one axis with what each choice cuts off, and who may lead it (``may_lead`` draws
+    that).
     """
     lines = [line(Piece(f"THE LOGS OF {survey.tp}", Tone.HEAD)), *picture(survey, ranking, width)]
     if may_lead is not None:
         lines += [BLANK, *may_lead(survey, width)]
-    choices = losses(survey, ranking, {} if judged is None else judged.candidates, width)
-    return [*lines, BLANK, *choices] if choices else lines
+    return lines
 
 
 def _key(step: AdvisedStep) -> str:
@@ -350,8 +350,8 @@ def _elects(advice: Advice) -> bool:
     return bool(advice.instead) or advice.kind in _ELECTING
 
 
-def _reason(row: PartitionRow, *, in_full: bool) -> str:
-    """The reason for the suggestion, what it loses in full, and who did not answer."""
+def _reason(row: PartitionRow, *, in_full: bool, drawn: bool) -> str:
+    """The reason for the suggestion, who did not answer, and what it loses unless that is ``drawn`` already."""
     state, decision = row.state, row.decision
     if row.leader_unknown is not None:
         return leader_unknown_text(row.leader_unknown)
@@ -361,11 +361,12 @@ def _reason(row: PartitionRow, *, in_full: bool) -> str:
             asked = decision is None and row.survey is not None
             led = f"OFFLINE, {_CHECKING if asked else 'its logs were not asked'}"
         return f"{led}, leader epoch {state.leader_epoch}"
-    reason = why(row) if in_full or decision.verdict is DecisionKind.ELECT else short_reason(decision)
-    if decision.verdict is DecisionKind.ELECT:
+    electing = decision.verdict is DecisionKind.ELECT
+    reason = why(row) if in_full or (electing and not drawn) else short_reason(decision)
+    if electing:
         missing = len(state.replicas) - (row.answered or 0)
         return f"{reason}; {counted(missing, 'replica')} did not answer" if missing else reason
-    if row.now is None or row.loss is None:
+    if drawn or row.now is None or row.loss is None:
         return reason
     return f"{reason}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}"
 

@@ -28,6 +28,19 @@ async def test_from_120_columns_the_logs_and_what_each_choice_cuts_off_stand_bes
         await robot.until(lambda: _column_of(robot, "WHO MAY LEAD") == 1, "the drawing below the list")
 
 
+async def test_a_loss_that_is_drawn_is_not_told_in_the_details_once_more() -> None:
+    async with console("stale-long-tail", size=(119, 40)) as robot:
+        await robot.sees("Lost by electing 2 now: 500 or more")
+        await robot.pilot.resize_terminal(160, 50)
+        await robot.sees(
+            "elect 2: loses 500 or more", "payments-0: the logs differ: each choice loses some records"
+        )
+        assert "Lost by" not in robot.screen
+        await robot.press("c", "down", "enter", "6")
+        await robot.sees("WHAT ELECTING IT WOULD LOSE", "THE LOGS OF payments-0")
+        assert "elect 2: loses" not in robot.screen
+
+
 async def test_few_rows_leave_their_room_to_the_reasons() -> None:
     async with console("stale-long-tail", size=(80, 24)) as robot:
         await robot.sees("the logs differ: each choice loses some records")

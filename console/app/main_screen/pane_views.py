@@ -157,13 +157,13 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
 
 
 def _logs_of(session: Session, tp: TopicPartition, width: int) -> list[Line]:
-    """What pane 1 draws of a partition, where its logs were read."""
+    """What pane 1 draws of a partition, where its logs were read; pane 6 itself says what each choice loses."""
     view = session.view
     survey = view.surveys.get(tp)
     if survey is None:
         return []
     may_lead = partial(draw_who_may_lead, session)
-    return partition_drawing(survey, session.choosing.ranking, view.verdicts.get(tp), width, may_lead)
+    return partition_drawing(survey, session.choosing.ranking, width, may_lead)
 
 
 def _replicas(view: View, partition: TopicPartition | None) -> tuple[ReplicaRow, ...] | Unknown | None:
