@@ -104,7 +104,7 @@ async def test_nothing_waits_for_a_broker_that_is_there_with_a_failed_disk() -> 
         assert (row.id, row.load.waiting, row.waiting) == (2, 4, 0)
         assert "may get a leader when it returns" not in robot.screen
         await robot.opens("1")
-        await robot.sees("disk of broker 2 FAILED", "no candidate")
+        await robot.sees("broker 2 FAILED", "no candidate")
         assert "wait for 2" not in robot.screen
 
 
