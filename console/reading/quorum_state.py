@@ -214,7 +214,7 @@ async def lost(
         brokers=brokers,
         answering=answering,
         commits=commits,
-        replaced=tuple(sorted({voter.key.id for voter in replaced_by_rebuild(saved)})),
+        replaced=tuple(sorted({voter.key for voter in replaced_by_rebuild(saved)})),
         rebuilt_at=str((saved or {}).get("rebuiltAt", "")),
         plan_file=str((saved or {}).get("planFile", "")),
         old_running=_old_running(found, saved or {}),

@@ -215,13 +215,13 @@ async def rebuilt_problems(backend: Backend, quorum: Quorum | Unknown | None) ->
     return ()
 
 
-def remember_rebuild(plan: RebuildPlan, file: Path, reason: str) -> None:
+def remember_rebuild(plan: RebuildPlan, file: Path, reason: str, at: str = "") -> None:
     """Saves the quorum as a rebuild made it, before it has led: who is started, and who never again. What was saved
-    of the old voters stands in the record of the rebuild, for the way back.
+    of the old voters stands in the record of the rebuild, for the way back. It was carried out ``at`` ("": now).
     """
     if is_simulated(plan.cluster_id):
         return  # its controllers are as the scenario has them, whatever is done with the disks
-    at = now().isoformat(timespec="seconds")
+    at = at or now().isoformat(timespec="seconds")
     earlier, voter = recall(plan.cluster_id, REBUILD), plan.voter
     known = earlier is not None and earlier.get("planId") == plan.header.plan_id
     before = earlier["before"] if earlier is not None and known else recall(plan.cluster_id, MEMORY)

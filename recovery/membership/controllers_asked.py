@@ -66,15 +66,17 @@ def old_voters(older: VoterSet, rebuilt: Collection[ReplicaKey]) -> tuple[str, .
     """Who of the ``older`` voters must not run: not those that the rebuild kept, which are the quorum now. Where it
     gave one's node id to another disk, with the disk.
     """
+    return old_voter_names(older.keys, rebuilt)
+
+
+def old_voter_names(older: Collection[ReplicaKey], rebuilt: Collection[ReplicaKey]) -> tuple[str, ...]:
+    """The same of the disks of these voters, each name once."""
     ids = {key.id for key in rebuilt}
     gone = (
-        key
-        for key in older.keys
-        if not any(Voter(new).matches(key) or Voter(key).matches(new) for new in rebuilt)
+        key for key in older if not any(Voter(new).matches(key) or Voter(key).matches(new) for new in rebuilt)
     )
-    return tuple(
-        f"{key.id} (with the disk {key.directory_id})" if key.id in ids else str(key.id) for key in gone
-    )
+    names = (f"{key.id} (with the disk {key.directory_id})" if key.id in ids else str(key.id) for key in gone)
+    return tuple(dict.fromkeys(names))
 
 
 def controllers_text(names: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from recovery.membership.rewritten_partitions import (
 )
 from recovery.membership.stray_replicas import StrayReplica, read_stray, stray_members
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from recovery.wording.quantity_text import both
 
 FORMAT = "ktriage.quorum-rebuild/7"
 WARNING = "the digest is over all that decides; a plan that was edited is refused"
@@ -442,6 +443,24 @@ def _unnamed(voters: VoterSet, unnamed: Sequence[ReplicaKey], where: str, *, has
     )
 
 
+def later_rebuild(chosen: QuorumCopy, one: ComparedQuorumCopy) -> str:
+    """That the copy's log was rebuilt where the chosen one was not: its voters are the quorum, and those that were
+    replaced must not run. "" where it was not, or the chosen one has that rebuild too.
+    """
+    copy = one.copy
+    if one.relation is CopyRelation.OTHER_CLUSTER or copy.rebuilt_epoch is None:
+        return ""
+    if copy.rebuilt_epoch <= (-1 if chosen.rebuilt_epoch is None else chosen.rebuilt_epoch):
+        return ""
+    voters = both([str(key) for key in copy.voters.keys])
+    gone = chosen.key in {voter.key for voter in copy.replaced}
+    never = f". It replaced {chosen.key}, the chosen disk, which must never start" if gone else ""
+    return (
+        f"a later rebuild, in quorum epoch {copy.rebuilt_epoch:,}, stands in another copy, not in the chosen one:"
+        f" the quorum is {voters} since. If its disk is left, start that{never}"
+    )
+
+
 def copy_refusals(
     chosen: QuorumCopy,
     compared_copies: Sequence[ComparedQuorumCopy],
@@ -456,6 +475,8 @@ def copy_refusals(
         copy = one.copy
         if copy.path == chosen.path or copy.node in accepted:
             continue
+        if (later := later_rebuild(chosen, one)) and later not in found:
+            found.append(later)
         if one.relation is CopyRelation.OTHER_CLUSTER:
             found.append(f"{copy.path}: is of another cluster, {copy.cluster_id}")
         elif one.relation in (CopyRelation.NOTHING_SHARED, CopyRelation.NOT_COMPARED):

@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recovery.membership.controllers_asked import controllers_text, node_names, old_voters_stopped
+from recovery.membership.controllers_asked import (
+    controllers_text,
+    node_names,
+    old_voter_names,
+    old_voters_stopped,
+)
 from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import both, either
 
@@ -74,7 +79,7 @@ class QuorumWithoutLeader:
 
     ``brokers``: the settings controller.quorum.bootstrap.servers of the brokers that told them, by "broker 1".
     ``answering``: the addresses where a controller answers. ``commits``: whether what ``leads`` has committed
-    anything in its epoch; None: not known. ``replaced``: the voters that a rebuild replaced, by node id.
+    anything in its epoch; None: not known. ``replaced``: the voters that a rebuild replaced.
     ``known_brokers``: those that the cluster names, reached or not. ``only_named``: the hosts are the addresses
     that were given, and none of them told of any other. ``old_running``: those who run of voters that a rebuild
     replaced and that lead a quorum of their own, by node id. ``rebuilt_at``: when a rebuild made the only host the
@@ -88,7 +93,7 @@ class QuorumWithoutLeader:
     brokers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     answering: frozenset[str] = frozenset()
     commits: bool | None = None
-    replaced: tuple[int, ...] = ()
+    replaced: tuple[ReplicaKey, ...] = ()
     known_brokers: tuple[int, ...] = ()
     only_named: bool = False
     old_running: tuple[int, ...] = ()
@@ -223,8 +228,9 @@ class QuorumWithoutLeader:
     @property
     def never_again(self) -> str:
         """Who is not started after a rebuild as it was, without a full stop."""
+        names = old_voter_names(self.replaced, [host.key for host in self.hosts])
         return (
-            f"Never start {either(self.replaced)} with the metadata {'log' if len(self.replaced) == 1 else 'logs'}"
+            f"Never start {either(names)} with the metadata {'log' if len(names) == 1 else 'logs'}"
             " that the rebuild replaced: what they lead is another quorum"
         )
 

@@ -81,6 +81,14 @@ def cluster_advice(
         AdvicePart(text, AdviceTopic.QUORUM)
         for text in quorum_advice(quorum, replaced, health.brokers_fenced)
     ]
+    # Of brokers that follow two quorums one may be rebuilt: whom to start there is known before anybody is elected.
+    split = (
+        bool(health.brokers_fenced)
+        and isinstance(quorum, QuorumHealth)
+        and bool(quorum.possible_only_voters(health.brokers_fenced))
+    )
+    split_first = tuple(found) if split else ()
+    found = [] if split_first else found
     named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
     named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
     named |= {later.broker for step in steps for later in step.advice.led_after}
@@ -96,8 +104,10 @@ def cluster_advice(
         found.append(AdvicePart(_failed_disks(health), AdviceTopic.DISKS))
     if health.offline and not steps:
         text = f"See why no leader can be named: {counted(health.offline, 'partition')} offline."
-        return ClusterAdvice((*first, AdvicePart(AdviceText(text, reasons=(_ASK_PLAN,)))), tuple(found))
-    return ClusterAdvice(first, tuple(found))
+        return ClusterAdvice(
+            (*split_first, *first, AdvicePart(AdviceText(text, reasons=(_ASK_PLAN,)))), tuple(found)
+        )
+    return ClusterAdvice((*split_first, *first), tuple(found))
 
 
 def without_old_logs(nodes: Sequence[int]) -> AdviceText:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recovery.membership.controllers_asked import FEW, node_names
-from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
+from recovery.membership.quorum_without_leader import LOOK_FOR_REBUILD, QuorumWithoutLeader, VoterHost
 from recovery.wording.after_rebuild_text import Connected, after_rebuild, unconnected
 from recovery.wording.quantity_text import both, counted, either
 
@@ -91,12 +91,12 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     return (
         WayBack(
             f"Bring back {need}, with {_disks(lost.short)}",
-            "Nothing is lost. Whoever holds the highest offset should be among those that lead again: a"
+            f"{_kept(lost)} Whoever holds the highest offset should be among those that lead again: a"
             " majority without it can lose the newest metadata.",
         ),
         WayBack(
             "Move a disk: where the host is gone and its disk is whole, put the disk into another host",
-            "Nothing is lost. The same node.id, directory and address (or the same DNS name).",
+            f"{_kept(lost)} The same node.id, directory and address (or the same DNS name).",
         ),
         WayBack(
             "Rebuild: only where the disks of a majority are gone for good",
@@ -105,6 +105,16 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
             f" Read first: {RUNBOOK}",
             last_resort(lost),
         ),
+    )
+
+
+def _kept(lost: QuorumWithoutLeader) -> str:
+    """That a disk which comes back loses nothing, as far as it is known to have a vote."""
+    if lost.certain:
+        return "Nothing is lost."
+    return (
+        "Nothing is lost where it is a voter's and no rebuild replaced it: such a disk must never start."
+        f" {LOOK_FOR_REBUILD}."
     )
 
 
@@ -120,7 +130,8 @@ def last_resort(lost: QuorumWithoutLeader) -> tuple[str, ...]:
     into = () if rest is not None else ("--into", "NEW_LOG_DIR")
     gone = [_id(host) for host in lost.hosts if host is not rest]
     # A rebuild before this one: their disks may still come back together.
-    gone += [str(node) for node in lost.replaced if not any(host.key.id == node for host in lost.hosts)]
+    replaced = dict.fromkeys(key.id for key in lost.replaced)
+    gone += [str(node) for node in replaced if not any(host.key.id == node for host in lost.hosts)]
     dead = [word for node in gone for word in ("--dead", node)]
     disks = [f"LOG_DIR_OF_BROKER_{broker}" for broker in lost.known_brokers]
     data = [word for disk in disks or ["LOG_DIR_OF_EACH_BROKER"] for word in ("--data", disk)]
@@ -171,7 +182,7 @@ def guide_lines(lost: QuorumWithoutLeader, connected: Connected = unconnected) -
     rest = lost.hosts if lost.rebuilt_at else _voting(lost)
     server = rest[0].address if len(rest) == 1 else "HOST:PORT"
     few = lost.known_brokers if len(lost.known_brokers) <= FEW else ()
-    away = [broker for broker in few if broker not in lost.replaced]
+    away = [broker for broker in few if not any(key.id == broker for key in lost.replaced)]
     steps = after_rebuild(
         rest[0].key.id if len(rest) == 1 else None,
         server,

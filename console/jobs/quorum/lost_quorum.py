@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_text
 import shlex
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,7 @@ from console.reading.remembered_voters import (
     remembered_quorum,
 )
 from console.signals import Stopped
+from recovery.membership.controllers_asked import old_voter_names
 from recovery.membership.lost_quorum import CopyRelation
 from recovery.membership.quorum_rebuild import FORMAT, RebuildPlan, digest
 from recovery.wording.quantity_text import both, counted
@@ -206,10 +208,13 @@ def remember_elsewhere(program: Program, file: Path, *, undo: bool) -> int:
             f" {earlier.epoch:,}, seen {earlier.at})"
         )
     else:
-        remember_rebuild(plan, file, "carried out on another host")
+        # When the plan was carried out there is not known here; its records have the time of the plan.
+        at = datetime.fromtimestamp(plan.time_ms / 1000, UTC).isoformat(timespec="seconds")
+        remember_rebuild(plan, file, "carried out on another host", at)
+        old = old_voter_names([voter.key for voter in plan.other_voters], [plan.voter.key])
         program.screen.say(
             f"cluster {plan.cluster_id}: known here from now on: controller {node} is the only voter,"
-            f" and {both(plan.dead)} must not run with their old metadata logs"
+            f" and {both(old)} must not run with their old metadata logs"
         )
     return Status.DONE
 

@@ -56,6 +56,7 @@ from recovery.membership.quorum_rebuild import (
     copy_refusals,
     from_json,
     is_forked,
+    later_rebuild,
     new_voter,
     newer_voters,
     nodes_ahead,
@@ -212,7 +213,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         steps=steps,
         dead=tuple(sorted(set(request.dead))),
         brokers=brokers,
-        losses=tuple(accepted_losses(evidence, request)),
+        losses=tuple(accepted_losses(copy, evidence, request)),
         unchecked=tuple(unchecked(request, written, forked=forked)),
         partitions=written,
         known_topics=tuple(sorted(known.present_topics & {one.topic_id for one in written})),
@@ -435,8 +436,11 @@ def answering_voters(
     return found
 
 
-def accepted_losses(evidence: LostQuorumEvidence, request: RebuildRequest) -> Iterable[str]:
-    """What the quorum will lack, in the order of the copies."""
+def accepted_losses(
+    chosen: QuorumCopy, evidence: LostQuorumEvidence, request: RebuildRequest
+) -> Iterable[str]:
+    """What the quorum will lack, in the order of the copies; a rebuild that the chosen copy does not know first."""
+    yield from dict.fromkeys(filter(None, (later_rebuild(chosen, one) for one in evidence.copies)))
     for one in evidence.copies:
         changes = evidence.missing.get(one.copy.path)
         if not changes:

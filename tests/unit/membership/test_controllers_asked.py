@@ -250,7 +250,10 @@ def test_nobody_is_told_to_replace_a_voter_which_may_be_all_that_is_left_of_a_re
     asked = ControllersAsked((), {"broker 8": (address(1),), "broker 7": (address(3),)})
     unlisted = " ".join(text for _, text in sentences(health(led, LivenessLimits(), {1, 2, 3}), asked))
     fenced = ClusterHealth(quorum_finding(led), brokers_fenced=(7,))
-    whole = cluster_advice(fenced, health(led, LivenessLimits(), {1, 2, 3}), None, (), ()).then[0].text
+    advice = cluster_advice(fenced, health(led, LivenessLimits(), {1, 2, 3}), None, (), ())
+    # Before anything that is said of brokers: old voters must not elect anybody.
+    whole, network = advice.first[0].text, advice.then[0].text
+    assert network.action.startswith("Mend the network of broker 7")
     assert whole.instead == "" and any(one.startswith("Do not replace") for one in whole.warnings)
     for text in (advised(8), advised(), alone(), unlisted):
         assert text.startswith("Start controller 3 with its old disk.") and "Or replace it" not in text, text
@@ -266,7 +269,7 @@ def test_brokers_that_do_not_reach_who_leads_may_follow_a_rebuilt_quorum() -> No
         assert never in text and "ktriage quorum evidence LOG_DIR" in text, text
         assert never in head_and_advice(found)[1]
         assert ("belongs at gone:9093: then that one is started" in text) == bool(found.blind_brokers), text
-    assert never not in ". ".join(lost(replaced=(2, 3)).sentences)
+    assert never not in ". ".join(lost(replaced=(key(2), key(3))).sentences)
 
 
 def test_where_a_broker_names_a_controller_that_answers_the_cause_is_another() -> None:

@@ -92,12 +92,32 @@ def test_a_new_disk_counts_as_a_lost_vote_and_its_old_disk_as_a_way_back() -> No
 
 
 def test_the_last_way_names_disks_rehearsal_and_voters_of_before_an_earlier_rebuild() -> None:
-    found = replace(LOST, replaced=(98, 101), known_brokers=(1, 2))
+    found = replace(LOST, replaced=(key(98), key(101)), known_brokers=(1, 2))
     _, plan, rehearsal, apply = last_resort(found)
     assert "--dead 101 --dead 102 --dead 98 --data LOG_DIR_OF_BROKER_1 --data LOG_DIR_OF_BROKER_2" in plan
     assert rehearsal == "ktriage quorum rebuild rebuild.json --rehearse --kafka-dir KAFKA_DIR"
     assert apply == "ktriage quorum rebuild rebuild.json"
     assert "--data LOG_DIR_OF_EACH_BROKER" in last_resort(LOST)[1]
+
+
+def test_a_new_voter_whose_former_disk_was_replaced_is_started_and_not_forbidden_in_one_breath() -> None:
+    (node,) = GONE[:1]
+    gone = (key(100, "d"), key(101, "first"), key(102, "d"))
+    found = replace(LOST, hosts=(node,), rebuilt_at="then", replaced=gone)
+    for told in (guide_lines(found), lost_lines(found)):
+        text = "\n".join(told)
+        assert "Start controller 101, which the rebuild of then made the only voter" in text
+        assert "Never start 100, 101 (with the disk first) or 102 with the metadata logs" in text, text
+
+
+def test_a_disk_that_comes_back_loses_nothing_only_where_it_is_known_to_have_a_vote() -> None:
+    """Controllers that registered need not be voters, and their disks may be those that a rebuild replaced."""
+    one, move, _ = ways_back(replace(LOST, certain=False))
+    for way in (one, move):
+        assert way.cost.startswith("Nothing is lost where it is a voter's and no rebuild replaced it"), (
+            way.cost
+        )
+        assert "ktriage quorum evidence LOG_DIR says whether the quorum was rebuilt" in way.cost
 
 
 def test_what_survives_is_named_by_node_with_its_end() -> None:

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,7 +41,7 @@ from console.reading.remembered_voters import (
     lost_of_named,
     remember_rebuild,
 )
-from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan
+from recovery.membership.quorum_rebuild import GivenVoter, RebuildPlan, from_json, to_json
 from recovery.metadata_log.record_codec import encode
 from recovery.metadata_log.records import (
     RegisterBrokerRecord,
@@ -504,10 +505,14 @@ def test_the_command_asks_for_each_dead_voter_and_says_every_reason(disks: Path,
     assert undone.status == 0, undone
     assert not [*(tmp_path / "state").rglob("rebuild.json"), *(tmp_path / "state").rglob("quorum.json")]
     # Carried out by the script, on another host: whoever has the plan can make it known here.
+    path = tmp_path / "plan.json"
+    path.write_text(to_json(replace(from_json(path.read_text()), time_ms=1_700_000_000_000)))
     known = command("plan.json", "--remember")
     assert known.status == 0 and "100 is the only voter, and 101 and 102 must not run" in known.err, known
     (remembered,) = (tmp_path / "state").rglob("quorum.json")
     assert [voter["id"] for voter in json.loads(remembered.read_text())["replaced"]] == [101, 102]
+    # The time of its records, not of the moment at which it was made known.
+    assert json.loads(remembered.read_text())["rebuiltAt"] == "2023-11-14T22:13:20+00:00"
     forgotten = command("plan.json", "--remember", "--undo")
     assert forgotten.status == 0, forgotten
     assert not [*(tmp_path / "state").rglob("rebuild.json"), *(tmp_path / "state").rglob("quorum.json")]

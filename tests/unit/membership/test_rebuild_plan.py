@@ -151,6 +151,26 @@ def test_voters_that_an_earlier_rebuild_replaced_are_dead_too(disks: Path) -> No
     assert from_json(to_json(plan)) == plan
 
 
+def test_a_disk_that_a_later_rebuild_replaced_is_not_taken_without_naming_that_rebuild(disks: Path) -> None:
+    """100 was made the only voter; whoever has 102's disk must hear of it before it goes on from there."""
+    rebuilt = rebuilt_and_led(disks)
+    old: dict[str, Any] = {
+        "source": disks / "node-102",
+        "voters": (GivenVoter(102, "", "127.0.0.1", 5),),
+        "dead": (100, 101),
+        "compare": (disks / "node-100",),
+        "accept_loss_of": (1, 2),
+    }
+    text = reasons(disks, **old)
+    named = (
+        f"a later rebuild, in quorum epoch {rebuilt.epoch:,}, stands in another copy, not in the chosen one"
+    )
+    assert f"{named}: the quorum is {rebuilt.key} since. If its disk is left, start that" in text, text
+    assert "the chosen disk, which must never start" in text, text
+    plan = made(disks, **old | {"accept_loss_of": (1, 2, 100)})
+    assert plan.losses[0].startswith(named), plan.losses
+
+
 def test_the_only_voter_of_a_whole_log_is_started(disks: Path) -> None:
     rebuilt_and_led(disks)
     alone: dict[str, Any] = {"dead": (), "unscanned": (1, 2), "data": ()}

@@ -148,9 +148,9 @@ def test_one_broker_that_follows_old_voters_does_not_speak_for_the_others(
 
 def _advised(found: QuorumHealth, fenced: tuple[int, ...]) -> tuple[AdvicePart, ...]:
     """What ``status`` says of it, where these brokers answer and are fenced."""
-    return cluster_advice(
-        ClusterHealth(quorum_finding(found.quorum), brokers_fenced=fenced), found, None, (), ()
-    ).then
+    finding = ClusterHealth(quorum_finding(found.quorum), brokers_fenced=fenced)
+    advice = cluster_advice(finding, found, None, (), ())
+    return (*advice.first, *advice.then)
 
 
 async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quorum() -> None:
