@@ -91,12 +91,12 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     return (
         WayBack(
             f"Bring back {need}, with {_disks(lost.short)}",
-            f"{_kept(lost)} Whoever holds the highest offset should be among those that lead again: a"
+            f"{_cost_of_old_disk(lost)} Whoever holds the highest offset should be among those that lead again: a"
             " majority without it can lose the newest metadata.",
         ),
         WayBack(
             "Move a disk: where the host is gone and its disk is whole, put the disk into another host",
-            f"{_kept(lost)} The same node.id, directory and address (or the same DNS name).",
+            f"{_cost_of_old_disk(lost)} The same node.id, directory and address (or the same DNS name).",
         ),
         WayBack(
             "Rebuild: only where the disks of a majority are gone for good",
@@ -108,7 +108,7 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     )
 
 
-def _kept(lost: QuorumWithoutLeader) -> str:
+def _cost_of_old_disk(lost: QuorumWithoutLeader) -> str:
     """That a disk which comes back loses nothing, as far as it is known to have a vote."""
     if lost.certain:
         return "Nothing is lost."
