@@ -32,8 +32,8 @@ NAMED = 3
 NO_REASON = "not confirmed: give a reason for the journal; nothing was sent"
 
 
-LOST, SAVED, RISK = "Lost", "Saved", "Risk"
-"""The words before what a change destroys, what is saved before it, and what could still go wrong."""
+LOST, RISK, SAVED = "Lost", "Risk", "Saved"
+"""The words before what a change destroys, what could still go wrong, and what is saved before it."""
 
 
 class Outline(NamedTuple):
@@ -48,7 +48,7 @@ class Outline(NamedTuple):
 
     def parts(self, saved: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
         """Each sentence with the word before it; ``saved`` are those about what is read first."""
-        for label, sentences in ((LOST, (*self.proved, *self.lost)), (SAVED, saved), (RISK, self.risks)):
+        for label, sentences in ((LOST, (*self.proved, *self.lost)), (RISK, self.risks), (SAVED, saved)):
             yield from ((label, sentence) for sentence in sentences)
 
 
@@ -151,7 +151,7 @@ def loss_question(prepared: PreparedPlan, title: str) -> Question:
         f"{elections} will be run on {where}. To go on, type {means}:",
         (phrase, shown),
         f"not confirmed ({means} is {shown}); nothing was sent",
-        (said.elects, *(f"  {label:5}  {sentence}" for label, sentence in said.parts(prepared.notes))),
+        (said.elects, *(f"  {label}: {sentence}" for label, sentence in said.parts(prepared.notes))),
         needs_reason=bool(losing),
         means=means,
     )

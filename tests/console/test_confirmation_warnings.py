@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
 from textual.widgets import Input
 
 from console.app.base.confirmed_change import freeze
-from console.change.loss_consent import LOST, loss_question, outline
+from console.change.loss_consent import LOST, RISK, SAVED, loss_question, outline
 from console.jobs.elect.applier import request, rescue_options
 from console.jobs.elect.planner import chosen_text
 from console.jobs.elect.review_report import markdown
+from console.output.screen import Screen
 from console.reading.plan_comparison import checked_just_now
 from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictKind
 from recovery.model import Standing, Unknown, Why
@@ -63,6 +65,25 @@ def test_screen_terminal_and_page_say_the_same_of_loss_and_risk(partitions: int)
         assert any(line.endswith(sentence) for line in asked), f"the terminal does not say: {sentence}"
         by_row = partitions > 1 and (sentence.split(" ")[0] in named or sentence.startswith("…"))
         assert sentence in page or by_row, f"the page does not say: {sentence}"
+
+
+def test_the_terminal_folds_the_question_between_words_and_says_what_is_saved_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KTRIAGE_WIDTH", "60")
+    prepared = replace(
+        checked_just_now(plan_of(stale_long_tail())), native=False, notes=("500 offsets are read first.",)
+    )
+    err = io.StringIO()
+    Screen(lambda: 0.0, io.StringIO(), err).say(*loss_question(prepared, "kafka:9092").warnings)
+    lines = err.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    labels = [line.split(":")[0] for line in lines if line.startswith("  ") and line[2] != " "]
+    assert list(dict.fromkeys(one for one in labels if one.strip() in (LOST, RISK, SAVED))) == [
+        "  Lost",
+        "  Risk",
+        "  Saved",
+    ]
 
 
 NONE_LOST = Verdict(VerdictKind.NONE)

@@ -50,7 +50,7 @@ def actions(home: Path) -> list[str]:
 async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> None:
     async with planned() as robot:
         await robot.asks_to_apply()
-        await robot.sees("Read first:", "Ctrl+R: no rescue", "[ Apply ]")
+        await robot.sees("Read first:", "Ctrl+R: keep the log of 3", "[ Apply ]")
         await robot.confirms("payments", "incident 1")
         await robot.idle()
         await robot.hears("Broker 2 leads payments-0. 500 offsets saved: B writes back.")
@@ -70,10 +70,10 @@ async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> N
     assert actions(home) == ["rescue", "planned-elections", "elect", "restore-records"]
 
 
-async def test_one_key_declines_the_rescue_and_the_journal_says_so(home: Path) -> None:
+async def test_what_destroys_the_most_is_the_last_choice_and_the_journal_says_so(home: Path) -> None:
     async with planned() as robot:
         await robot.asks_to_apply()
-        await robot.press("ctrl+r")
+        await robot.press("ctrl+r", "ctrl+r", "ctrl+r")
         await robot.sees("NOTHING is read first: what is cut off is gone for good.")
         await robot.confirms("payments", "incident 1")
         await robot.idle()
@@ -93,7 +93,7 @@ async def test_an_election_whose_rescue_is_not_whole_is_sent_only_when_told_to(h
         assert robot.leaders() == {PAYMENTS: -1}
         await robot.asks_to_apply()
         await robot.press("ctrl+r", "ctrl+r")
-        await robot.sees("Ctrl+R: rescue first")
+        await robot.sees("even if that cannot be read as a whole", "Ctrl+R: no rescue")
         await robot.confirms("payments", "incident 1")
         await robot.idle()
         await robot.until(lambda: robot.leaders() == {PAYMENTS: 2}, "payments-0 led by 2")
@@ -106,8 +106,8 @@ async def test_an_election_whose_rescue_is_not_whole_is_sent_only_when_told_to(h
 async def test_the_log_of_a_broker_that_is_down_is_kept_when_that_is_chosen(home: Path) -> None:
     async with planned() as robot:
         await robot.asks_to_apply()
-        await robot.press("ctrl+r", "ctrl+r", "ctrl+r")
-        await robot.sees("The log of 3: taken out of the replica sets", "Ctrl+R: rescue first")
+        await robot.press("ctrl+r")
+        await robot.sees("The log of 3: taken out of the replica sets")
         await robot.confirms("payments", "incident 1")
         await robot.idle()
         await robot.hears("The log of 3 is kept when it starts")

@@ -59,7 +59,7 @@ class RescueOption(NamedTuple):
 
 def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tuple[RescueOption, ...]:
     """The choices for a plan; empty where its elections cut off nothing, neither now nor when a broker starts.
-    ``unread`` are brokers that are down.
+    ``unread`` are brokers that are down. To read nothing first comes last.
     """
     from console.jobs.rescue.rescue_outlook import RescueChoice  # noqa: PLC0415  # not for the first frame
 
@@ -82,22 +82,22 @@ def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tupl
             ),
             RescueChoice(directory),
         ),
-        RescueOption(
-            ConfirmOption("no rescue", "NOTHING is read first: what is cut off is gone for good.", Tone.BAD),
-            None,
+        *(
+            [_keep_option(silent, f" Read first: the rest, into {where}.", RescueChoice(directory))]
+            if silent
+            else []
         ),
         RescueOption(
             ConfirmOption(
-                "rescue, and elect also what could not be read",
+                "rescue what can be read",
                 f"Read first, into {where}; elected even if that cannot be read as a whole.",
                 Tone.WARN,
             ),
             RescueChoice(directory, elect_anyway=True),
         ),
-        *(
-            [_keep_option(silent, f" Read first: the rest, into {where}.", RescueChoice(directory))]
-            if silent
-            else []
+        RescueOption(
+            ConfirmOption("no rescue", "NOTHING is read first: what is cut off is gone for good.", Tone.BAD),
+            None,
         ),
     )
 
@@ -105,10 +105,9 @@ def rescue_options(outlook: RescueOutlook | None, unread: UnreadBrokers) -> tupl
 def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> RescueOption:
     """Keeps the logs of the ``silent`` brokers, which are down; ``rescue`` says what is read first."""
     brokers = both(silent)
-    first = "rescue first, and " if rescue else ""
     return RescueOption(
         ConfirmOption(
-            f"{first}keep the log of {brokers}",
+            f"keep the log of {brokers}",
             f"The log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
             f" later.{rescue}",
         ),
