@@ -76,7 +76,7 @@ def outline(
         _elects(plan, summary),
         tuple(_losses(plan, summary, named)),
         risks,
-        ("No acknowledged record: that is proved.",) if proved else (),
+        ("No record acknowledged with acks=all: that is proved.",) if proved else (),
     )
 
 
@@ -105,7 +105,8 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
     losing = worst(plan, named if summary.elect > 1 else 1)
     what = summary.unacknowledged or "records"
     if summary.elect == 1:
-        yield from (f"Offsets cut off: {brief_candidate_harm(row.chosen)}." for row in losing)
+        which = "Unacknowledged offsets" if summary.unacknowledged else "Offsets"
+        yield from (f"{which} cut off: {brief_candidate_harm(row.chosen)}." for row in losing)
     elif summary.may_lose:
         cut = brief_range(summary.at_least, summary.at_most)
         yield f"{summary.may_lose:,} of {summary.elect:,} may lose {what}. Offsets cut off: {cut}."
@@ -138,12 +139,13 @@ def loss_question(prepared: PreparedPlan, title: str) -> Question:
     """The question before the elections of this plan, on the cluster that ``title`` names."""
     plan = prepared.holding
     number, losing = len(plan.rows), [row for row in plan.rows if not row.lossless]
+    what = "unacknowledged records" if summarise(plan).unacknowledged else "something"
     if len(losing) == 1:
         phrase = shown = losing[0].tp.topic
-        means = "the name of the topic that may lose something"
+        means = f"the name of the topic that may lose {what}"
     else:
         phrase, shown = str(len(losing)), f"{len(losing):,}"
-        means = "the number of partitions that may lose something"
+        means = f"the number of partitions that may lose {what}"
     elections = "1 election" if number == 1 else f"{number:,} elections"
     where = f"cluster {plan.header.cluster_id} ({title})"
     said = election_outline(prepared)

@@ -95,7 +95,7 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
 @pytest.mark.parametrize(
     ("verdict", "warned", "line"),
     [
-        (NONE_LOST, False, "No acknowledged record: that is proved."),
+        (NONE_LOST, False, "No record acknowledged with acks=all: that is proved."),
         (UNCHECKED, True, "Acknowledged records: none, unchecked."),
         (IN_DOUBT, True, "Acknowledged records: none, in doubt."),
         (SOME_LOST, True, "300 or more committed offsets."),
@@ -115,6 +115,23 @@ def test_that_no_acknowledged_record_is_lost_is_no_warning(verdict: Verdict, war
 def test_records_that_were_never_acknowledged_are_named_as_such(verdict: Verdict, what: str) -> None:
     asked = asked_of(plan_of(stale_long_tail(), stale_long_tail(partition=1)), verdict)
     assert any(f"2 of 2 may lose {what}. Offsets cut off" in line for line in asked.warnings)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "what", "cut_off"),
+    [
+        (
+            NONE_LOST,
+            "the name of the topic that may lose unacknowledged records",
+            "Unacknowledged offsets cut off: ",
+        ),
+        (IN_DOUBT, "the name of the topic that may lose something", "Offsets cut off: "),
+    ],
+)
+def test_what_is_typed_agrees_with_what_is_proved(verdict: Verdict, what: str, cut_off: str) -> None:
+    asked = asked_of(plan_of(stale_long_tail()), verdict)
+    assert asked.expected_what == f"{what} (orders)"
+    assert any(line.startswith(cut_off) for line in asked.warnings)
 
 
 def test_the_status_line_counts_each_value_of_the_verdicts_after_a_choice() -> None:
