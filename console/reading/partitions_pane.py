@@ -25,6 +25,7 @@ from recovery.wording.advice_text import (
     advice_text,
     advised_steps,
     short_reason,
+    start_instead,
 )
 from recovery.wording.cluster_advice import AdviceTopic, ClusterAdvice
 from recovery.wording.cluster_health_text import leader_unknown_text
@@ -236,7 +237,10 @@ class PartitionsPane(TablePane):
             return
         texts = [advice_text(step.advice, step.partitions) for step in self._chosen]
         warnings = dict.fromkeys(warning for text in texts for warning in text.warnings)
-        action = f"Apply the plan: {counted(sum(step.partitions for step in self._chosen), 'partition')}."
+        # The condition of an election holds until it is sent.
+        instead = dict.fromkeys(filter(None, (start_instead(step.advice) for step in self._chosen)))
+        partitions = counted(sum(step.partitions for step in self._chosen), "partition")
+        action = f"Apply the plan: {partitions}{''.join(f'; {one}' for one in instead)}."
         yield AdvicePart(AdviceText(action, warnings=tuple(warnings)), _PLAN)
 
     def rest_lines(self, width: int) -> list[Line]:

@@ -232,6 +232,12 @@ def started_before(advice: Advice) -> tuple[int, ...]:
     return ()
 
 
+def start_instead(advice: Advice) -> str:
+    """Whom to start in place of an election that is planned, and when; "" for nobody."""
+    whole = started_before(advice) if advice.kind is AdviceKind.ELECT else ()
+    return f"start {_few(whole)} instead if {_its(whole)} host kept power" if whole else ""
+
+
 def _bring_back(advice: Advice, count: int) -> str:
     get = "1 partition gets a leader" if count == 1 else f"{count:,} get a leader"
     if advice.read_before:

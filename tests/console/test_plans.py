@@ -318,3 +318,15 @@ async def test_what_this_console_elected_is_not_told_as_a_loss_by_somebody_else(
         assert robot.session.view.health is not None
         assert not robot.session.view.leaderless, "its leader was compared with what was read before"
         assert robot.session.view.health.lost_offsets == 0
+
+
+async def test_that_a_broker_is_better_started_than_another_elected_stays_until_it_is_sent() -> None:
+    async with console("last-replica-standing") as robot:
+        await robot.sees("Start broker 2 if its host kept power; else elect 1.")
+        await robot.plans(1)
+        await robot.opens("1")
+        await robot.sees("Apply the plan: 1 partition; start broker 2 instead")
+        await robot.opens("6")
+        await robot.arms()
+        await robot.asks_to_apply()
+        await robot.sees("Start broker 2 instead if its host kept power")

@@ -33,6 +33,7 @@ from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers, failed_disks, without_disks
+from recovery.wording.advice_text import start_instead
 from recovery.wording.quantity_text import and_more, both, counted
 from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
@@ -143,7 +144,9 @@ class Applier:
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
         failed = failed_disks(prepared.holding.rows, prepared.unread)
         rescue = rescue_options(outlook, without_disks(prepared.unread, failed))
-        asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
+        asked = replace(
+            request(frozen, prepared, self._start_instead(shown)), options=tuple(one.option for one in rescue)
+        )
         from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
 
         agreed_to: set[tuple[TopicPartition, int]] = set()
@@ -181,6 +184,13 @@ class Applier:
         self._tell(applied, sent.conclusion, verified)
         if sent.unrecorded:
             self._desk.say(sent.unrecorded[0], Tone.BAD)
+
+    def _start_instead(self, plan: Plan) -> tuple[str, ...]:
+        """Whom to start in place of these elections, as pane 1 advises."""
+        made = self._desk.session.rows.made_of
+        advised = (made[row.tp][1].advice for row in plan.rows if row.tp in made)
+        texts = dict.fromkeys(filter(None, (start_instead(one) for one in advised if one is not None)))
+        return tuple(f"{text[:1].upper()}{text[1:]}: its log may hold more." for text in texts)
 
     async def _checked(self, plan: Plan) -> tuple[PreparedPlan, RescueOutlook | None]:
         """The comparison, and what a rescue of what can be read takes. Raises InputError if it has no room."""
@@ -309,9 +319,9 @@ def _refusing(under: Sequence[RowState]) -> str:
     return f"{ACKS_REFUSED}{of} ({'; '.join(first.missing)})"
 
 
-def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
+def request(frozen: ConfirmedTargets, prepared: PreparedPlan, instead: Sequence[str] = ()) -> ConfirmRequest:
     """The question: who is elected, what that loses, what could still go wrong, and what has to be typed. What is
-    saved first are its options.
+    saved first are its options. ``instead``: what is better than to elect, where a condition holds.
     """
     rows, said = frozen.plan.rows, election_outline(prepared)
     question = loss_question(prepared, frozen.title)
@@ -327,7 +337,7 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     parts = (
         ConfirmPart(LOST, said.proved, reassures=True),
         ConfirmPart(LOST, said.lost),
-        ConfirmPart(RISK, said.risks),
+        ConfirmPart(RISK, (*instead, *said.risks)),
     )
     asked = asked_on_screen(
         question, f"{said.elects}?", tuple(target), label="Apply", opened_by="X", option_label=SAVED
