@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 from backends.base.answers import ClusterInfo, Partitions
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, Unreachable
 from backends.base.protocol import Backend, Stop
 from recovery.cluster_changes import (
     ClusterChange,
@@ -33,6 +33,33 @@ class WatchReport(NamedTuple):
     change: ClusterChange | None = None
     reading: WatchedState | None = None
     failed: bool = False
+
+
+async def open_when_it_answers(
+    backend: Backend,
+    interval: float,
+    stop: Stop,
+    say: Callable[[str], None],
+    *,
+    patience: float = READ_SECONDS,
+) -> ClusterInfo | None:
+    """The cluster of a wait that began while its brokers start: nothing listens there yet. None: it was stopped.
+    Raises Unreachable where nobody was reached for ``patience`` seconds, and any other BackendError at once.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + patience
+    begun = False
+    while not stop:
+        try:
+            return await backend.open()
+        except Unreachable as error:
+            if loop.time() >= until:
+                raise
+            if not begun:
+                say(f"{error}: asked again for {patience:.0f} s")
+            begun = True
+        await _rest(interval, stop)
+    return None
 
 
 async def watch(

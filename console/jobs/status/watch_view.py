@@ -22,7 +22,13 @@ from console.jobs.status.check_report import (
     without_controller,
 )
 from console.jobs.status.cluster_metrics import ClusterMetrics, metrics_library, served
-from console.jobs.status.cluster_watch import WatchReport, read_leaders, watch, watched
+from console.jobs.status.cluster_watch import (
+    WatchReport,
+    open_when_it_answers,
+    read_leaders,
+    watch,
+    watched,
+)
 from console.journal.state_access import why_unusable
 from console.notifications import Notifications
 from console.output.json_document import one_line
@@ -124,7 +130,15 @@ def watch_cluster(
         metrics_library()
 
     async def job(backend: Backend, stop: StopRequest) -> int:
-        cluster_id = (await backend.open()).cluster_id
+        waits = bool(awaited.brokers) or awaited.online
+        cluster = (
+            await open_when_it_answers(backend, interval, stop, lambda text: run.screen.say(printable(text)))
+            if waits
+            else await backend.open()
+        )
+        if cluster is None:
+            return Status.PARTLY
+        cluster_id = cluster.cluster_id
         name = run.target.title or cluster_id
         with _reader(run, name, cluster_id, output) as reader:
             return await until_reached(backend, stop, cluster_id, name, reader)

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from backends.base.answers import Partitions
-from backends.base.errors import BackendError
+from backends.base.errors import BackendError, Unreachable
 from console.errors import InputError
-from console.jobs.status.cluster_watch import read_leaders, watch
+from console.jobs.status.cluster_watch import open_when_it_answers, read_leaders, watch
 from console.jobs.status.watch_view import WaitGoal
 from console.notifications import Notifications
 from console.output.screen import terminal_signal
@@ -66,6 +66,33 @@ def test_a_broker_that_nobody_knows_is_not_waited_for_without_a_word() -> None:
     said = "waiting for broker 3 and broker 77 (not registered: is the number right?)"
     assert awaited.outlook(seen).endswith(said)
     assert "not registered" not in awaited.outlook(sight(1)), "before 4.0, fenced brokers are not listed"
+
+
+class Starting:
+    """A cluster of which nothing listens for the first ``refusals`` attempts."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+
+    async def open(self) -> SimpleNamespace:
+        self.refusals -= 1
+        if self.refusals >= 0:
+            raise Unreachable("no bootstrap server could be asked: connection refused")
+        return SimpleNamespace(cluster_id="the-cluster")
+
+
+def test_a_wait_that_begins_right_after_the_brokers_were_started_waits() -> None:
+    said: list[str] = []
+
+    def opened(refusals: int, patience: float = 1_000_000) -> Any:
+        starting: Any = Starting(refusals)
+        return asyncio.run(open_when_it_answers(starting, 0, NeverStopped(), said.append, patience=patience))
+
+    assert opened(3).cluster_id == "the-cluster"
+    (once,) = said
+    assert once.startswith("no bootstrap server could be asked: connection refused: asked again for")
+    with pytest.raises(Unreachable):
+        opened(3, patience=0)
 
 
 def test_the_command_gets_the_message_and_no_shell_does(tmp_path: Path) -> None:
