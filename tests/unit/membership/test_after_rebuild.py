@@ -202,7 +202,8 @@ def test_a_node_that_goes_on_with_another_metadata_log_is_not_called_an_old_disk
     swapped = fetched(progress(old, silent_ms=2_000), progress(new))
     found = after(health=swapped)
     assert old_disks_of(found) == [] and [one.id for one in found.old_logs] == [102]
-    assert rebuilt_line(found.log, swapped).endswith(f"a metadata log of {disk(102)}")
+    told = rebuilt_line(found.log, swapped)
+    assert told.endswith(f"a metadata log of {disk(102)}, nor with the former one of {disk(101)}"), told
     # It crashes later: still it is not to be moved once more.
     crashed = fetched(progress(new, silent_ms=60_000))
     assert [one.id for one in after(health=crashed, away=(101,)).old_logs] == [102]
