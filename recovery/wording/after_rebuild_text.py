@@ -255,7 +255,8 @@ def _old_logs_text(rebuilt: RebuiltLog, old: Sequence[ReplicaKey]) -> str:
     # Who goes on with another one has it done; a copy of the former one may still exist.
     former = [str(voter.key) for voter in rebuilt.gone if voter.key not in old]
     too = f", nor with the former one of {both(former)}" if former else ""
-    return f"no node must start again with a metadata log of {both([str(key) for key in old]) or 'the old voters'}{too}"
+    never = both([str(key) for key in old]) or "the old voters"
+    return f"no node must start again with a metadata log of {never}{too}"
 
 
 def standing_lines(after: AfterRebuild, connected: Connected) -> Iterator[str]:
