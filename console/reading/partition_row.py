@@ -114,7 +114,10 @@ def partition_row(
 def _electable_now(survey: Survey, ranking: Ranking, decision: Decision) -> int | None:
     if decision.verdict is DecisionKind.ELECT:
         return decision.leader
-    if decision.verdict not in (DecisionKind.WAIT, DecisionKind.REPORT_ONLY, DecisionKind.REFUSED):
+    if decision.verdict is DecisionKind.REFUSED:
+        at_once = decide(survey, ranking, Strategy.AGGRESSIVE)  # which may refuse it too
+        return at_once.leader if at_once.verdict is DecisionKind.ELECT else None
+    if decision.verdict not in (DecisionKind.WAIT, DecisionKind.REPORT_ONLY):
         return None
     return best_electable(survey, ranking)
 

@@ -82,6 +82,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "journal": ((),),
     "report": ((),),
     "handover": ((),),
+    "bundle": (("--to", "copied.ktriage"),),
     "watch": (("--broker-id", "1"),),
 }
 """Every command of the registry, with what makes it change the cluster where it can."""

@@ -13,7 +13,7 @@ from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind, Strategy, decide
 from tests.pipeline.survey_strategies import surveys
 
-SUGGEST_LATER = (DecisionKind.WAIT, DecisionKind.REPORT_ONLY)
+SUGGEST_LATER = (DecisionKind.WAIT, DecisionKind.REPORT_ONLY, DecisionKind.REFUSED)
 
 
 @pytest.mark.parametrize("ranking", Ranking)
