@@ -129,6 +129,18 @@ class ClusterReading:
     def empty_on_leader(self) -> frozenset[TopicPartition]:
         return _empty_on_leader(tuple(short_of_replicas(self.partitions.states)), self.log_dirs)
 
+    @property
+    def silent_brokers(self) -> frozenset[int]:
+        """The brokers that do not answer while no controller takes them out of ISRs; nobody where one leads."""
+        health = self.health
+        return frozenset() if health.current else frozenset((*health.brokers_down, *health.brokers_unreached))
+
+    @cached_property
+    def led_by_silent(self) -> int:
+        """How many partitions are still shown with such a broker as their leader."""
+        silent = self.silent_brokers
+        return sum(state.leader in silent for state in self.partitions.states) if silent else 0
+
     @cached_property
     def health(self) -> ClusterHealth:
         """What is wrong with the cluster as a whole."""

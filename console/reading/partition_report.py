@@ -15,7 +15,7 @@ from console.reading.partition_row import (
 )
 from console.reading.replica_report import log_json, replica_rows
 from console.reading.survey_json import unknown_json
-from recovery.advice import Advice
+from recovery.advice import Advice, AdviceKind
 from recovery.model import NO_LEADER, PartitionState, Survey, TopicPartition, Unknown
 from recovery.plan.verdict_json import verdict_json
 from recovery.ranking import Ranking
@@ -80,16 +80,21 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
         case DecisionKind.WAIT if decision.together:
             return f"start {both(decision.waits_for)}"
         case DecisionKind.WAIT if decision.waits_for:
-            rather = _awaited_before(decision, advice)
+            rather = awaited_before(decision, advice)
             other = f"{either(rather)}, then " if rather else ""
             return f"wait for {other}{either(decision.waits_for)}"
-        case DecisionKind.REFUSED if decision.why_not is WhyNot.BRANCHES:
+        case DecisionKind.REFUSED if decision.why_not is WhyNot.BRANCHES or _is_choice(advice):
             return "choose"
         case verdict:
             return _SUGGESTED.get(verdict, "report only")
 
 
-def _awaited_before(decision: Decision, advice: Advice | None) -> list[int]:
+def _is_choice(advice: Advice | None) -> bool:
+    """Whether what stands above the table offers to choose a leader."""
+    return advice is not None and advice.kind is AdviceKind.CHOOSE and not advice.reassigning
+
+
+def awaited_before(decision: Decision, advice: Advice | None) -> list[int]:
     """Whom to start before those that the decision waits for."""
     before = () if advice is None else started_before(advice)
     return [broker for broker in before if broker not in decision.waits_for]
@@ -135,7 +140,7 @@ def why(row: PartitionRow) -> str:
         return ""
     if row.decision.verdict is DecisionKind.ELECT and row.loss is not None and not row.loss.none:
         return f"{row.decision.reason}; loses {harm_text(row.loss, row.last_epoch)}"
-    rather = _awaited_before(row.decision, row.advice)
+    rather = awaited_before(row.decision, row.advice)
     if row.decision.verdict is DecisionKind.WAIT and rather:
         return f"{either(rather)} first if the host kept power; then: {row.decision.reason}"
     return row.decision.reason

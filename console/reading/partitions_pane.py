@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from console.reading.partition_report import PartitionsView, partition_fields, suggested, why
+from console.reading.partition_report import PartitionsView, awaited_before, partition_fields, suggested, why
 from console.reading.partition_row import (
     PartitionHealth,
     PartitionHealthCounts,
@@ -31,7 +31,7 @@ from recovery.wording.cluster_advice import AdviceTopic, ClusterAdvice
 from recovery.wording.cluster_health_text import leader_unknown_text
 from recovery.wording.cut_off_text import cut_off_lines
 from recovery.wording.loss_text import harm_text
-from recovery.wording.quantity_text import counted
+from recovery.wording.quantity_text import both, counted
 from recovery.wording.unread_disk_text import not_judged_text
 from widgets.base_pane import TablePane
 from widgets.fields import on_screen
@@ -130,6 +130,8 @@ class PartitionsPane(TablePane):
         elsewhere = counts.count(PartitionHealth.LEADER_UNKNOWN)
         if elsewhere:
             parts.append(Piece(f", {elsewhere:,} with a leader not on this listener", Tone.WARN))
+        if silent := self._view.reading.led_by_silent:
+            parts.append(Piece(f", {silent:,} led by a broker that is not reached", Tone.BAD))
         parts.append(Piece(f", {under:,} more under min ISR", Tone.WARN if under else Tone.PLAIN))
         if may_be:
             parts.append(Piece(f", {may_be:,} may be", Tone.WARN))
@@ -367,6 +369,9 @@ def _reason(row: PartitionRow, *, in_full: bool, drawn: bool) -> str:
         return f"{led}, leader epoch {state.leader_epoch}"
     electing = decision.verdict is DecisionKind.ELECT
     reason = why(row) if in_full or (electing and not drawn) else short_reason(decision)
+    if not in_full and (before := awaited_before(decision, row.advice)):
+        hosts = "its host" if len(before) == 1 else "their hosts"
+        reason = f"start {both(before)} first if {hosts} kept power, then: {reason}"
     if electing:
         missing = len(state.replicas) - (row.answered or 0)
         return f"{reason}; {counted(missing, 'replica')} did not answer" if missing else reason

@@ -196,3 +196,22 @@ async def test_a_step_that_has_no_room_is_one_key_away() -> None:
             await robot.until(lambda: third in joined(robot), "the third step")
     async with console("one-sided-cuts", size=(120, 40)) as robot:
         await robot.until(lambda: third in joined(robot), "the third step")
+
+
+async def test_a_partition_whose_leader_is_not_reached_is_counted_where_no_controller_says_so() -> None:
+    async with console("two-of-three-voters-lost", size=(120, 40)) as robot:
+        await robot.sees("0 offline, 1 led by a broker that is not reached", "1 not reached")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "texts"),
+    [
+        ("four-brokers-min-isr-3", ("wait for 0, then 2", "start 0 first if its host kept power, then: ")),
+        ("disk-failure", ("or choose a", "archive-1    1 min  1 of 2     choose")),
+    ],
+)
+async def test_a_row_agrees_with_what_is_said_above_and_below_it(
+    scenario: str, texts: tuple[str, ...]
+) -> None:
+    async with console(scenario, size=(100, 40)) as robot:
+        await robot.sees(*texts)

@@ -161,7 +161,9 @@ def _badges(view: View) -> dict[str, str]:
     badges = {QUORUM: quorum_badge(found.quorum) or beside}
     empty = f"{found.empty_on_leader:,} EMPTY" if found.empty_on_leader else ""
     lost = f"{found.lost_offsets:,} LOST" if found.lost_offsets else ""
-    badges[OFFLINE] = f"{found.offline:,}" if found.offline else lost or empty
+    silent = 0 if view.reading is None else view.reading.led_by_silent
+    not_led = f"{silent:,} not reached" if silent else ""
+    badges[OFFLINE] = f"{found.offline:,}" if found.offline else lost or empty or not_led
     badges[DIRS] = f"{found.failed_dirs:,} failed" if found.failed_dirs else ""
     badges[BROKERS] = brokers_badge(found)
     return {pane: badge for pane, badge in badges.items() if badge}

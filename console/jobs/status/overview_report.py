@@ -143,16 +143,12 @@ def count_lines(view: ClusterReading) -> Iterator[str]:
 
 def _unrecorded(view: ClusterReading) -> Iterator[str]:
     """Brokers that do not answer when no controller is there to take them out of ISRs: no count shows them."""
-    health = view.health
-    if health.current:
-        return
-    silent = frozenset((*health.brokers_down, *health.brokers_unreached))
+    silent = view.silent_brokers
     states = [state for state in view.partitions.states if not silent.isdisjoint(state.isr)]
     if states:
-        led = sum(state.leader in silent for state in states)
         yield (
-            f"{brokers_are(silent, 'not reached')} and still shown as the leader of {led:,} of them and in the ISR"
-            f" of {len(states):,}: without a controller nobody records it"
+            f"{brokers_are(silent, 'not reached')} and still shown as the leader of {view.led_by_silent:,} of them"
+            f" and in the ISR of {len(states):,}: without a controller nobody records it"
         )
 
 
