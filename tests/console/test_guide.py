@@ -120,3 +120,11 @@ async def test_what_is_wrong_is_pointed_at_where_nothing_is_offline() -> None:
         await robot.sees("the controllers without a vote")
         await robot.opens("4")
         assert "M" in named(robot)
+
+
+async def test_the_guide_names_the_keys_of_a_choice_and_explains_its_words() -> None:
+    async with console("stale-long-tail", guide=True, size=(80, 24)) as robot:
+        await robot.press("c")
+        await robot.sees("Keep which log of payments-0?")
+        await robot.until(lambda: "Up, Down, Enter" in guide(robot), "the keys of the choice")
+        assert "old: written under an earlier leader, NEWER: written under a later one" in guide(robot)

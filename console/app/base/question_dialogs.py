@@ -91,6 +91,11 @@ class ChoiceQuestion(DismissOnce[str | None], ModalScreen[str | None]):
         self._question = question
         self._answers = tuple(answers)
 
+    @property
+    def answers_text(self) -> str:
+        """What can be chosen, for who explains it."""
+        return " ".join(answer.text for answer in self._answers)
+
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Label(_lines(self._question), markup=False, classes="question")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from recovery.wording.quantity_text import counted, ids
 class GuideState(NamedTuple):
     """What the next step depends on. ``asking``: a question or another window is open above the panes. ``why_not``
     returns why an action's key is disabled, "" if it works. ``cursor`` is the partition that pane 2 shows.
+    ``choice``: the answers of that question, "" where it is no choice among some.
     """
 
     pane: str
@@ -30,6 +32,7 @@ class GuideState(NamedTuple):
     why_not: Callable[[str], str]
     cursor: TopicPartition | None
     ranking: Ranking
+    choice: str = ""
 
 
 def step(now: GuideState) -> str:
@@ -38,7 +41,7 @@ def step(now: GuideState) -> str:
     """
     view, draft = now.view, now.draft
     if now.asking:
-        return "Guide: answer what is asked above, or read it; Esc goes back, and nothing is changed."
+        return _asked(now.choice)
     if view.at is None:
         return "Guide: the cluster is being read."
     if draft.outcomes and all(outcome.good for outcome in draft.outcomes.values()):
@@ -48,6 +51,16 @@ def step(now: GuideState) -> str:
     if view.health is not None and not view.health.current:
         return _no_quorum(now)
     return _choosing(now) if view.offline else _nothing_offline(now)
+
+
+def _asked(answers: str) -> str:
+    """The keys of a question; of a choice among ``answers``, also what their words mean."""
+    if not answers:
+        return "Guide: answer what is asked above, or read it; Esc goes back, and nothing is changed."
+    means = {"old": "written under an earlier leader", "NEWER": "written under a later one"}
+    words = [f"{word}: {what}" for word, what in means.items() if re.search(rf"\b{word}\b", answers)]
+    explained = f" {', '.join(words)}." if words else ""
+    return f"Guide: answer what is asked: Up, Down, Enter; Esc changes nothing.{explained}"
 
 
 def _nothing_offline(now: GuideState) -> str:

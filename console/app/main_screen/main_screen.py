@@ -11,6 +11,7 @@ from textual.worker import Worker
 
 from console.app.base.navigation import Navigation
 from console.app.base.progress import TaskProgress
+from console.app.base.question_dialogs import ChoiceQuestion
 from console.app.base.running_task import RunningTask
 from console.app.base.screen_calls import Handlers, Owner
 from console.app.base.table_actions import OpenTable, TableActions, row_gone_text
@@ -252,9 +253,12 @@ class MainScreen(PanesScreen):
         from console.app.main_screen.guide_steps import GuideState, step  # noqa: PLC0415  # seldom needed
 
         now, asking, why_not = self.session, self.app.screen is not self, self._keys.why_not
-        ranking = now.choosing.ranking
+        above, ranking = self.app.screen, now.choosing.ranking
+        choice = above.answers_text if isinstance(above, ChoiceQuestion) else ""
         return step(
-            GuideState(self.pane, asking, now.view, now.draft, now.safety, why_not, self.cursor, ranking)
+            GuideState(
+                self.pane, asking, now.view, now.draft, now.safety, why_not, self.cursor, ranking, choice
+            )
         )
 
     def command_line(self) -> str:

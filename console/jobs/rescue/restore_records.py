@@ -506,7 +506,9 @@ class RestoreRecords(Change[Backend, PreparedRestore, RestoredRecords]):
 
     def conclusion(self, result: RestoredRecords) -> Conclusion:
         partly = result.failures or contradicted(result.consumer)
-        return Conclusion(Status.PARTLY if partly else Status.DONE, next=self._next(result))
+        status = Status.PARTLY if partly else Status.DONE
+        counts = {"records written back": result.records} if result.records else {}
+        return Conclusion(status, counts, next=self._next(result))
 
     def _next(self, result: RestoredRecords) -> tuple[str, ...]:
         """The command that goes on; of what a broker refuses, and would refuse again, the one that writes it to a

@@ -29,6 +29,8 @@ def test_what_was_cut_off_is_written_back_once(elected: Caller, target: tuple[st
     words = ("restore", "saved", *target, *AGREED, *TAIL)
     ended = elected("ktriage", *words)
     assert ended.status == 0 and "500 records written back; 500 counted" in ended.out, ended
+    told = " ".join(elected("ktriage", "handover", *TAIL).out.split())
+    assert "ended with status 0: 500 records written back" in told, "who takes over reads what was done"
     again = elected("ktriage", *words)
     assert again.status == 0 and "nothing was sent" in again.out, again
     assert "everything was written back by an earlier run" in again.out and "RECORDS" not in again.out
