@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
 from console.errors import NotDone
+from console.reading.remembered_voters import remembered_quorum
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import health
@@ -72,8 +73,9 @@ async def plan_replacement(
 async def refuse_possible_only_voter(
     membership: Membership, leaving: Collection[int], nodes: Sequence[ClusterNode]
 ) -> None:
-    """Raises NotDone where one of the ``leaving`` voters is down and brokers are not seen to follow the leader; and
-    BackendError. ``nodes``: the nodes of the cluster, asked just now.
+    """Raises NotDone where one of the ``leaving`` voters is down and brokers are not seen to follow the leader, or
+    where voters lead that a rebuild replaced, as far as that is remembered; and BackendError. ``nodes``: the nodes
+    of the cluster, asked just now.
     """
     brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
     answering = {node.id for node in nodes if node.id in brokers and isinstance(node.answer, NodeProbe)}
@@ -83,6 +85,9 @@ async def refuse_possible_only_voter(
         if why:
             await membership.pause(READ_AGAIN_AFTER)
         quorum = await membership.describe()
+        earlier = remembered_quorum(quorum.cluster_id)
+        for old in () if earlier is None else earlier.older(quorum):
+            raise NotDone(f"{old.text}; nothing was sent")
         ids = (
             {replica.key.id for replica in quorum.progress} - brokers
             if isinstance(controllers, Unknown)

@@ -46,6 +46,13 @@ def test_it_begins_with_the_old_voters_and_who_is_to_be_stopped(seen: Caller, co
     assert "ktriage quorum status --simulate" in (ended.err if command == "status" else ended.out), ended
 
 
+def test_no_controller_is_replaced_in_a_quorum_that_was_rebuilt_away(seen: Caller) -> None:
+    ended = seen("ktriage", "quorum", "replace", "102", "--why", "disk", "--dry-run", *OLD)
+    assert ended.status == 1 and not ended.out, ended
+    assert "IS OLDER than epoch 5,000" in ended.err and "format" not in ended.err, ended
+    assert ended.err.rstrip().endswith("nothing was sent"), ended
+
+
 def test_status_says_where_the_rebuilt_quorum_was(seen: Caller) -> None:
     ended = seen("ktriage", "status", *OLD)
     assert ended.status == 1
