@@ -79,6 +79,9 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
             f"REBUILT in quorum epoch {chosen.rebuilt_epoch:,}: no node must start again with a metadata log of"
             f" {gone}. ktriage knows it here from now on"
         )
+    else:
+        begins = "its beginning" if chosen.snapshot is None else f"offset {offset(chosen.start)}"
+        yield f"no rebuild of the quorum is in this log, from {begins} to offset {offset(chosen.end)}"
     yield ""
     yield from text_rows(copy_fields(chosen), evidence.copies)
     for found in evidence.copies:

@@ -221,6 +221,11 @@ def replace(
         "--confirmed STEP",
         "Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
     ),
+    not_rebuilt: bool = option(
+        "--not-rebuilt",
+        "Somebody has looked (quorum evidence) that nobody has rebuilt the quorum: brokers that are down and"
+        " do not come back are then no reason against replacing a voter that is down.",
+    ),
     dry_run: bool = DRY_RUN,
     yes: bool = declared.YES,
     reason: str | None = declared.REASON,
@@ -243,7 +248,9 @@ def replace(
     directory, endpoints = given_directory(directory_id), given_endpoints(tuple(endpoint or ()))
     leaving = () if node is None else (node,)
     choice = (
-        None if why is None else ReplacementChoice(why, leaving, tuple(with_ or ()), directory, endpoints)
+        None
+        if why is None
+        else ReplacementChoice(why, leaving, tuple(with_ or ()), directory, endpoints, not_rebuilt)
     )
     return replace_controller(
         run,
@@ -253,6 +260,7 @@ def replace(
         dry_run=dry_run,
         ask=not yes,
         reason=stated_reason,
+        not_rebuilt=not_rebuilt,
     )
 
 

@@ -75,7 +75,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
     ``source`` is the plan, in ``file``, or the choice from which a plan is made and written to ``file``
     (None: under the state directory; with ``dry_run``, which only shows the plan, nowhere). ``confirmed`` are the
     steps that an operator reported as done; during the run this is possible only if it is ``attended``.
-    ``give_up`` is the command that gives up another replacement.
+    ``give_up`` is the command that gives up another replacement. ``not_rebuilt`` as in ReplacementChoice.
     """
 
     source: ReplacementChoice | ReplacementPlan
@@ -86,6 +86,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
     confirmed: frozenset[int] = frozenset()
     attended: bool = True
     dry_run: bool = False
+    not_rebuilt: bool = False
 
     def without_lock(self, cluster_id: str) -> None:
         if isinstance(self.source, ReplacementPlan):
@@ -109,7 +110,8 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
         if isinstance(self.source, ReplacementPlan):
             plan = self.source
             leaving = [key.id for key in plan.wanted.leaving]
-            await refuse_possible_only_voter(cluster, leaving, await cluster.nodes())
+            nodes = await cluster.nodes()
+            await refuse_possible_only_voter(cluster, leaving, nodes, not_rebuilt=self.not_rebuilt)
         else:
             plan = await make_replacement(cluster, self.source)
             refuse_unconfirmable(plan, self.confirmed)

@@ -164,6 +164,7 @@ def replace(
     dry_run: bool,
     ask: bool,
     reason: str,
+    not_rebuilt: bool = False,
 ) -> int:
     """Makes a plan from the choice, or reads the existing plan, shows it, and carries it out."""
     source = _source(choice, file)
@@ -176,6 +177,7 @@ def replace(
         confirmed,
         attended=run.screen.interactive,
         dry_run=dry_run,
+        not_rebuilt=not_rebuilt,
     )
 
     def unsent(prepared: ReplacementStanding) -> ReplacementEnding:

@@ -37,13 +37,16 @@ leader's host is gone, a broker fetches from it until its request times out.
 
 @dataclass(frozen=True, slots=True)
 class ReplacementChoice:
-    """What an operator asks for: voters that go, nodes that come, and where the latter listen if that is known."""
+    """What an operator asks for: voters that go, nodes that come, and where the latter listen if that is known.
+    ``not_rebuilt`` as in :func:`refuse_possible_only_voter`.
+    """
 
     kind: ReplacementKind
     leaving: tuple[int, ...] = ()
     joining: tuple[int, ...] = ()
     directory_id: str | None = None
     endpoints: tuple[VoterEndpoint, ...] = ()
+    not_rebuilt: bool = False
 
 
 async def plan_replacement(
@@ -59,7 +62,7 @@ async def plan_replacement(
     brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
     if taken := sorted(brokers.intersection(choice.joining)):
         raise ReplacementError(f"node {taken[0]} is a broker: a controller needs a node id of its own")
-    await refuse_possible_only_voter(membership, choice.leaving, nodes)
+    await refuse_possible_only_voter(membership, choice.leaving, nodes, not_rebuilt=choice.not_rebuilt)
     asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
     plan = make(header, asked)
     if refusal(plan, quorum, LivenessLimits()):
@@ -71,11 +74,16 @@ async def plan_replacement(
 
 
 async def refuse_possible_only_voter(
-    membership: Membership, leaving: Collection[int], nodes: Sequence[ClusterNode]
+    membership: Membership,
+    leaving: Collection[int],
+    nodes: Sequence[ClusterNode],
+    *,
+    not_rebuilt: bool = False,
 ) -> None:
     """Raises NotDone where one of the ``leaving`` voters is down and brokers are not seen to follow the leader, or
     where voters lead that a rebuild replaced, as far as that is remembered; and BackendError. ``nodes``: the nodes
-    of the cluster, asked just now.
+    of the cluster, asked just now. ``not_rebuilt``: somebody has looked that nobody has rebuilt the quorum, so that
+    brokers which do not answer are no reason.
     """
     brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
     answering = {node.id for node in nodes if node.id in brokers and isinstance(node.answer, NodeProbe)}
@@ -94,7 +102,8 @@ async def refuse_possible_only_voter(
             else {controller.id for controller in controllers}
         )
         found = health(quorum, LivenessLimits(), ids)
-        why = refusal_while_brokers_follow_nobody(leaving, found, answering - found.running)
+        elsewhere = answering - found.running
+        why = refusal_while_brokers_follow_nobody(leaving, found, elsewhere, not_rebuilt=not_rebuilt)
         if not why:
             return
     raise NotDone(f"{why}; nothing was sent")

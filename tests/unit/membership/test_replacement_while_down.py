@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -118,7 +119,14 @@ async def test_a_voter_that_is_down_is_not_replaced_while_a_broker_does_not_foll
     for one in (refused, later):
         assert DO_NOT in str(one.value) and "ktriage quorum evidence LOG_DIR" in str(one.value)
         assert "broker 2 is not seen to follow controller 10" in str(one.value)
-        assert str(one.value).endswith("; nothing was sent")
+        assert str(one.value).endswith(
+            "where broker 2 cannot come back, give --not-rebuilt; nothing was sent"
+        )
+    looked = ReplacementChoice(ReplacementKind.DISK, (102,), not_rebuilt=True)
+    assert await plan_replacement(backend.membership, looked, HEADER)
+    assert await dataclasses.replace(made, not_rebuilt=True).prepare(
+        backend.membership, plan.wanted.cluster_id, asked
+    )
     backend.simulation.world.start_broker(2)
     await backend.advance(15)
     assert await plan_replacement(backend.membership, choice, HEADER)
@@ -141,6 +149,9 @@ def test_one_broker_that_follows_old_voters_does_not_speak_for_the_others(
     found = health(led, LivenessLimits(), {100, 101, 102})
     refused = refusal_while_brokers_follow_nobody((leaving,), found, elsewhere)
     assert bool(refused) == bool(said)
+    # Who says that nothing was rebuilt is contradicted by brokers that answer and follow others.
+    looked = refusal_while_brokers_follow_nobody((leaving,), found, elsewhere, not_rebuilt=True)
+    assert looked == refused and "--not-rebuilt" not in refused
     assert said in refused and (DO_NOT in refused or not said), refused
     advised = " ".join(one.text.instead for one in _advised(found, elsewhere))
     assert ("Or replace it" in advised) == (not elsewhere)
