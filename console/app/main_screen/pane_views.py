@@ -134,6 +134,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
                 after,
                 "" if after is None else now_line(after, session.target.command),
                 None if view.reading is None else view.reading.earlier,
+                elsewhere=() if view.health is None else view.health.brokers_fenced,
             )
         case LogDirsPane():
             reading = None if view.log_dirs is None else view.reading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from console.jobs.quorum.quorum_report import MEMBERS, host_fields, sentences
@@ -60,6 +60,7 @@ class QuorumPane(TablePane):
         self._rebuilt: AfterRebuild | None = None
         self._next_step = ""
         self._earlier: RememberedQuorum | None = None
+        self._elsewhere: Collection[int] = ()
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(MEMBERS, _key, noun="member", empty="the quorum is not described")
@@ -70,11 +71,14 @@ class QuorumPane(TablePane):
         rebuilt: AfterRebuild | None = None,
         next_step: str = "",
         earlier: RememberedQuorum | None = None,
+        *,
+        elsewhere: Collection[int] = (),
     ) -> None:
         """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet. ``rebuilt``: where it
         stands after a rebuild, and ``next_step`` what comes next then. ``earlier``: the quorum as it was
-        remembered.
+        remembered. ``elsewhere``: brokers that answer and do not follow this quorum.
         """
+        self._elsewhere = elsewhere
         self._shown, self._rebuilt, self._next_step, self._earlier = shown, rebuilt, next_step, earlier
         if isinstance(shown, QuorumWithoutLeader):
             self.table.update(shown.down_first, host_fields(shown))
@@ -125,7 +129,9 @@ class QuorumPane(TablePane):
                     yield from ((Piece(printable(reason)),) for reason in old.reasons)
                 guided = bool(found.dead_voters)  # M replaces each of them, step by step
                 replaced = () if self._rebuilt is None else [voter.key for voter in self._rebuilt.log.gone]
-                for tone, text in sentences(found, replaced=replaced, advised=old is None):
+                for tone, text in sentences(
+                    found, replaced=replaced, advised=old is None, elsewhere=self._elsewhere
+                ):
                     key = (Piece(" [M]", Tone.KEY),) if guided and tone is Tone.STRONG else ()
                     yield (Piece(printable(text), tone), *key)
                 if found.strength.commits and not committing(quorum):

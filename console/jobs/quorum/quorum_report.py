@@ -159,15 +159,17 @@ def sentences(
     replaced: Collection[ReplicaKey] = (),
     *,
     advised: bool = True,
+    elsewhere: Collection[int] = (),
 ) -> Iterator[tuple[Tone, str]]:
     """How many failures the quorum tolerates, and one line for each kind of problem; ``advised``: what to do first,
-    unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced.
+    unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced. ``elsewhere``: brokers
+    that answer and do not follow this quorum, beside those that were ``asked``.
     """
     answering = (
         () if asked is None else (name for name, servers in asked.servers.items() if servers is not None)
     )
     brokers = {int(name.rpartition(" ")[2]) for name in answering if name.startswith("broker ")}
-    for advice in quorum_advice(found, replaced, brokers - found.running) if advised else ():
+    for advice in quorum_advice(found, replaced, {*elsewhere, *(brokers - found.running)}) if advised else ():
         yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
         yield from ((Tone.WARN, f"{ADVICE_WARNING}{warning}") for warning in advice.warnings)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"

@@ -50,6 +50,18 @@ def test_a_controller_without_a_vote_is_named_also_where_no_voter_is_missing() -
     assert not any("without a vote" in text for _, text in sentences(looked_at(quorum(1, 2, 3))))
 
 
+async def test_the_pane_offers_no_replacement_where_brokers_that_answer_do_not_follow() -> None:
+    """As pane 1 and ``status``: a rebuild that nobody here has seen may have made the voter the only one."""
+    down = looked_at(quorum(1, 2, 3, down=(3,), observers=(key(13),)), (13,))
+    for elsewhere, offered in (((), True), ((11, 12), False)):
+        pane = QuorumPane()
+        async with Harness(pane).run_test(size=(110, 30)):
+            pane.update(down, elsewhere=elsewhere)
+            shown = " ".join(piece.text.strip() for pieces in pane.summary_lines(110) for piece in pieces)
+            assert ("Or replace it." in shown) == offered
+            assert ("Do not replace, format or wipe 3" in shown) == (not offered)
+
+
 def test_auto_join_is_not_claimed_where_it_is_not_known() -> None:
     assert (
         "if controller.quorum.auto.join.enable is on (not known)"
