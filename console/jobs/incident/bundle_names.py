@@ -105,6 +105,7 @@ class Redaction:
 
     def __init__(self, names: OtherNames) -> None:
         self._names = names
+        self._own_kind = {"topic": names.topics, "group": names.groups, "rack": names.racks}
         self._all = {**names.racks, **names.groups, **names.topics, **names.hosts}
         longest = sorted(self._all, key=len, reverse=True)
         anything = "|".join(map(re.escape, longest)) or r"(?!)"
@@ -151,7 +152,7 @@ class Redaction:
                 harmless = value if value is None or _PLAIN.fullmatch(key) else SECRET
                 return record._replace(resource=other, value=harmless)
             case RegisterBrokerRecord():
-                rack = None if record.rack is None else self.text(record.rack)
+                rack = None if record.rack is None else self._names.racks.get(record.rack, record.rack)
                 return record._replace(endpoints=self._endpoints(record.endpoints), rack=rack)
             case RegisterControllerRecord():
                 return record._replace(endpoints=self._endpoints(record.endpoints))
@@ -184,6 +185,8 @@ class Redaction:
     def _field(self, name: str, value: Any) -> Any:
         if name == "client_id":
             return "client"
+        if name in self._own_kind and type(value) is str:  # a group may have a topic's name
+            return self._own_kind[name].get(value, value)
         return self._renamed(value, named=name in _NAMED)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from backends.log_segments.segment_source import SegmentBytes
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch
 from backends.metadata_log.batches import BatchReader
 from backends.metadata_log.without_secrets import without_secrets
+from backends.recorded_answers import RecordedGroups
+from console.bundle_files import open_bundle
+from console.jobs.incident.bundle_names import OtherNames, Redaction
 from recovery.metadata_log.record_codec import decode, encode
 from recovery.metadata_log.records import ConfigRecord, RecordType, ResourceType, Skipped, TopicRecord
 from tests.command_server import Ended
@@ -194,6 +198,29 @@ def test_no_name_is_in_a_redacted_bundle_and_a_plan_from_it_gets_the_clusters_ow
     assert rows[0] == rows[1]
     wrong = invoke(there, "ktriage", "bundle", "--names", str(made), str(made), str(there / "x.json"))
     assert wrong.status == 2 and "is no file of names" in wrong.err and not (there / "x.json").exists()
+
+
+def test_a_group_that_has_a_topics_name_keeps_its_offsets_in_a_redacted_bundle(
+    bundles: dict[str, tuple[Path, Path]],
+) -> None:
+    answers = open_bundle(bundles["groups-on-the-stale-tail"][1])[1].answers
+    groups = answers.groups
+    assert isinstance(groups, RecordedGroups)
+    first = groups.listing.groups[0]
+    listing = replace(groups.listing, groups=(first._replace(name="payments"), *groups.listing.groups[1:]))
+    committed = tuple(
+        replace(one, group="payments") if one.group == first.name else one for one in groups.committed
+    )
+    members = {"payments": groups.members[first.name], **groups.members}
+    del members[first.name]
+    answers = replace(answers, groups=RecordedGroups(listing, committed, members))
+    names = OtherNames.of(answers)
+    hidden = Redaction(names).answers(answers).groups
+    assert isinstance(hidden, RecordedGroups)
+    other = names.groups["payments"]
+    assert other.startswith("group-") and names.topics["payments"] == "topic-1"
+    listed = {group.name for group in hidden.listing.groups}
+    assert {one.group for one in hidden.committed} == listed == set(hidden.members)
 
 
 def changed(bundle: Path, to: Path, name: str, content: bytes) -> Path:
