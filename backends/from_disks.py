@@ -95,14 +95,8 @@ class DisksBackend:
 
     async def partitions(self, topics: Sequence[str] | None = None) -> Partitions:
         """The partitions as the log left them, without a leader."""
-        every, led = self._state.partitions, self._state.led
-        if topics is None:
-            return Partitions(tuple(every.values()), led_before=led)
-        wanted = set(topics)
-        found = tuple(state for state in every.values() if state.topic in wanted)
-        missing = wanted.difference(state.topic for state in found)
-        gone = Unknown(Why.FAILED, "UNKNOWN_TOPIC_OR_PARTITION: the metadata log has no such topic")
-        return Partitions(found, {TopicPartition(topic, -1): gone for topic in missing}, led_before=led)
+        every = Partitions(tuple(self._state.partitions.values()), led_before=self._state.led)
+        return every if topics is None else every.of_topics(topics, "the metadata log")
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         """Unknown where the log does not tell whether the topic is compacted: a broker's file may say so."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, NamedTuple, NoReturn
 
 from backends.base.answers import (
@@ -32,7 +33,7 @@ from backends.base.membership import ClusterNode, Controller, EveryAddress
 from backends.base.protocol import Backend, Progress
 from backends.base.read_only import ReadOnlyBackend
 from backends.from_disks import CopiedLogReader
-from backends.log_segments.batch_header import HEADER_SIZE, header_defect, parse_header
+from backends.log_segments.batch_header import HEADER_SIZE, batch_headers, header_defect, parse_header
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from recovery.groups.group_values import CommittedOffset, ConsumerGroup, GroupMembers
 from recovery.loss import Witness
@@ -238,14 +239,8 @@ async def _or_unknown(answer: Any) -> Any:
 def _headers_of(broker: int, position: LogPosition, answer: RawBatches | Unknown) -> RecordedHeaders:
     if isinstance(answer, Unknown):
         return RecordedHeaders(broker, position.tp, position.offset, answer)
-    headers: list[str] = []
-    at = 0
-    while at + HEADER_SIZE <= len(answer.data):
-        header = parse_header(answer.data, at)
-        if header_defect(header):
-            break
-        headers.append(bytes(answer.data[at : at + HEADER_SIZE]).hex())
-        at += header.size
+    sound = takewhile(lambda one: header_defect(one[1]) is None, batch_headers(answer.data))
+    headers = [bytes(answer.data[at : at + HEADER_SIZE]).hex() for at, _ in sound]
     return RecordedHeaders(
         broker, position.tp, position.offset, tuple(headers), answer.log_start, answer.high_watermark
     )
@@ -307,9 +302,11 @@ class RecordedBackend:
     metadata_log: CopiedMetadataLog | Unknown
     title: str
     _surveys: dict[TopicPartition, Survey] = field(init=False)
+    _headers: dict[tuple[int, LogPosition], RecordedHeaders] = field(init=False)
 
     def __post_init__(self) -> None:
         self._surveys = {survey.tp: survey for survey in self.answers.surveys}
+        self._headers = {(one.broker, LogPosition(one.tp, one.offset)): one for one in self.answers.headers}
 
     @property
     def simulated(self) -> bool:
@@ -343,18 +340,7 @@ class RecordedBackend:
             recorded.not_compared,
             dict(recorded.led_before),
         )
-        if topics is None:
-            return every
-        wanted = set(topics)
-        chosen = tuple(state for state in every.states if state.topic in wanted)
-        unknown = {tp: why for tp, why in every.unknown.items() if tp.topic in wanted}
-        missing = wanted.difference((state.topic for state in chosen), (tp.topic for tp in unknown))
-        gone = Unknown(Why.FAILED, "UNKNOWN_TOPIC_OR_PARTITION: the bundle has no such topic")
-        return replace(
-            every,
-            states=chosen,
-            unknown={**unknown, **{TopicPartition(topic, -1): gone for topic in missing}},
-        )
+        return every if topics is None else every.of_topics(topics, "the bundle")
 
     async def topic_configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str] | Unknown]:
         return {topic: self.answers.configs.get(topic, NOT_IN_BUNDLE) for topic in topics}

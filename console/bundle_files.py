@@ -22,7 +22,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from backends.metadata_log.copied_log import CopiedMetadataLog, read_copy
 from backends.metadata_log.directory import MetadataDirError
 from backends.recorded_answers import RecordedAnswers, RecordedBackend
 from console.errors import InputError
-from console.new_files import sync_directory
+from console.new_files import whole_new_file
 from console.paths import cluster_name
 from recovery.model import Unknown, Why
 
@@ -88,34 +88,21 @@ def pack(path: Path, directory: Path, head: BundleManifest) -> BundleManifest:
 
     Whatever happens, ``path`` is absent or whole. Raises InputError: it exists, or cannot be written.
     """
-    if os.path.lexists(path):
-        raise InputError(f"{path}: it exists, and is never overwritten")
     files = sorted(file for file in directory.rglob("*") if file.is_file())
     members = tuple(_member(file, file.relative_to(directory).as_posix()) for file in files)
-    manifest = BundleManifest(
-        head.cluster_id, head.read_ms, head.made_by, head.tool_version, members, head.left_out
-    )
+    manifest = replace(head, members=members)
     text = manifest.to_json()
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        beside.touch(0o600)
-        with beside.open("w+b") as file:
+    with whole_new_file(path) as beside:
+        beside.unlink(missing_ok=True)  # what an earlier process of the same id left behind
+        beside.touch(0o600, exist_ok=False)
+        with beside.open("r+b") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr(_entry(MANIFEST), text)
                 for member, source in zip(members, files, strict=True):
                     with source.open("rb") as data, archive.open(_entry(member.name), "w") as to:
-                        while chunk := data.read(_CHUNK):
-                            to.write(chunk)
+                        shutil.copyfileobj(data, to, _CHUNK)
             file.flush()
             os.fsync(file.fileno())
-        os.link(beside, path)
-        sync_directory(path.parent)
-    except FileExistsError:
-        raise InputError(f"{path}: it exists, and is never overwritten") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
     return _with_digest(manifest, text)
 
 
@@ -127,24 +114,13 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _member(file: Path, name: str) -> BundleMember:
-    digest, size = hashlib.sha256(), 0
     with file.open("rb") as data:
-        while chunk := data.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return BundleMember(name, size, digest.hexdigest())
+        digest = hashlib.file_digest(data, "sha256").hexdigest()
+    return BundleMember(name, file.stat().st_size, digest)
 
 
 def _with_digest(manifest: BundleManifest, text: str) -> BundleManifest:
-    return BundleManifest(
-        manifest.cluster_id,
-        manifest.read_ms,
-        manifest.made_by,
-        manifest.tool_version,
-        manifest.members,
-        manifest.left_out,
-        hashlib.sha256(text.encode()).hexdigest(),
-    )
+    return replace(manifest, digest=hashlib.sha256(text.encode()).hexdigest())
 
 
 def read_manifest(path: Path) -> BundleManifest:
@@ -169,8 +145,9 @@ def open_bundle(path: Path) -> tuple[BundleManifest, RecordedBackend]:
         if unnamed := sorted(set(archive.namelist()) - names - {MANIFEST}):
             raise InputError(f"{path}: has {unnamed[0]}, which its manifest does not name: it was changed")
         for name in names - {ANSWERS}:
-            for _ in _chunks(path, archive, manifest, name):
-                pass
+            if not name.startswith(f"{METADATA_LOG}/"):  # compared below, while it is unpacked
+                for _ in _chunks(path, archive, manifest, name):
+                    pass
         try:
             answers = TypeAdapter(RecordedAnswers).validate_json(_checked(path, archive, manifest, ANSWERS))
         except ValidationError as error:

@@ -30,15 +30,23 @@ def _exists(path: Path) -> InputError:
 def write_new(path: Path, text: str, mode: int = 0o644) -> None:
     """Writes ``text`` to a file that does not exist yet, with these permissions, and returns when it is on disk.
 
-    Whatever happens, ``path`` is absent or whole: the text goes to a file beside it, which is then linked
-    under its name. Raises InputError: it exists, or cannot be written.
+    Whatever happens, ``path`` is absent or whole. Raises InputError: it exists, or cannot be written.
+    """
+    with whole_new_file(path) as beside:
+        _write(beside, text.encode(), mode)
+
+
+@contextlib.contextmanager
+def whole_new_file(path: Path) -> Iterator[Path]:
+    """The name of a file beside ``path``, which the block writes and brings to the disk; at the end it is linked as
+    ``path``, which so is absent or whole. Raises InputError: it exists, or cannot be written.
     """
     # An early check; the link below is what guarantees it.
     refuse_existing(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with _removed(beside):
-            _write(beside, text.encode(), mode)
+            yield beside
             os.link(beside, path)
         sync_directory(path.parent)
     except FileExistsError:

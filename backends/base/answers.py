@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,6 +82,16 @@ class Partitions:
     asked: int = -1
     not_compared: Unknown | None = None
     led_before: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    def of_topics(self, topics: Sequence[str], where: str) -> Partitions:
+        """Those of the topics named; a topic without any is unknown: ``where`` has no such topic."""
+        wanted = set(topics)
+        states = tuple(state for state in self.states if state.topic in wanted)
+        unknown = {tp: why for tp, why in self.unknown.items() if tp.topic in wanted}
+        missing = wanted.difference((state.topic for state in states), (tp.topic for tp in unknown))
+        gone = Unknown(Why.FAILED, f"UNKNOWN_TOPIC_OR_PARTITION: {where} has no such topic")
+        unknown |= {TopicPartition(topic, -1): gone for topic in missing}
+        return replace(self, states=states, unknown=unknown)
 
     @property
     def may_hide_topics(self) -> bool:

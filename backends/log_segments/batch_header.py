@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -100,6 +101,17 @@ attributes, last offset delta, newest timestamp, records."""
 def alike_key(epoch: int) -> bytes:
     """Leader epoch and magic as they stand in the header of a batch of that epoch."""
     return _ALIKE.pack(epoch, MAGIC)
+
+
+def batch_headers(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """The header of each batch with its position in ``data``, of a last batch that is cut too. Nothing is checked:
+    behind a header with a defect (:func:`header_defect`) nothing is where it says.
+    """
+    at = 0
+    while at + HEADER_SIZE <= len(data):
+        header = parse_header(data, at)
+        yield at, header
+        at += header.size
 
 
 def header_defect(header: BatchHeader) -> str | None:

@@ -13,7 +13,7 @@ from backends.base.answers import LogPosition
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend, Progress
 from backends.base.time_limit import time_limit
-from backends.log_segments.batch_header import HEADER_SIZE, BatchHeader, header_defect, parse_header
+from backends.log_segments.batch_header import BatchHeader, batch_headers, header_defect
 from recovery.compacted_logs import CompactedBatch, CompactedLogs
 from recovery.model import ReplicaLog, Survey, TopicPartition, Unknown
 
@@ -139,13 +139,10 @@ async def _read(backend: Backend, one: _LogToRead) -> tuple[CompactedBatch, ...]
 def _headers(data: bytes) -> tuple[list[BatchHeader], str]:
     """The header of each batch, of a last one that is cut too; or what is wrong with them."""
     headers: list[BatchHeader] = []
-    at = 0
-    while at + HEADER_SIZE <= len(data):
-        header = parse_header(data, at)
+    for _, header in batch_headers(data):
         if defect := header_defect(header):
             return [], f"its batch at offset {header.base_offset} is no batch: {defect}"
         headers.append(header)
-        at += header.size
     if data and not headers:
         return [], f"its broker sent {len(data)} bytes, which hold no batch"
     return headers, ""
