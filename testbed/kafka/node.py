@@ -101,8 +101,11 @@ class Node:
             self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: the broker hangs; its connections stay open, without answers."""
+        """SIGSTOP: the broker hangs; its connections stay open, without answers. Returns when it has stopped."""
         self._signal(signal.SIGSTOP)
+        if self.pid is not None:
+            # One thread takes the signal and then stops the others: until it had a core, they answer.
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         self.is_paused = self.is_running
 
     def resume(self) -> None:
