@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from console.change.registry import COMMANDS
 from console.cli import command_tree
@@ -18,7 +20,8 @@ from tests.command_server import ENTRY_POINTS, ROOT
 from tests.unit.cli.command_process import Caller
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-UNITS = sorted((ROOT / "docs" / "platform").glob("*.service"))
+PLATFORM = ROOT / "docs" / "platform"
+UNITS = sorted(PLATFORM.glob("*.service"))
 EXEC = re.compile(r"^ExecStart=/usr/bin/env (.+)$", re.MULTILINE)
 LINE = re.compile(rf"(?:{'|'.join(ENTRY_POINTS)}) .+")
 BEFORE = r"(?:\$ |until |for .*; do )?"
@@ -45,8 +48,24 @@ def examples(text: str, indent: int) -> Iterator[list[str]]:
             yield words_of(found[1])
 
 
+def scheduled() -> list[list[str]]:
+    """The commands of Airflow's DAG and of the Databricks bundle, task by task."""
+    dag = ast.parse((PLATFORM / "ktriage_airflow.py").read_text(encoding="utf-8"))
+    lines = [
+        ast.literal_eval(word.value)
+        for call in ast.walk(dag)
+        if isinstance(call, ast.Call)
+        for word in call.keywords
+        if word.arg == "bash_command"
+    ]
+    bundle = yaml.safe_load((PLATFORM / "databricks.yml").read_text(encoding="utf-8"))
+    (job,) = bundle["resources"]["jobs"].values()
+    wheels = [task["python_wheel_task"] for task in job["tasks"]]
+    return [words_of(line) for line in lines] + [[one["entry_point"], *one["parameters"]] for one in wheels]
+
+
 def documented() -> list[list[str]]:
-    """Those of the pages: of code blocks, and the last cell of a table's row."""
+    """Those of the pages: of code blocks, and the last cell of a table's row; and of files for other programs."""
     found: list[list[str]] = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -54,7 +73,9 @@ def documented() -> list[list[str]]:
         found += [words_of(cell) for cell in CELL.findall(text)]
     for unit in UNITS:
         found += [words_of(line) for line in EXEC.findall(unit.read_text(encoding="utf-8"))]
-    return found
+    jobs = scheduled()
+    assert {words[2] for words in jobs} == {"exposure", "metrics", "prune"}
+    return found + jobs
 
 
 @pytest.fixture
