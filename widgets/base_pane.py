@@ -93,9 +93,9 @@ class TablePane(Pane):
     or the counts change. ``NAME`` begins the ids of the texts.
 
     A short terminal has no room for all of the summary: the details begin with it while they have the focus. A pane
-    that has a drawing (``DRAWS``) shows it beside the table where the screen is wide (its class ``-wide``);
-    ``DRAWING_KEY`` shows what of it has no room. Where the rows are few (``-few``), the details follow right below
-    them and have all the room that is left.
+    that has a drawing (``DRAWS``) shows it where the screen is wide: below the table (its classes ``-wide`` and
+    ``-tall``), or beside it (``-broad``, or too few lines); ``DRAWING_KEY`` shows what of it has no room. Where the
+    rows are few (``-few``), the details follow right below them and have all the room that is left.
     """
 
     DEFAULT_CSS = """
@@ -167,7 +167,7 @@ class TablePane(Pane):
     def on_resize(self) -> None:
         super().on_resize()
         if is_ready(self):
-            self._fit_rows()
+            self.show_lines()  # what is told depends on the room for it, also where the width is the same
 
     def _fit_rows(self) -> None:
         """Few rows leave their room to what is said above and below them."""
@@ -177,7 +177,10 @@ class TablePane(Pane):
     @property
     def is_wide(self) -> bool:
         """Whether the drawing is shown. Its size is known only when the screen was laid out anew."""
-        return self.DRAWS and self.screen.has_class("-wide") and not self.has_class("-undrawn")
+        screen = self.screen
+        below = screen.has_class("-wide") and screen.has_class("-tall")
+        hidden = self.has_class("-undrawn") or (below and self.has_class("-reading"))
+        return self.DRAWS and (screen.has_class("-wide") or screen.has_class("-broad")) and not hidden
 
     @when_ready
     def on_row_table_cursor_moved(self) -> None:

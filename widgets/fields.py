@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from recovery.model import TopicPartition
 from recovery.wording.quantity_text import more
-from widgets.text import Tone, fold_text, terminal_width
+from widgets.text import Line, Piece, Tone, fold_text, line, terminal_width
 
 Row = TypeVar("Row")
 
@@ -143,6 +143,33 @@ def text_rows(
     cells = [tuple(field.cell(row) for field in used) for row in rows[: limit or None]]
     yield from _table(used, cells, indent)
     yield from more(len(rows) - len(cells), rest, indent)
+
+
+def table_lines(
+    fields: Iterable[Field[Row]], rows: Sequence[Row], width: int, indent: str = ""
+) -> list[Line]:
+    """The heading and the rows as lines of a screen, without columns that are empty in every row. Where they are
+    too wide, the columns of the highest priority are left out. Nothing without rows.
+    """
+    shown = [field for field in fields if any(field.cell(row) for row in rows)]
+    most = {field.id: max(len(field.title), *(len(field.cell(row)) for row in rows)) for field in shown}
+    while len(shown) > 1 and sum(most[f.id] + len(GAP) for f in shown) + len(indent) > width:
+        shown.remove(max(reversed(shown), key=lambda field: field.priority))
+    if not shown:
+        return []
+
+    def cell(text: str, field: Field[Row]) -> str:
+        wide = most[field.id]
+        return (text.rjust(wide) if field.right else text.ljust(wide)) + GAP
+
+    heading = line(Piece(indent + "".join(cell(field.title, field) for field in shown), Tone.DIM))
+    return [
+        heading,
+        *(
+            line(Piece(indent), *(Piece(cell(field.cell(row), field), field.tone_of(row)) for field in shown))
+            for row in rows
+        ),
+    ]
 
 
 def first_lines(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from backends.base.answers import LogDir
@@ -50,6 +50,11 @@ def dir_rows(reading: ClusterReading) -> tuple[DirRow, ...]:
         silent.append((broker, answer if isinstance(answer, Unknown) else absent))
     failed = [(d.broker, d) for d in listed if d.error]
     return (*failed, *silent, *((d.broker, d) for d in listed if not d.error))
+
+
+def fullest_first(rows: Iterable[DirRow]) -> tuple[DirRow, ...]:
+    """Those that failed and the unknown ones, then by how full their volumes are."""
+    return tuple(sorted(rows, key=lambda row: (_STATES.index(_word(row)), -(_share(row) or 0.0))))
 
 
 def dir_problem(row: DirRow) -> str:

@@ -198,7 +198,8 @@ class PartitionsView:
     that have their leader since; ``counts`` None: they are
     counted when shown; ``doubt`` says why the rows may not be those of now ("no controller leads"), "" where they
     are; ``doubt_advice`` is what to do about that first. ``may_lead`` draws who may lead a partition, in so many
-    columns; ``overview``: the rest of the cluster, where no partition is listed. Not ``complete``: the first look
+    columns; ``overview``: the rest of the cluster, where no partition is listed, in so many columns, with so many
+    rows of each noun. Not ``complete``: the first look
     is not over, and nothing is advised before it is.
     """
 
@@ -214,7 +215,7 @@ class PartitionsView:
     doubt_advice: str = ""
     ranking: Ranking = Ranking.LAST_RECORD
     may_lead: Callable[[Survey, int], list[Line]] | None = None
-    overview: Callable[[], Iterable[Line]] | None = None
+    overview: Callable[[int, int], Iterable[Line]] | None = None
     complete: bool = True
 
 

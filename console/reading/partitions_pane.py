@@ -33,7 +33,7 @@ from recovery.wording.cut_off_text import cut_off_lines
 from recovery.wording.loss_text import harm_text
 from recovery.wording.quantity_text import both, counted
 from recovery.wording.unread_disk_text import not_judged_text
-from widgets.base_pane import TablePane
+from widgets.base_pane import SUMMARY_LINES, TablePane
 from widgets.fields import on_screen
 from widgets.log_diagram import losses, picture
 from widgets.table import Grouping, RowTable
@@ -73,6 +73,8 @@ GROUPINGS: tuple[Grouping[PartitionRow], ...] = (
 
 
 _CHECKING = "which records were acknowledged is being checked"
+NOUNS = ("brokers", "quorum", "log dirs", "partitions")
+"""What the overview has in place of the rows of a list that is empty."""
 SHOWN_STEPS = 2
 STILL_READING = "Still reading: what to do first is said when all of it is read."
 """Shown in place of advice while the first look is under way: half of the evidence may advise the opposite."""
@@ -257,8 +259,13 @@ class PartitionsPane(TablePane):
     def detail_lines(self, width: int) -> list[Line]:
         row = self.table.cursor_row
         if not isinstance(row, PartitionRow):
-            shown = () if self._view.overview is None or self.table.counts.rows else self._view.overview()
-            return [folded for one in shown for folded in fold(one, width, "   ")]
+            if self._view.overview is None or self.table.counts.rows:
+                return []
+            # A line for each noun, and what is left of a tall screen for their rows.
+            rows = (
+                (self.size.height - SUMMARY_LINES) // len(NOUNS) - 3 if self.screen.has_class("-tall") else 0
+            )
+            return [folded for one in self._view.overview(width, rows) for folded in fold(one, width, "   ")]
         reason = line(Piece(f"{row.state.tp}: {self._first(row)}", Tone.STRONG), Piece(self._reason(row)))
         return [*fold(reason, width, "  "), *self.left_out(width)]
 

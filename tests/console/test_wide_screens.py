@@ -13,13 +13,17 @@ def _column_of(robot: Robot, text: str) -> int:
     return next((line.index(text) for line in robot.screen.splitlines() if text in line), -1)
 
 
-async def test_from_120_columns_the_logs_and_what_each_choice_cuts_off_stand_beside_the_list() -> None:
+async def test_from_120_columns_the_logs_and_what_each_choice_cuts_off_are_drawn_beside_or_below() -> None:
     async with console("stale-long-tail", size=(119, 40)) as robot:
         await robot.sees("payments-0")
         assert "WHAT EACH CHOICE CUTS OFF" not in robot.screen
         await robot.pilot.resize_terminal(120, 40)
         await robot.sees("THE LOGS OF payments-0", "WHAT EACH CHOICE CUTS OFF", "1 and 2 part at 1,000")
         await robot.sees("elect 2: loses 500 or more", "WHO MAY LEAD")
+        assert _column_of(robot, "THE LOGS OF") == 1, "below, so that the list keeps its columns"
+        await robot.sees("ANSWERED", "LEADER", "ISR", "REPLICAS")
+        await robot.pilot.resize_terminal(160, 40)
+        await robot.until(lambda: _column_of(robot, "THE LOGS OF") > 1, "the drawing beside the list")
         assert _column_of(robot, "THE LOGS OF") > _column_of(robot, "OFFSETS LOST") > 0
         await robot.press("3")
         await robot.sees("do not start it first")
@@ -41,6 +45,17 @@ async def test_a_loss_that_is_drawn_is_not_told_in_the_details_once_more() -> No
         assert "elect 2: loses" not in robot.screen
 
 
+async def test_where_the_reasons_take_the_room_of_a_drawing_below_they_say_what_it_showed() -> None:
+    async with console("stale-long-tail", size=(120, 40)) as robot:
+        await robot.sees("THE LOGS OF payments-0", "elect 2: loses 500 or more")
+        await robot.press("tab")
+        await robot.until(lambda: "THE LOGS OF" not in robot.screen, "the reasons alone")
+        await robot.sees("Lost by electing 2 now: 500 or more")
+        await robot.press("shift+tab")
+        await robot.sees("THE LOGS OF payments-0", "elect 2: loses 500 or more")
+        assert "Lost by" not in robot.screen
+
+
 async def test_few_rows_leave_their_room_to_the_reasons() -> None:
     async with console("stale-long-tail", size=(80, 24)) as robot:
         await robot.sees("the logs differ: each choice loses some records")
@@ -55,6 +70,8 @@ async def test_a_cluster_with_nothing_offline_is_told_in_the_first_pane() -> Non
         await robot.sees(
             "5 brokers: 1 down", "quorum: led by 100", "7 partitions of 2 topics, 6 under-replicated"
         )
+        await robot.pilot.resize_terminal(120, 40)
+        await robot.sees("3  FENCED", "broker     3  does not fetch", "/kafka/0", "orders-0   1       1,2")
         assert "│" not in robot.screen, "an empty drawing beside an empty list"
 
 

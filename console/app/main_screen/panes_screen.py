@@ -34,7 +34,7 @@ class PanesScreen(Screen[None]):
 
     _too_small = ""
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (13, "-short"), (20, "-low"), (30, "-tall")]  # noqa: RUF012  # as Textual declares it
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012  # as above
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (160, "-broad")]  # noqa: RUF012  # as above
 
     def compose(self) -> ComposeResult:
         self._fit(self.app.size)
