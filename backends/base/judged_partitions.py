@@ -66,11 +66,12 @@ async def judged(
     *,
     copy: CopiedMetadataLog | None = None,
     source: MetadataLogSource | None = None,
+    configs: Mapping[str, Mapping[str, str] | Unknown] = MappingProxyType({}),
 ) -> JudgedPartitions:
     """The verdicts of every partition without a leader, by ``copy`` where the active controller's metadata log
     cannot be read as far (:meth:`MetadataLogSource.or_copy`); without a ``source`` it is read for this alone.
-    ``failed_before`` are log dirs that had failed, of brokers that list none now, with what was on them. Raises
-    BackendError.
+    ``failed_before`` are log dirs that had failed, of brokers that list none now, with what was on them;
+    ``configs`` of topics that were asked for already. Raises BackendError.
 
     The metadata log is read after the survey, so that it shows each restart of a broker that answered.
     """
@@ -79,7 +80,9 @@ async def judged(
         return JudgedPartitions({}, NOT_ASKED)
     topics = list(dict.fromkeys(survey.state.topic for survey in offline))
     source = source or MetadataLogSource()
-    configs, unread = await asyncio.gather(backend.topic_configs(topics), source.read(backend))
+    missing = [topic for topic in topics if topic not in configs]
+    more, unread = await asyncio.gather(backend.topic_configs(missing), source.read(backend))
+    configs = {**configs, **more}
     history, copied = source.or_copy(copy)
     by_copy = copy is not None and history is copy.history
     refused: list[Unknown] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -23,14 +24,51 @@ class RelayedLink(StrEnum):
     DROPPED = "answers no connection attempt"
 
 
+class Frames:
+    """Counts the messages that end in each piece of one direction: a length of four bytes, then so many bytes."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._left = 0
+
+    def ended(self, data: bytes) -> int:
+        """How many messages end in this piece."""
+        count = 0
+        while data:
+            if not self._left:
+                self._kept, data = (self._kept + data)[:4], data[4 - len(self._kept) :]
+                if len(self._kept) < 4:
+                    break
+                self._left, self._kept = int.from_bytes(self._kept, "big"), b""
+            taken = min(self._left, len(data))
+            self._left, data = self._left - taken, data[taken:]
+            count += not self._left
+        return count
+
+
+class Asked:
+    """One connection: after how many round trips it is open, and each request that waits is answered."""
+
+    def __init__(self, opened: int) -> None:
+        self.opened = opened
+        self.answers: deque[int] = deque()
+        self.requests = Frames()
+        self.delivered = Frames()
+
+
 class Relays:
     """Runs in a thread of its own. ``round_trip`` is in seconds, and the same for each DELAYED broker.
 
     A connection on this machine is made at once: the round trip that TCP needs for it is waited for before its
     first bytes.
+
+    ``chain`` counts the round trips that were waited for one after the other, whatever the machine's load: a
+    request comes after every answer that had been delivered when it was sent. Requests that are independent of
+    those answers and merely late count too, so that it is an upper bound.
     """
 
     def __init__(self, round_trip: float) -> None:
+        self.chain = 0
         self._half = round_trip / 2
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -93,9 +131,11 @@ class Relays:
             except OSError:
                 writer.close()
                 return
+            asked = Asked(self.chain + 1)
             try:
                 await asyncio.gather(
-                    self._carry(reader, there_writer, 2 * self._half), self._carry(there_reader, writer, 0.0)
+                    self._carry(reader, there_writer, 2 * self._half, asked, asking=True),
+                    self._carry(there_reader, writer, 0.0, asked, asking=False),
                 )
             finally:
                 writer.close()
@@ -105,7 +145,15 @@ class Relays:
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: float) -> None:
+    async def _carry(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        first: float,
+        asked: Asked,
+        *,
+        asking: bool,
+    ) -> None:
         """Each piece arrives half a round trip after it was sent, the first one ``first`` seconds later still."""
         pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
 
@@ -113,6 +161,9 @@ class Relays:
             earliest = self._loop.time() + first
             with suppress(OSError):
                 while data := await reader.read(_CHUNK):
+                    if asking:
+                        depth = max(asked.opened, self.chain) + 1
+                        asked.answers.extend([depth] * asked.requests.ended(data))
                     pieces.put_nowait((max(self._loop.time(), earliest) + self._half, data))
             pieces.put_nowait((self._loop.time() + self._half, b""))
 
@@ -123,6 +174,9 @@ class Relays:
                     await asyncio.sleep(max(0.0, due - self._loop.time()))
                     if not data:
                         return
+                    if not asking:
+                        for _ in range(asked.delivered.ended(data)):
+                            self.chain = max(self.chain, asked.answers.popleft())
                     writer.write(data)
                     await writer.drain()
 
@@ -137,8 +191,8 @@ class Relays:
 @contextmanager
 def relayed(
     brokers: Mapping[int, int], round_trip: float, links: Mapping[int, RelayedLink] | None = None
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Bootstrap servers and options ``--broker`` that lead through relays to ``brokers``, by their ports here."""
+) -> Iterator[tuple[Relays, str, tuple[str, ...]]]:
+    """Relays to ``brokers``, by their ports here; the bootstrap servers and options ``--broker`` through them."""
     kinds = links or {}
     with Relays(round_trip) as relays:
         ports = {
@@ -153,4 +207,4 @@ def relayed(
         options = tuple(
             word for broker, port in ports.items() for word in ("--broker", f"{broker}={LOOPBACK}:{port}")
         )
-        yield bootstrap, options
+        yield relays, bootstrap, options

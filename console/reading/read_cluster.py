@@ -178,7 +178,9 @@ async def _with_steps(
     """
     offline = leaderless(reading.surveys)
     elr, dirs, before = reading.cluster.elr_enabled, reading.log_dirs, reading.failed_before
-    reported = await judged(backend, elr, offline, dirs, before, source=source, copy=copy)
+    reported = await judged(
+        backend, elr, offline, dirs, before, source=source, copy=copy, configs=reading.configs
+    )
     advised = ((one.tp, advise(one, Ranking.LAST_RECORD, reported.verdicts.get(one.tp))) for one in offline)
     steps = first_steps(
         [
@@ -360,6 +362,7 @@ async def with_verdicts(
         reading.failed_before,
         copy=copy,
         source=source,
+        configs=reading.configs,
     )
     offline = [survey.state for survey in reading.surveys if survey.state.offline]
     times = OfflineTimesReader(source).times_from_history(backend, reported.history, offline, now)

@@ -30,5 +30,5 @@ async def has_no_authorizer(conn: BrokerConnection) -> bool:
         operation=i8(_ANY),
         permission_type=i8(_ANY),
     )
-    answer = await conn.send(request, DescribeAclsResponse)
+    answer = await conn.send(request, DescribeAclsResponse, ahead=True)
     return int(answer.error_code) == _SECURITY_DISABLED

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from backends.live.connections.connection import BrokerConnection
 from backends.live.connections.hedging import retrieve
 from backends.live.errors import BrokerError, ConnectionProblem
+
+NOT_BEGUN = 3
 
 
 class Pool:
@@ -25,6 +28,7 @@ class Pool:
         self._fits = fits
         self._connections: dict[int, BrokerConnection] = {}
         self._opening: dict[int, asyncio.Task[BrokerConnection]] = {}
+        self._checking: set[int] = set()
         self._closed = False
 
     def current(self, broker: int) -> BrokerConnection | None:
@@ -32,9 +36,30 @@ class Pool:
         conn = self._connections.get(broker)
         return conn if conn is not None and not conn.closed else None
 
-    def begun(self, broker: int) -> bool:
-        """True where there is an open connection, or one is being opened."""
-        return broker in self._opening or self.current(broker) is not None
+    def steps(self, broker: int) -> int:
+        """How far a connection is from being open: 0 it is, 1 it is being checked, 2 it is being opened,
+        :data:`NOT_BEGUN`.
+        """
+        if self.current(broker) is not None:
+            return 0
+        return 1 if broker in self._checking else 2 if broker in self._opening else NOT_BEGUN
+
+    def adopt(
+        self, broker: int, conn: BrokerConnection, check: Callable[[BrokerConnection], Awaitable[None]]
+    ) -> None:
+        """Take over an open connection as soon as it is checked; it is closed where ``check`` raises BrokerError,
+        and at once where there is another one, or one is being opened.
+        """
+        if self.steps(broker) < NOT_BEGUN:
+            conn.close()
+            return
+
+        async def checked() -> BrokerConnection:
+            await check(conn)
+            return conn
+
+        self._checking.add(broker)
+        self._begin(broker, checked).add_done_callback(lambda task: _close_unless(task, conn))
 
     def put(self, broker: int, conn: BrokerConnection) -> None:
         """Take over an open connection; the previous one is closed."""
@@ -54,9 +79,7 @@ class Pool:
             raise _closed(broker)
         task = self._opening.get(broker)
         if task is None:
-            task = asyncio.ensure_future(self._open(broker))
-            task.add_done_callback(retrieve)
-            self._opening[broker] = task
+            task = self._begin(broker, partial(self._connect, broker))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -74,13 +97,28 @@ class Pool:
             conn.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _open(self, broker: int) -> BrokerConnection:
+    def _begin(
+        self, broker: int, opening: Callable[[], Awaitable[BrokerConnection]]
+    ) -> asyncio.Task[BrokerConnection]:
+        task = self._opening[broker] = asyncio.ensure_future(self._open(broker, opening))
+        task.add_done_callback(retrieve)
+        return task
+
+    async def _open(
+        self, broker: int, opening: Callable[[], Awaitable[BrokerConnection]]
+    ) -> BrokerConnection:
         try:
-            conn = await self._connect(broker)
+            conn = await opening()
         finally:
             del self._opening[broker]
+            self._checking.discard(broker)
         self.put(broker, conn)
         return conn
+
+
+def _close_unless(taken: asyncio.Task[BrokerConnection], conn: BrokerConnection) -> None:
+    if taken.cancelled() or taken.exception() is not None:
+        conn.close()
 
 
 def _closed(broker: int) -> BrokerError:

@@ -40,14 +40,18 @@ class BrokerAddresses:
         self.advertised.update({b.id: Address(b.host, b.port) for b in described.brokers})
 
     def adopt_seed(self, conn: BrokerConnection) -> int:
-        """The id of the broker that listens where ``conn`` leads, SEED where no listed broker does."""
-        places = (conn.address.place, conn.peer.place)
-        there = (b.id for b in self.brokers if (at := self.of(b.id)) is not None and at.place in places)
-        conn.broker = next(there, None)
+        """Sets ``conn.broker``, and returns it; SEED where no listed broker listens there."""
+        self.place(conn)
         if conn.broker is None:
             self.seed = conn.address
             return SEED
         return conn.broker
+
+    def place(self, conn: BrokerConnection) -> None:
+        """Sets ``conn.broker`` to the id of the broker that listens where ``conn`` leads; None: no listed one."""
+        places = (conn.address.place, conn.peer.place)
+        there = (b.id for b in self.brokers if (at := self.of(b.id)) is not None and at.place in places)
+        conn.broker = next(there, None)
 
     def of(self, broker: int) -> Address | None:
         """The address for requests to that broker; None: not known. Its certificate has the advertised name."""

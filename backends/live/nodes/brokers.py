@@ -84,15 +84,20 @@ class BrokerConnector:
         self._settings = settings
         self._addresses = addresses
 
-    async def bootstrap(self) -> tuple[BrokerConnection, ClusterDescription]:
-        """Try all bootstrap servers at once; the first that answers gives the cluster.
+    async def bootstrap(
+        self, leave: set[asyncio.Task[Any]], second: Callable[[BrokerConnection, ClusterDescription], None]
+    ) -> tuple[BrokerConnection, ClusterDescription]:
+        """Try all bootstrap servers at once; the first that answers gives the cluster. ``second`` is given the
+        others that answer, and ``leave`` keeps the attempts at them.
 
         The connection has the id of the broker that listens there, if one is listed. Raises Unreachable, which
         names each server with its reason.
         """
         asks = [self._ask_server(address) for address in self._settings.bootstrap]
         try:
-            conn, described = await first_success(asks, patience=0.0, discard=lambda late: late[0].close())
+            conn, described = await first_success(
+                asks, patience=0.0, leave=leave, discard=lambda late: second(*late)
+            )
         except AllFailed as error:
             raise NobodyReached(f"no bootstrap server could be asked: {error}", sent=False) from None
         self.cluster_id = described.cluster_id
@@ -265,6 +270,7 @@ class BrokerFleet:
         self._forwards: Counter[int] = Counter()
         self._leftovers: set[asyncio.Task[Any]] = set()
         self._seed = SEED
+        self._second = False
         self._quorum = QuorumCache(self._ask_quorum)
 
     @property
@@ -289,7 +295,7 @@ class BrokerFleet:
 
     async def open(self) -> ClusterDescription:
         """Find the cluster by the bootstrap servers. Raises Unreachable, which names each with its reason."""
-        conn, described = await self._connector.bootstrap()
+        conn, described = await self._connector.bootstrap(self._leftovers, self._keep_second)
         seed = self.addresses.adopt_seed(conn)
         self._forwarding.put(seed, conn)
         self._ahead(self._common.get(seed))
@@ -297,11 +303,25 @@ class BrokerFleet:
         self._seed = seed
         return described
 
+    async def _check_node(self, conn: BrokerConnection) -> None:
+        await check_node(conn, timeout=self.settings.connect_timeout)
+
     async def _check_seed(self, conn: BrokerConnection) -> None:
         try:
-            await check_node(conn, timeout=self.settings.connect_timeout)
+            await self._check_node(conn)
         except BrokerError:
             conn.close()
+
+    def _keep_second(self, conn: BrokerConnection, described: ClusterDescription) -> None:
+        """Another bootstrap server has answered: where brokers are far away, its connection saves the time to open
+        one for what any broker can answer.
+        """
+        self.addresses.place(conn)
+        if self._second or conn.broker is None or described.cluster_id != self.cluster_id:
+            conn.close()
+            return
+        self._second = True
+        self._common.adopt(conn.broker, conn, self._check_node)
 
     def forget_silent(self) -> None:
         """Who was silent is asked again: a new look begins, or nobody else is left."""
@@ -452,10 +472,10 @@ class BrokerFleet:
         fenced = {b.id for b in self.brokers if b.fenced}
         busy = self._forwards if pool is self._forwarding else Counter()
 
-        def rank(broker: int) -> tuple[bool, int, bool, int, bool, int]:
+        def rank(broker: int) -> tuple[bool, int, bool, int, int, int]:
             gone = self._unreached.lately(broker)
             doubt = 0 if fresh is None or broker in fresh else 1 if broker == SEED else 2
-            return gone, doubt, broker in fenced, busy[broker], not pool.begun(broker), broker
+            return gone, doubt, broker in fenced, busy[broker], pool.steps(broker), broker
 
         return sorted(self.addresses.candidates(), key=rank)
 

@@ -34,6 +34,10 @@ AT = Address("forwarded", 9092)
 NOW = i32Timedelta.parse(timedelta(0))
 
 
+def no_other(conn: BrokerConnection, _described: ClusterDescription) -> None:
+    pytest.fail(f"another bootstrap server answered: {conn.where}")
+
+
 class Node:
     """What answers at an address: broker ``node`` of ``cluster``. ``tells`` False: it has no permission to tell."""
 
@@ -199,10 +203,10 @@ async def test_a_node_that_lists_more_brokers_than_any_cluster_has_is_not_believ
     node.listed = MOST_BROKERS + 1
     connections = opened({AT: node})
     with pytest.raises(NobodyReached, match="lists 5,001 brokers: no Kafka cluster has more than 5,000"):
-        await connector().bootstrap()
+        await connector().bootstrap(set(), no_other)
     assert [conn.closed for conn in connections] == [True]
     node.listed = MOST_BROKERS
-    _, described = await connector().bootstrap()
+    _, described = await connector().bootstrap(set(), no_other)
     assert len(described.brokers) == MOST_BROKERS
 
 
@@ -211,4 +215,4 @@ async def test_a_controllers_address_is_told_with_the_option_that_takes_it(opene
     node.refuses = ErrorCode.mismatched_endpoint_type
     opened({AT: node})
     with pytest.raises(NobodyReached, match=r"is a controller's listener: give a broker's address"):
-        await connector().bootstrap()
+        await connector().bootstrap(set(), no_other)

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from backends.live.connections.connection import BrokerConnection
-from backends.live.connections.pool import Pool
-from backends.live.errors import BrokerError
+from backends.live.connections.pool import NOT_BEGUN, Pool
+from backends.live.errors import BrokerError, ConnectionProblem
 
 
 class Connection:
@@ -93,3 +93,50 @@ async def test_who_gives_up_waiting_takes_the_connection_from_nobody_else() -> N
     await asyncio.gather(first, return_exceptions=True)
     may_open.set()
     assert not (await second).closed
+
+
+async def test_a_connection_that_is_being_checked_is_waited_for_and_no_second_one_is_opened() -> None:
+    brokers = Brokers()
+    pool = Pool(brokers.connect, brokers.fits)
+    may_pass = asyncio.Event()
+
+    async def check(_: BrokerConnection) -> None:
+        await may_pass.wait()
+
+    adopted, too_late = Connection("here"), Connection("here")
+    assert pool.steps(1) == NOT_BEGUN
+    pool.adopt(1, cast("BrokerConnection", adopted), check)
+    assert 0 < pool.steps(1) < NOT_BEGUN
+    pool.adopt(1, cast("BrokerConnection", too_late), check)
+    assert too_late.closed
+    may_pass.set()
+    assert cast("Connection", await pool.get(1)) is adopted
+    assert (adopted.closed, pool.steps(1), brokers.opened) == (False, 0, [])
+
+
+async def test_a_connection_whose_check_fails_is_closed_and_another_one_is_opened() -> None:
+    brokers = Brokers()
+    pool = Pool(brokers.connect, brokers.fits)
+
+    async def check(_: BrokerConnection) -> None:
+        raise BrokerError(ConnectionProblem.WRONG_NODE, "broker 1", "another broker answers there")
+
+    adopted = Connection("here")
+    pool.adopt(1, cast("BrokerConnection", adopted), check)
+    with pytest.raises(BrokerError, match="another broker answers there"):
+        await pool.get(1)
+    assert adopted.closed
+    assert cast("Connection", await pool.get(1)) is brokers.opened[0]
+
+
+async def test_a_connection_that_is_still_checked_is_closed_with_the_pool() -> None:
+    brokers = Brokers()
+    pool = Pool(brokers.connect, brokers.fits)
+
+    async def check(_: BrokerConnection) -> None:
+        await asyncio.Event().wait()
+
+    adopted = Connection("here")
+    pool.adopt(1, cast("BrokerConnection", adopted), check)
+    await pool.close()
+    assert adopted.closed
