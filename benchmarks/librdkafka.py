@@ -52,7 +52,7 @@ class Cost(NamedTuple):
     rows: int
 
 
-class Call(NamedTuple):
+class ComparedCall(NamedTuple):
     """The same question for both sides; each returns the number of rows that were answered without an error."""
 
     name: str
@@ -60,7 +60,7 @@ class Call(NamedTuple):
     librdkafka: Callable[[Any], int]
 
 
-def calls(groups: Sequence[str], topics: Sequence[str]) -> tuple[Call, ...]:
+def calls(groups: Sequence[str], topics: Sequence[str]) -> tuple[ComparedCall, ...]:
     partitions = [TopicPartition(topic, 0) for topic in topics]
     coordinated = [ConsumerGroup(name, BROKER, GroupKind.CLASSIC, "", "Empty") for name in groups]
     change = witness.ConfigEntry(*CHANGE, incremental_operation=witness.AlterConfigOpType.SET)
@@ -114,15 +114,17 @@ def calls(groups: Sequence[str], topics: Sequence[str]) -> tuple[Call, ...]:
         )
 
     return (
-        Call(f"committed offsets of {len(groups):,} groups", our_offsets, offsets),
-        Call(f"configurations of {len(topics):,} topics", our_configs, configs),
-        Call(f"one key of {len(topics):,} topics changed", our_changes, changes),
-        Call(f"log ends of {len(topics):,} partitions", our_ends, ends),
-        Call(f"preferred elections of {len(topics):,} partitions, none needed", our_elections, elections),
+        ComparedCall(f"committed offsets of {len(groups):,} groups", our_offsets, offsets),
+        ComparedCall(f"configurations of {len(topics):,} topics", our_configs, configs),
+        ComparedCall(f"one key of {len(topics):,} topics changed", our_changes, changes),
+        ComparedCall(f"log ends of {len(topics):,} partitions", our_ends, ends),
+        ComparedCall(
+            f"preferred elections of {len(topics):,} partitions, none needed", our_elections, elections
+        ),
     )
 
 
-def by_ours(call: Call, bootstrap: str) -> Cost:
+def by_ours(call: ComparedCall, bootstrap: str) -> Cost:
     async def run() -> int:
         fleet = BrokerFleet(settings_from({}, parse_addresses(bootstrap)))
         await fleet.open()
@@ -134,7 +136,7 @@ def by_ours(call: Call, bootstrap: str) -> Cost:
     return measured(lambda: asyncio.run(run()))
 
 
-def by_librdkafka(call: Call, bootstrap: str) -> Cost:
+def by_librdkafka(call: ComparedCall, bootstrap: str) -> Cost:
     return measured(lambda: call.librdkafka(witness.AdminClient({"bootstrap.servers": bootstrap})))
 
 

@@ -28,7 +28,7 @@ class Frames:
     """Counts the messages that end in each piece of one direction: a length of four bytes, then so many bytes."""
 
     def __init__(self) -> None:
-        self._kept = b""
+        self._length = b""
         self._left = 0
 
     def ended(self, data: bytes) -> int:
@@ -36,17 +36,17 @@ class Frames:
         count = 0
         while data:
             if not self._left:
-                self._kept, data = (self._kept + data)[:4], data[4 - len(self._kept) :]
-                if len(self._kept) < 4:
+                self._length, data = (self._length + data)[:4], data[4 - len(self._length) :]
+                if len(self._length) < 4:
                     break
-                self._left, self._kept = int.from_bytes(self._kept, "big"), b""
+                self._left, self._length = int.from_bytes(self._length, "big"), b""
             taken = min(self._left, len(data))
             self._left, data = self._left - taken, data[taken:]
             count += not self._left
         return count
 
 
-class Asked:
+class RelayedRequests:
     """One connection: after how many round trips it is open, and each request that waits is answered."""
 
     def __init__(self, opened: int) -> None:
@@ -131,7 +131,7 @@ class Relays:
             except OSError:
                 writer.close()
                 return
-            asked = Asked(self.chain + 1)
+            asked = RelayedRequests(self.chain + 1)
             try:
                 await asyncio.gather(
                     self._carry(reader, there_writer, 2 * self._half, asked, asking=True),
@@ -150,7 +150,7 @@ class Relays:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         first: float,
-        asked: Asked,
+        asked: RelayedRequests,
         *,
         asking: bool,
     ) -> None:
