@@ -31,7 +31,7 @@ from recovery.disk_evidence import EvidenceUse
 from recovery.membership.controllers_asked import RememberedQuorum
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import QuorumHealth, health
+from recovery.membership.quorum_health import KnownBrokers, QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unknown, Why
 from recovery.plan.topic_marks import Mark, marks
@@ -233,6 +233,14 @@ class ClusterReading:
         return health(quorum, LivenessLimits(), controllers)
 
     @cached_property
+    def known_brokers(self) -> KnownBrokers:
+        """The registered brokers, and who of them answered, as far as any was asked."""
+        registered = frozenset(broker.id for broker in self.cluster.brokers)
+        answered = {contact.broker for contact in self.contacts if contact.problem is None}
+        answering = registered.intersection(answered.union(self.health.brokers_fenced))
+        return KnownBrokers(answering, registered - answering, asked=bool(registered))
+
+    @cached_property
     def cluster_advice(self) -> ClusterAdvice:
         """What to do about controllers, brokers and disks."""
         return self.advice_with_steps(self.steps)
@@ -251,6 +259,7 @@ class ClusterReading:
             short,
             steps,
             earlier=self.earlier,
+            brokers=self.known_brokers,
             unjudged=self.unread.not_judged > 0,
             empty=self.empty_on_leader,
             unacknowledged=self.unread.unacknowledged,

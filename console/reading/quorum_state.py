@@ -28,7 +28,15 @@ from recovery.membership.controllers_asked import (
 )
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.preflight import LivenessLimits, wedged
-from recovery.membership.quorum_health import QuorumHealth, all_fetched, committing, health, with_change_known
+from recovery.membership.quorum_health import (
+    NO_BROKER_ASKED,
+    KnownBrokers,
+    QuorumHealth,
+    all_fetched,
+    committing,
+    health,
+    with_change_known,
+)
 from recovery.membership.quorum_without_leader import NOT_KNOWN, QuorumWithoutLeader, VoterHost
 from recovery.membership.replica_lookup import fetches
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint
@@ -149,8 +157,25 @@ async def ask_controllers(
             for node in (*found.brokers, *found.controllers)
             if node.id >= 0 and (node.role is ProcessRole.BROKER or isinstance(node.answer, NodeProbe))
         },
-        membership.asks_brokers,
+        known_brokers(found.brokers) if membership.asks_brokers else NO_BROKER_ASKED,
     )
+
+
+async def brokers_of_log(membership: Membership) -> KnownBrokers:
+    """Where no broker is asked: those that are registered, as far as the metadata log can be read."""
+    try:
+        log = await membership.metadata_log()
+        await log.read()
+    except BackendError:
+        return NO_BROKER_ASKED
+    return KnownBrokers(silent=frozenset(log.history.registered_brokers()), asked=False)
+
+
+def known_brokers(nodes: Iterable[ClusterNode]) -> KnownBrokers:
+    """The brokers among the nodes of a cluster, which were asked one by one."""
+    brokers = [node for node in nodes if node.role is ProcessRole.BROKER]
+    answering = frozenset(node.id for node in brokers if _answers(node))
+    return KnownBrokers(answering, frozenset(node.id for node in brokers) - answering)
 
 
 def _asked_controller(node: ClusterNode, led: Quorum | None) -> AskedController:

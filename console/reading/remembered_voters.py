@@ -15,8 +15,10 @@ from console.errors import NotDone
 from console.last_healthy import clusters_known, forget, recall, remember
 from console.provenance import made_by, now
 from console.reading.quorum_state import (
+    BETWEEN_READINGS,
     QuorumReading,
     ask_controllers,
+    brokers_of_log,
     lost,
     lost_at_named,
     read_quorum_state,
@@ -27,6 +29,7 @@ from console.reading.quorum_state import (
 )
 from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away, rebuilt_between
 from recovery.membership.lost_quorum import EPOCH_MARGIN
+from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import LivenessLimits, strength
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown, Why
@@ -167,6 +170,12 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
     """
     rebuilt = await read_rebuild(membership, reading.quorum)
     asked = await ask_every_controller(membership, reading.cluster_id, rebuilt)
+    if not asked.brokers.asked and not BrokersFollowing(reading.health).following:
+        asked = replace(asked, brokers=await brokers_of_log(membership))
+    if BrokersFollowing(reading.health, asked.brokers).nobody_follows:
+        # Who leads since a moment ago lists brokers only when they have fetched.
+        await membership.pause(BETWEEN_READINGS)
+        reading = replace(reading, health=(await read_quorum_state(membership)).health)
     for other in asked.others(reading.quorum):
         if other.led is not None and rebuilt_away(reading.quorum, other.led):
             remember_voters(other.led)
@@ -186,8 +195,17 @@ async def quorum_problems(membership: Membership) -> tuple[str, ...]:
         except NoLeader:
             return await _old_voters_lead(membership)
         to_grow = growth_line(reading.rebuilt, reading.health)
-        return tuple(printable(text) for text in (*(f.text for f in reading.findings), to_grow) if text)
+        texts = (*(one.text for one in reading.findings), _not_replaced(reading), to_grow)
+        return tuple(printable(text) for text in texts if text)
     return ()
+
+
+def _not_replaced(reading: QuorumReading) -> str:
+    """Why no voter that is down may be replaced, where brokers were asked; "" where one may, or none is to run."""
+    if reading.asked is None or not reading.asked.brokers.asked or reading.of_old_voters:
+        return ""
+    following = BrokersFollowing(reading.health, reading.asked.brokers)
+    return following.refusal(following.possible_only_voters)
 
 
 async def _old_voters_lead(membership: Membership) -> tuple[str, ...]:

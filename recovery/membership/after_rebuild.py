@@ -16,6 +16,7 @@ from recovery.membership.controllers_asked import (
     RememberedQuorum,
 )
 from recovery.membership.lost_quorum import EPOCH_MARGIN
+from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, QuorumHealth
 from recovery.membership.rewritten_partitions import RewrittenPartition
@@ -101,7 +102,9 @@ class AfterRebuild:
     @property
     def findings(self) -> tuple[str, ...]:
         """What the controllers' own answers show to be wrong, and old voters that run."""
-        return tuple(one.text for one in quorum_findings(self.health, self.asked, self.log))
+        found = quorum_findings(self.health, self.asked, self.log)
+        # Brokers that are to be started have a step of their own.
+        return tuple(one.text for one in found if one.problem is not QuorumProblem.NOT_FOLLOWED)
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -210,10 +213,24 @@ def quorum_findings(
         asked = replace(asked, servers={name: at for name, at in asked.servers.items() if name not in stops})
     found = () if asked is None else asked.findings(health)
     several = sum(one.problem is QuorumProblem.SEVERAL_QUORUMS for one in found)
+    alone = () if asked is None else no_broker_follows(BrokersFollowing(health, asked.brokers))
     old = () if several or earlier is None else earlier.older(health.quorum, asked)
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
         old = (*old, *old_disks(health, asked, rebuilt))
-    return (*found[:several], *old, *found[several:])
+    return (*found[:several], *old, *alone, *found[several:])
+
+
+def no_broker_follows(following: BrokersFollowing) -> tuple[ControllerFinding, ...]:
+    """That none of the brokers that are known follows the leader, whoever of the voters is up."""
+    if not following.nobody_follows:
+        return ()
+    leader = following.found.quorum.leader.id
+    text = (
+        f"NO BROKER FOLLOWS THIS QUORUM: {following.names_away} {'does' if len(following.away) == 1 else 'do'} not"
+        f" fetch from controller {leader}. Another quorum may be the cluster's: {following.evidence}. If it was,"
+        f" {following.leading_stopped}"
+    )
+    return (ControllerFinding(QuorumProblem.NOT_FOLLOWED, text),)
 
 
 def old_disks(

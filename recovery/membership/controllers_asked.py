@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import MemberState, QuorumHealth
+from recovery.membership.quorum_health import KnownBrokers, MemberState, QuorumHealth
 from recovery.membership.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet, majorities_overlap
 from recovery.model import Unknown, Why
 from recovery.wording.quantity_text import both, counted
@@ -48,6 +48,7 @@ class QuorumProblem(StrEnum):
     """What the answers show, the worst first."""
 
     SEVERAL_QUORUMS = "several quorums"
+    NOT_FOLLOWED = "not followed"
     OLDER_EPOCH = "older epoch"
     OLD_DISK = "old disk"
     ENDPOINT_LEADS_NOWHERE = "endpoint leads nowhere"
@@ -151,12 +152,12 @@ class RememberedQuorum(NamedTuple):
 class ControllersAsked:
     """The answers by address. ``servers``: what each broker and controller runs with as
     controller.quorum.bootstrap.servers, by "broker 1" or "controller 100"; None where it did not tell.
-    ``brokers_asked``: whether brokers were asked at all.
+    ``brokers``: those that are registered, and who of them answers.
     """
 
     controllers: tuple[AskedController, ...] = ()
     servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    brokers_asked: bool = True
+    brokers: KnownBrokers = KnownBrokers()  # noqa: RUF009  # frozen
 
     def at(self, address: str) -> AskedController | None:
         """The answer at that address; None: it was not asked."""
@@ -175,7 +176,7 @@ class ControllersAsked:
             named = "; ".join(f"{one.address}: {_why(one)}" for one in group)
             parts += [f"{len(group)} {what} ({named})"] if group else []
         unknown = sorted(name for name, servers in self.servers.items() if servers is None)
-        if not self.brokers_asked:
+        if not self.brokers.asked:
             parts.append("no broker asked")
         elif unknown:
             parts.append(f"settings of {node_names(unknown)} not known")

@@ -61,6 +61,19 @@ class QuorumMember(NamedTuple):
         return self.state in (MemberState.CAUGHT_UP, MemberState.BEHIND)
 
 
+class KnownBrokers(NamedTuple):
+    """The registered brokers by node id: those that answer, and the others, not reached or not asked. ``asked``
+    False: no broker was asked at all.
+    """
+
+    answering: frozenset[int] = frozenset()
+    silent: frozenset[int] = frozenset()
+    asked: bool = True
+
+
+NO_BROKER_ASKED = KnownBrokers(asked=False)
+
+
 @dataclass(frozen=True, slots=True)
 class QuorumHealth:
     """The health of a quorum. ``wedged`` is None where no second reading was needed, or none was possible."""
@@ -110,20 +123,6 @@ class QuorumHealth:
     def running(self) -> frozenset[int]:
         """The nodes that fetch, voters and observers."""
         return frozenset(member.key.id for member in self.members if member.fetches)
-
-    @property
-    def brokers_follow(self) -> bool:
-        """Whether every broker that is listed fetches, and any is. Who follows another quorum does not fetch."""
-        return not self.dead_brokers and any(m.role is MemberRole.BROKER and m.fetches for m in self.members)
-
-    def possible_only_voters(self, elsewhere: Collection[int] = ()) -> tuple[int, ...]:
-        """The voters that are down and are neither replaced nor emptied, because brokers are not seen to follow: a
-        rebuild that nobody here has seen may have made one of them the only voter. ``elsewhere``: brokers that
-        answer and do not follow this quorum. A voter whose node runs with a new disk is not down.
-        """
-        if self.brokers_follow and not elsewhere:
-            return ()
-        return tuple(sorted({member.key.id for member in self.dead_voters}.difference(self.new_disks)))
 
     @property
     def silent_first(self) -> tuple[QuorumMember, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,23 +12,11 @@ from recovery.membership.controllers_asked import (
     old_voter_names,
     old_voters_stopped,
 )
+from recovery.membership.possible_only_voter import only_voter_warning, rebuild_evidence
 from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import both, either
 
 NOT_KNOWN = -1
-LOOK_FOR_REBUILD = "On a broker's host ktriage quorum evidence LOG_DIR says whether the quorum was rebuilt"
-"""A broker that has followed a rebuilt quorum has the rebuild in its metadata log; without full stop."""
-
-
-def only_voter_warning(nodes: Sequence[str]) -> str:
-    """Why voters that are not reached are neither replaced nor emptied, where brokers are not seen to follow the
-    others; without full stop. Whoever has not seen the rebuilt quorum cannot know of it.
-    """
-    which = "it" if len(nodes) == 1 else "one of them"
-    return (
-        f"Do not replace, format or wipe {either(nodes)}: a rebuild on another host, not seen from here, may have"
-        f" made {which} the only voter"
-    )
 
 
 class VoterHost(NamedTuple):
@@ -284,7 +272,8 @@ class QuorumWithoutLeader:
         if self.replaced:
             return ()
         away = [host.name for host in self.hosts if not host.votes]
-        return (*((only_voter_warning(away),) if away else ()), LOOK_FOR_REBUILD)
+        blind = [int(name.rpartition(" ")[2]) for name in self.brokers]
+        return (*((only_voter_warning(away),) if away else ()), rebuild_evidence(blind))
 
     def _majority_lost(self) -> Iterator[str]:
         down = ", ".join(

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from recovery.membership.controllers_asked import node_names
 from recovery.membership.preflight import LivenessLimits, VoterSetStrength, strength
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import QuorumHealth
-from recovery.membership.quorum_without_leader import LOOK_FOR_REBUILD, only_voter_warning
 from recovery.membership.replacement import ReplacementKind, ReplacementPlan, ReplacementStep, StepKind
 from recovery.membership.voters import ReplicaKey, Voter, VoterSet
 
@@ -51,32 +46,6 @@ def refusal(plan: ReplacementPlan, quorum: Quorum, limits: LivenessLimits) -> st
                 f" {found.votes}; {_first(plan, found)}"
             )
     return ""
-
-
-NOT_REBUILT = "--not-rebuilt"
-"""The option that says that somebody has looked."""
-
-
-def refusal_while_brokers_follow_nobody(
-    leaving: Collection[int], found: QuorumHealth, elsewhere: Collection[int], *, not_rebuilt: bool = False
-) -> str:
-    """Why a voter that is down is not replaced, as :meth:`QuorumHealth.possible_only_voters` has it, and how the
-    way is cleared; "" if it may be. ``elsewhere``: the brokers that answer and do not follow this quorum.
-    ``not_rebuilt``: somebody has looked that nobody has rebuilt the quorum. Brokers that answer and do not follow
-    speak against that.
-    """
-    unsafe = [str(node) for node in found.possible_only_voters(elsewhere) if node in leaving]
-    if not unsafe or (not_rebuilt and not elsewhere):
-        return ""
-    away = sorted({member.key.id for member in found.dead_brokers}.union(elsewhere))
-    leader = found.quorum.leader.id
-    them = node_names([f"broker {broker}" for broker in away]) if away else "the brokers"
-    verb = "is" if len(away) == 1 else "are"
-    return (
-        f"{only_voter_warning(unsafe)}: {them} {verb} not seen to follow controller {leader}. {LOOK_FOR_REBUILD}."
-        f" If it was not, let {them} follow first: start what is down, and mend the way to controller {leader}"
-        + ("" if elsewhere else f"; or, where {them} cannot come back, give {NOT_REBUILT}")
-    )
 
 
 def _others_down(found: VoterSetStrength, node: int) -> str:

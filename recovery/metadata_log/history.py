@@ -188,6 +188,14 @@ class MetadataHistory:
                 self._offsets[at], self._times[at], self._batches[at], subject, self._changes[at]
             )
 
+    def registered_brokers(self) -> tuple[int, ...]:
+        """The brokers that the log has registered, and not unregistered since."""
+        registered: dict[int, bool] = {}
+        for row in self.rows():
+            if isinstance(row.change, RegisterBrokerRecord | UnregisterBrokerRecord):
+                registered[row.change.broker] = isinstance(row.change, RegisterBrokerRecord)
+        return tuple(sorted(broker for broker, there in registered.items() if there))
+
     def online_dirs(self, broker: int, until: int | None = None) -> Iterator[tuple[str, ...]]:
         """The ids of the broker's online log dirs after each record that names them, the oldest first: up to the
         offset ``until``, without it.

@@ -20,13 +20,9 @@ from recovery.membership.controllers_asked import (
     node_names,
     old_voters,
 )
-from recovery.membership.quorum_health import MemberState, QuorumHealth
-from recovery.membership.quorum_without_leader import (
-    LOOK_FOR_REBUILD,
-    QuorumWithoutLeader,
-    VoterHost,
-    only_voter_warning,
-)
+from recovery.membership.possible_only_voter import BrokersFollowing, only_voter_warning
+from recovery.membership.quorum_health import NO_BROKER_ASKED, KnownBrokers, MemberState, QuorumHealth
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
@@ -60,13 +56,14 @@ def cluster_advice(
     steps: Sequence[FirstStep],
     *,
     earlier: RememberedQuorum | None = None,
+    brokers: KnownBrokers = NO_BROKER_ASKED,
     unjudged: bool = False,
     empty: Collection[TopicPartition] = (),
     unacknowledged: Mapping[TopicPartition, Collection[int]] = MappingProxyType({}),
 ) -> ClusterAdvice:
     """``short``: the partitions that lack a replica in their ISR; ``steps``: what is said of partitions.
-    ``earlier``: the quorum as it was remembered. ``unjudged``: of some partitions it is not known whether brokers
-    that are down hold records which the leader lacks.
+    ``earlier``: the quorum as it was remembered. ``brokers``: those that are registered. ``unjudged``: of some
+    partitions it is not known whether brokers that are down hold records which the leader lacks.
     ``empty``: those of ``short`` whose leaders hold no byte of them. ``unacknowledged``: the brokers that are away
     and may hold what was not acknowledged with acks=all, by partition.
     """
@@ -77,16 +74,9 @@ def cluster_advice(
         parts = (AdvicePart(_CONTROLLERS_FIRST, AdviceTopic.QUORUM),)
         return ClusterAdvice(parts if steps else (*parts, AdvicePart(_SCAN)))
     replaced = () if earlier is None else earlier.replaced
-    found = [
-        AdvicePart(text, AdviceTopic.QUORUM)
-        for text in quorum_advice(quorum, replaced, health.brokers_fenced)
-    ]
-    # Of brokers that follow two quorums one may be rebuilt: whom to start there is known before anybody is elected.
-    split = (
-        bool(health.brokers_fenced)
-        and isinstance(quorum, QuorumHealth)
-        and bool(quorum.possible_only_voters(health.brokers_fenced))
-    )
+    found = [AdvicePart(text, AdviceTopic.QUORUM) for text in quorum_advice(quorum, replaced, brokers)]
+    # Where another quorum may be the cluster's, nobody is elected by this one before that is known.
+    split = isinstance(quorum, QuorumHealth) and bool(BrokersFollowing(quorum, brokers).possible_only_voters)
     split_first = tuple(found) if split else ()
     found = [] if split_first else found
     named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
@@ -219,11 +209,11 @@ def wait_for_vote(quorum: QuorumHealth, replaced: Collection[ReplicaKey]) -> tup
 def quorum_advice(
     quorum: QuorumHealth | Unknown | None,
     replaced: Collection[ReplicaKey] = (),
-    elsewhere: Collection[int] = (),
+    brokers: KnownBrokers = NO_BROKER_ASKED,
 ) -> Iterator[AdviceText]:
     """What to do about controllers while one of them leads, the worst first. ``replaced``: voters that a rebuild
-    replaced: who runs with such a disk is to be stopped, and gets no vote. ``elsewhere``: brokers that answer and
-    do not follow this quorum, be it that they follow another one.
+    replaced: who runs with such a disk is to be stopped, and gets no vote. ``brokers``: those that are known, of
+    whom some may follow another quorum.
     """
     if not isinstance(quorum, QuorumHealth):
         return
@@ -235,7 +225,8 @@ def quorum_advice(
     for node in new:
         how = f"The new disk gets the vote of the old one: ktriage quorum replace {node} --why disk"
         yield AdviceText(f"{node} has a new disk and no vote: give it one.", "", warnings, (how,))
-    unsafe = quorum.possible_only_voters(elsewhere)
+    following = BrokersFollowing(quorum, brokers)
+    unsafe = following.possible_only_voters
     for node in sorted(dead.difference(new)):
         how = f"Guided by ktriage quorum replace {node}, with --why disk or --why host."
         reasons = (
@@ -243,9 +234,7 @@ def quorum_advice(
         )
         start = f"Start controller {node} with its old disk."
         if node in unsafe:
-            yield AdviceText(
-                start, "", (*warnings, f"{only_voter_warning([str(node)])}.", f"{LOOK_FOR_REBUILD}.")
-            )
+            yield _possible_only_voter(node, following, start, warnings)
             continue
         by = (
             f"Or replace it by {either(waiting)}, which runs without a vote." if waiting else "Or replace it."
@@ -255,6 +244,29 @@ def quorum_advice(
         vote = "a vote" if len(waiting) == 1 else "votes"
         add = "Each one by ktriage quorum add NODE, where it does not join by itself."
         yield AdviceText(f"Give {both(waiting)} {vote}.", "", warnings, (add,))
+
+
+def _possible_only_voter(
+    node: int, following: BrokersFollowing, start: str, warnings: Sequence[str]
+) -> AdviceText:
+    """Of a voter that is down, where a rebuild that was not seen may have made it the only one. Where brokers speak
+    for that, even its old disk may be one that must not start, and beside old voters it loses its log.
+    """
+    reason = f"{following.reason[0].upper()}{following.reason[1:]}."
+    never = f"{only_voter_warning([str(node)])}."
+    if not following.evidence_first:
+        evidence = (
+            f"{following.evidence}." if following.brokers.asked else "Ask them with --bootstrap-server."
+        )
+        return AdviceText(start, "", (*warnings, never, reason, evidence))
+    action = (
+        f"Before controller {node} starts, see whether the quorum was rebuilt."
+        if following.brokers.asked or following.away
+        else f"Before controller {node} starts, ask the brokers (--bootstrap-server)."
+    )
+    stops = following.leading_stopped
+    first = f"If it was rebuilt, first {stops}; if not, start controller {node} with its old disk."
+    return AdviceText(action, "", (*warnings, reason, f"{following.evidence}.", first, never))
 
 
 def _brokers(

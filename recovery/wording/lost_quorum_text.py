@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recovery.membership.controllers_asked import FEW, node_names
-from recovery.membership.quorum_without_leader import LOOK_FOR_REBUILD, QuorumWithoutLeader, VoterHost
+from recovery.membership.possible_only_voter import rebuild_evidence
+from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.wording.after_rebuild_text import Connected, after_rebuild, unconnected
 from recovery.wording.quantity_text import both, counted, either
 
@@ -114,7 +115,7 @@ def _cost_of_old_disk(lost: QuorumWithoutLeader) -> str:
         return "Nothing is lost."
     return (
         "Nothing is lost where it is a voter's and no rebuild replaced it: such a disk must never start."
-        f" {LOOK_FOR_REBUILD}."
+        f" {rebuild_evidence()}."
     )
 
 

@@ -217,8 +217,8 @@ class RebuiltQuorum:
         self.cluster.node(new).start()
         wait_listening(self.cluster, new)
         watched.joined(new)
-        for verb, node in (("add", new), ("remove", dead)):
-            done = self.console("quorum", verb, str(node), *YES)
+        for words in (("add", str(new)), ("remove", str(dead), "--not-rebuilt")):
+            done = self.console("quorum", *words, *YES)
             assert done.status == 0, done
         assert new in watched.voters() and dead not in watched.voters()
 

@@ -38,7 +38,7 @@ from console.reading.replica_report import ReplicaRow, replica_rows
 from console.reading.replicas_pane import ReplicasPane
 from recovery.advice import Advice
 from recovery.controller.rules import ControllerRules, shipped
-from recovery.membership.quorum_health import QuorumHealth
+from recovery.membership.quorum_health import NO_BROKER_ASKED, QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
 from recovery.wording.after_rebuild_text import now_line
@@ -134,7 +134,7 @@ def update_pane(pane: Pane, sources: PaneSources) -> None:
                 after,
                 "" if after is None else now_line(after, session.target.command),
                 None if view.reading is None else view.reading.earlier,
-                elsewhere=() if view.health is None else view.health.brokers_fenced,
+                brokers=NO_BROKER_ASKED if view.reading is None else view.reading.known_brokers,
             )
         case LogDirsPane():
             reading = None if view.log_dirs is None else view.reading

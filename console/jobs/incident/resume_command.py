@@ -19,6 +19,7 @@ def resume(
         "Report this step of a controller replacement as done on the hosts. May be repeated.",
     ),
     give_up: bool = option("--give-up", "Give up the unfinished controller replacement. Nothing is sent."),
+    not_rebuilt: bool = declared.NOT_REBUILT,
     yes: bool = option("--yes", "Change voters without asking for confirmation. Needs --reason."),
     reason: str | None = declared.REASON,
 ) -> int:
@@ -47,7 +48,9 @@ def resume(
     from console.jobs.incident.resume_view import ReplacementAnswers, finish  # noqa: PLC0415  # not for --help
 
     why = stated(reason, asked=not yes)
-    return finish(run, plan, ReplacementAnswers(frozenset(confirmed or ()), give_up, not yes, why))
+    return finish(
+        run, plan, ReplacementAnswers(frozenset(confirmed or ()), give_up, not yes, why, not_rebuilt)
+    )
 
 
 command = connected(resume, controllers=True)

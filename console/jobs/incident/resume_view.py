@@ -33,13 +33,15 @@ from console.provenance import now
 
 class ReplacementAnswers(NamedTuple):
     """The options for a controller replacement: the steps that are done, whether it is given up, and whether
-    voters may be changed without a question, with the ``reason``.
+    voters may be changed without a question, with the ``reason``; ``not_rebuilt``: somebody has looked that nobody
+    has rebuilt the quorum.
     """
 
     confirmed: frozenset[int] = frozenset()
     give_up: bool = False
     ask: bool = True
     reason: str = ""
+    not_rebuilt: bool = False
 
 
 def _found_lines(found: Unfinished) -> Iterable[str]:
@@ -62,6 +64,7 @@ def _replacement(run: Run, plan: Path | None, answers: ReplacementAnswers) -> in
         give_up=answers.give_up,
         ask=answers.ask,
         reason=answers.reason,
+        not_rebuilt=answers.not_rebuilt,
     )
 
 

@@ -14,6 +14,7 @@ from console.change.unfinished_orders import unfinished_quorum
 from console.errors import Status
 from console.jobs.quorum.kraft_upgrade import UpgradeCheck, check_upgrade, upgrade
 from console.jobs.quorum.prepared_change import PreparedChange, RequestedVoter, VoterChange
+from console.jobs.quorum.replacement_plan import refuse_possible_only_voter
 from console.jobs.quorum.voter_change import (
     VoterChangeResult,
     execute,
@@ -31,7 +32,8 @@ P = TypeVar("P")
 @dataclass(frozen=True, slots=True)
 class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
     """One voter added or removed, if the preflight allows it. ``title`` names the cluster in the question.
-    ``unregister``: the registration of the controller is removed after its vote.
+    ``unregister``: the registration of the controller is removed after its vote. ``not_rebuilt`` as in
+    :func:`refuse_possible_only_voter`.
     """
 
     change: VoterChange
@@ -39,6 +41,7 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
     reason: str
     title: str
     unregister: bool = False
+    not_rebuilt: bool = False
 
     async def settle(self, access: Access[Membership], run: ChangeRun[PreparedChange]) -> None:
         await tell_half_done_replacement(access.reading, run)
@@ -49,6 +52,7 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
         node, directory, endpoints = self.given
         if self.change is VoterChange.ADD:
             return await prepare_add(cluster, node, directory, endpoints)
+        await refuse_possible_only_voter(cluster, (node,), not_rebuilt=self.not_rebuilt)
         return await prepare_remove(cluster, node, directory)
 
     def nothing_to_send(self, prepared: PreparedChange) -> VoterChangeResult | None:

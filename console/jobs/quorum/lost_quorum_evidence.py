@@ -27,7 +27,6 @@ from recovery.metadata_log.access_records import access_change_text
 from recovery.metadata_log.field_reader import MalformedRecordError
 from recovery.metadata_log.history import MetadataHistory
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
-from recovery.metadata_log.records import RegisterBrokerRecord, UnregisterBrokerRecord
 from recovery.metadata_log.timeline import events
 from recovery.metadata_log.timeline_text import event_text
 
@@ -162,17 +161,6 @@ def history_of(copy: QuorumCopy, until: int | None = None) -> MetadataHistory:
 def online_directories(history: MetadataHistory, broker: int) -> tuple[str, ...]:
     """The ids of the broker's log dirs as the log told them last."""
     return ((), *history.online_dirs(broker))[-1]
-
-
-def registered_brokers(history: MetadataHistory) -> tuple[int, ...]:
-    """The brokers that the log has registered, and not unregistered since."""
-    registered: dict[int, bool] = {}
-    for row in history.rows():
-        if isinstance(row.change, RegisterBrokerRecord):
-            registered[row.change.broker] = True
-        elif isinstance(row.change, UnregisterBrokerRecord):
-            registered[row.change.broker] = False
-    return tuple(sorted(broker for broker, there in registered.items() if there))
 
 
 def changes_from(copy: QuorumCopy, offset: int) -> Iterator[CopiedChange]:

@@ -12,7 +12,6 @@ from console.jobs.quorum.lost_quorum_evidence import (
     LostQuorumEvidence,
     history_of,
     online_directories,
-    registered_brokers,
 )
 from console.output.json_document import document
 from recovery.membership.directory_ids import directory_uuid
@@ -111,7 +110,7 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
     if not best.voters.voters or set(best.voters.keys) == {best.key}:
         return
     history = history_of(best)
-    brokers = registered_brokers(history)
+    brokers = history.registered_brokers()
     given = {one.node: one.source for one in evidence.scans}
     compare: list[str] = []
     for one in evidence.copies:

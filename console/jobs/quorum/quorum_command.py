@@ -133,6 +133,7 @@ def remove(
         "--unregister",
         "Remove its registration too, once it has no vote (Kafka 4.4 and later): it is listed no more.",
     ),
+    not_rebuilt: bool = declared.NOT_REBUILT,
     dry_run: bool = DRY_RUN,
     yes: bool = declared.YES,
     reason: str | None = declared.REASON,
@@ -149,7 +150,14 @@ def remove(
 
     given, why = RequestedVoter(node, given_directory(directory_id)), stated(reason, asked=not yes)
     return _change_voters(
-        run, VoterChange.REMOVE, given, why, dry_run=dry_run, ask=not yes, unregister=unregister
+        run,
+        VoterChange.REMOVE,
+        given,
+        why,
+        dry_run=dry_run,
+        ask=not yes,
+        unregister=unregister,
+        not_rebuilt=not_rebuilt,
     )
 
 
@@ -162,6 +170,7 @@ def _change_voters(
     dry_run: bool,
     ask: bool,
     unregister: bool = False,
+    not_rebuilt: bool = False,
 ) -> int:
     from console.cli.base.quorum_run import change_or_show  # noqa: PLC0415  # not for --help
     from console.cli.base.terminal_operator import execute_change  # noqa: PLC0415
@@ -169,7 +178,7 @@ def _change_voters(
     from console.jobs.quorum.quorum_change_report import CHANGED_VOTERS  # noqa: PLC0415
     from console.jobs.quorum.voter_change import VoterChangeResult  # noqa: PLC0415
 
-    change = ChangeVoters(kind, given, reason, run.target.title, unregister)
+    change = ChangeVoters(kind, given, reason, run.target.title, unregister, not_rebuilt)
     send = change_or_show(run, VoterChangeResult, dry_run=dry_run)
     return run.conclude(
         change.conclusion(execute_change(run, change, CHANGED_VOTERS, send, ask=ask, dry_run=dry_run))
@@ -221,11 +230,7 @@ def replace(
         "--confirmed STEP",
         "Report this step as done on the hosts, because the cluster cannot show it. May be repeated.",
     ),
-    not_rebuilt: bool = option(
-        "--not-rebuilt",
-        "Somebody has looked (quorum evidence) that nobody has rebuilt the quorum: brokers that are down and"
-        " do not come back are then no reason against replacing a voter that is down.",
-    ),
+    not_rebuilt: bool = declared.NOT_REBUILT,
     dry_run: bool = DRY_RUN,
     yes: bool = declared.YES,
     reason: str | None = declared.REASON,

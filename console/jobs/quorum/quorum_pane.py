@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 from console.jobs.quorum.quorum_report import MEMBERS, host_fields, sentences
 from recovery.membership.after_rebuild import AfterRebuild, adding_refusal
 from recovery.membership.controllers_asked import RememberedQuorum
+from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import (
     EndpointProbe,
     LivenessLimits,
@@ -18,6 +19,8 @@ from recovery.membership.preflight import (
 )
 from recovery.membership.quorum import MembershipRules, Quorum
 from recovery.membership.quorum_health import (
+    NO_BROKER_ASKED,
+    KnownBrokers,
     MemberRole,
     MemberState,
     QuorumHealth,
@@ -60,7 +63,7 @@ class QuorumPane(TablePane):
         self._rebuilt: AfterRebuild | None = None
         self._next_step = ""
         self._earlier: RememberedQuorum | None = None
-        self._elsewhere: Collection[int] = ()
+        self._brokers = NO_BROKER_ASKED
 
     def make_table(self) -> RowTable[Any]:
         return RowTable(MEMBERS, _key, noun="member", empty="the quorum is not described")
@@ -72,13 +75,13 @@ class QuorumPane(TablePane):
         next_step: str = "",
         earlier: RememberedQuorum | None = None,
         *,
-        elsewhere: Collection[int] = (),
+        brokers: KnownBrokers = NO_BROKER_ASKED,
     ) -> None:
         """Shows the quorum; Unknown: why it cannot be described; None: it was not asked yet. ``rebuilt``: where it
         stands after a rebuild, and ``next_step`` what comes next then. ``earlier``: the quorum as it was
-        remembered. ``elsewhere``: brokers that answer and do not follow this quorum.
+        remembered. ``brokers``: those that are known.
         """
-        self._elsewhere = elsewhere
+        self._brokers = brokers
         self._shown, self._rebuilt, self._next_step, self._earlier = shown, rebuilt, next_step, earlier
         if isinstance(shown, QuorumWithoutLeader):
             self.table.update(shown.down_first, host_fields(shown))
@@ -130,7 +133,7 @@ class QuorumPane(TablePane):
                 guided = bool(found.dead_voters)  # M replaces each of them, step by step
                 replaced = () if self._rebuilt is None else [voter.key for voter in self._rebuilt.log.gone]
                 for tone, text in sentences(
-                    found, replaced=replaced, advised=old is None, elsewhere=self._elsewhere
+                    found, replaced=replaced, advised=old is None, brokers=self._brokers
                 ):
                     key = (Piece(" [M]", Tone.KEY),) if guided and tone is Tone.STRONG else ()
                     yield (Piece(printable(text), tone), *key)
@@ -158,7 +161,9 @@ class QuorumPane(TablePane):
                 Piece("  what would be accepted, no advice", Tone.DIM),
             )
         )
-        for change in voter_changes(found, None if self._rebuilt is None else self._rebuilt.log):
+        for change in voter_changes(
+            found, None if self._rebuilt is None else self._rebuilt.log, self._brokers
+        ):
             sign = Piece("possible      ") if change.possible else Piece("not possible  ", Tone.WARN)
             why = f": {printable(change.why)}" if change.why else ""
             lines += fold(line(sign, Piece(change.name, Tone.STRONG), Piece(why)), width, " " * 14)
@@ -171,11 +176,16 @@ def _key(row: QuorumMember | VoterHost) -> Hashable:
     return tuple(row.key)
 
 
-def voter_changes(found: QuorumHealth, rebuilt: RebuiltLog | None = None) -> Iterator[VoterChangePreview]:
+def voter_changes(
+    found: QuorumHealth, rebuilt: RebuiltLog | None = None, brokers: KnownBrokers = NO_BROKER_ASKED
+) -> Iterator[VoterChangePreview]:
     """Each voter's removal as judged by the rules, and the observers that could be added."""
+    following = BrokersFollowing(found, brokers)
     for key in found.quorum.voters.keys:
         verdict = before_removing(found.quorum, key, LivenessLimits())
-        yield VoterChangePreview(f"remove voter {key.id}", verdict.allowed, _why(verdict))
+        only = verdict.allowed and key.id in following.possible_only_voters
+        why = f"it may be the only voter: {following.reason}" if only else _why(verdict)
+        yield VoterChangePreview(f"remove voter {key.id}", verdict.allowed and not only, why)
     for member in found.members:
         if member.role is not MemberRole.CONTROLLER:
             continue

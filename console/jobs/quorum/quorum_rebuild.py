@@ -40,7 +40,6 @@ from console.jobs.quorum.lost_quorum_evidence import (
     gather_evidence,
     history_of,
     online_directories,
-    registered_brokers,
 )
 from console.new_files import replace_own, write_new
 from console.provenance import made_by, now, version
@@ -148,7 +147,7 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         files = planned_files(Path(copy.path))
     except (MetadataDirError, RewriteError) as error:
         raise InputError(str(error)) from None
-    brokers = registered_brokers(history)
+    brokers = history.registered_brokers()
     disks, known = read_disks(request, copy, history, brokers), known_partitions(history)
     lost, forked = lost_partitions(known, disks.replicas), is_forked(copy, evidence.copies)
     topics = lost_topics(known, lost)

@@ -14,6 +14,8 @@ from recovery.membership.controllers_asked import AskedController, ControllersAs
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.preflight import PreflightResult, VoterSetStrength
 from recovery.membership.quorum_health import (
+    NO_BROKER_ASKED,
+    KnownBrokers,
     MemberRole,
     MemberState,
     QuorumHealth,
@@ -159,17 +161,14 @@ def sentences(
     replaced: Collection[ReplicaKey] = (),
     *,
     advised: bool = True,
-    elsewhere: Collection[int] = (),
+    brokers: KnownBrokers = NO_BROKER_ASKED,
 ) -> Iterator[tuple[Tone, str]]:
     """How many failures the quorum tolerates, and one line for each kind of problem; ``advised``: what to do first,
-    unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced. ``elsewhere``: brokers
-    that answer and do not follow this quorum, beside those that were ``asked``.
+    unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced. ``brokers``: those that
+    are known, where nobody was ``asked``.
     """
-    answering = (
-        () if asked is None else (name for name, servers in asked.servers.items() if servers is not None)
-    )
-    brokers = {int(name.rpartition(" ")[2]) for name in answering if name.startswith("broker ")}
-    for advice in quorum_advice(found, replaced, {*elsewhere, *(brokers - found.running)}) if advised else ():
+    known = brokers if asked is None else asked.brokers
+    for advice in quorum_advice(found, replaced, known) if advised else ():
         yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
         yield from ((Tone.WARN, f"{ADVICE_WARNING}{warning}") for warning in advice.warnings)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"

@@ -29,6 +29,7 @@ from console.jobs.quorum.unfinished_voter_changes import BROKERS
 from console.journal.change_kinds import REPLACE
 from console.journal.unfinished_entries import Unfinished, unfinished
 from console.signals import StopRequest
+from recovery.membership.possible_only_voter import NOT_REBUILT
 from recovery.membership.quorum import Quorum
 from recovery.membership.replacement import ReplacementPlan, ReplacementStep
 from recovery.model import TopicPartition
@@ -110,8 +111,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
         if isinstance(self.source, ReplacementPlan):
             plan = self.source
             leaving = [key.id for key in plan.wanted.leaving]
-            nodes = await cluster.nodes()
-            await refuse_possible_only_voter(cluster, leaving, nodes, not_rebuilt=self.not_rebuilt)
+            await refuse_possible_only_voter(cluster, leaving, not_rebuilt=self.not_rebuilt)
         else:
             plan = await make_replacement(cluster, self.source)
             refuse_unconfirmable(plan, self.confirmed)
@@ -149,7 +149,7 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
         return ReplacementEnding(planned, result, attended=self.attended)
 
     def conclusion(self, result: ReplacementEnding) -> Conclusion:
-        return conclusion_of(result)
+        return conclusion_of(result, not_rebuilt=self.not_rebuilt)
 
 
 class HalfDoneReplacement(NamedTuple):
@@ -165,7 +165,8 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ReplacementEndin
 
     ``ask``: a person can be asked whether to continue. ``agreed``: the operator agreed beforehand to changes
     of the voters. Without ``ask`` and ``agreed`` nothing is sent. ``forget``: the replacement is given up,
-    and the voters stay as they are. ``brokers``: the cluster is reached through its brokers.
+    and the voters stay as they are. ``brokers``: the cluster is reached through its brokers. ``not_rebuilt`` as in
+    ReplacementChoice.
     """
 
     file: Path | None
@@ -178,6 +179,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ReplacementEndin
     agreed: bool = False
     forget: bool = False
     brokers: bool = True
+    not_rebuilt: bool = False
 
     def without_lock(self, cluster_id: str) -> ReplacementEnding | None:
         none = self.file is None and unfinished(cluster_id).replacement is None
@@ -200,6 +202,8 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ReplacementEndin
             ) from None
         refuse_replacement_of_other_cluster(plan, cluster_id)
         refuse_unconfirmable(plan, self.confirmed)
+        leaving = [key.id for key in plan.wanted.leaving]
+        await refuse_possible_only_voter(cluster, leaving, not_rebuilt=self.not_rebuilt)
         return HalfDoneReplacement(found, LoadedReplacement.of(plan, path, self.confirmed))
 
     def nothing_to_send(self, prepared: HalfDoneReplacement) -> ReplacementEnding | None:
@@ -262,7 +266,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ReplacementEndin
         return ReplacementResult(StopReason.UNATTENDED, step, None, quorum)
 
     def conclusion(self, result: ReplacementEnding) -> Conclusion:
-        return conclusion_of(result)
+        return conclusion_of(result, not_rebuilt=self.not_rebuilt)
 
 
 async def replacement_standing(membership: Membership, planned: LoadedReplacement) -> ReplacementStanding:
@@ -276,13 +280,14 @@ async def replacement_standing(membership: Membership, planned: LoadedReplacemen
     return ReplacementStanding(planned, picture.quorum, step)
 
 
-def conclusion_of(ending: ReplacementEnding) -> Conclusion:
+def conclusion_of(ending: ReplacementEnding, *, not_rebuilt: bool = False) -> Conclusion:
     """The exit status of a replacement, and the next command: it carries out a plan that was only shown."""
     planned, result = ending.planned, ending.result
+    known = (NOT_REBUILT,) if not_rebuilt else ()
     if result is None:
         file = None if planned is None else planned.file
         return Conclusion(
-            Status.DONE, next=() if file is None else ("quorum", "replace", "--plan", str(file))
+            Status.DONE, next=() if file is None else ("quorum", "replace", "--plan", str(file), *known)
         )
     if result.reason is StopReason.DONE:
         status = Status.PARTLY if ending.orders else Status.DONE
@@ -294,7 +299,7 @@ def conclusion_of(ending: ReplacementEnding) -> Conclusion:
     )
     options = ("--confirmed", str(result.step.number)) if result.step is not None and confirmable else ()
     unasked = () if ending.attended else UNASKED
-    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *options, *unasked))
+    return Conclusion(Status.PARTLY, unfinished=True, next=("resume", *options, *known, *unasked))
 
 
 def refuse_unconfirmable(plan: ReplacementPlan, confirmed: frozenset[int]) -> None:

@@ -222,7 +222,14 @@ def _watched(run: Run, *, ask: bool) -> Watch:
 
 
 def go_on(
-    run: Run, file: Path | None, *, confirmed: frozenset[int], give_up: bool, ask: bool, reason: str
+    run: Run,
+    file: Path | None,
+    *,
+    confirmed: frozenset[int],
+    give_up: bool,
+    ask: bool,
+    reason: str,
+    not_rebuilt: bool,
 ) -> int | None:
     """Continues the replacement that the journal shows as half done, or the one in ``file``.
 
@@ -241,6 +248,7 @@ def go_on(
         agreed=not ask,
         forget=give_up,
         brokers=run.target.kind != "controllers",
+        not_rebuilt=not_rebuilt,
     )
     ending = execute_change(run, change, RESUMED, partial(change_quorum, run), ask=asked)
     if ending.planned is None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
 from console.errors import NotDone
+from console.reading.quorum_state import known_brokers
 from console.reading.remembered_voters import remembered_quorum
+from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import health
+from recovery.membership.quorum_health import NO_BROKER_ASKED, health
 from recovery.membership.replacement import (
     ReplacementError,
     ReplacementHeader,
@@ -19,7 +21,7 @@ from recovery.membership.replacement import (
     ReplacementRequest,
 )
 from recovery.membership.replacement_file import make
-from recovery.membership.replacement_safety import refusal, refusal_while_brokers_follow_nobody
+from recovery.membership.replacement_safety import refusal
 from recovery.membership.replica_lookup import voter_of
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
 from recovery.model import Unknown, Why
@@ -62,7 +64,7 @@ async def plan_replacement(
     brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
     if taken := sorted(brokers.intersection(choice.joining)):
         raise ReplacementError(f"node {taken[0]} is a broker: a controller needs a node id of its own")
-    await refuse_possible_only_voter(membership, choice.leaving, nodes, not_rebuilt=choice.not_rebuilt)
+    await refuse_possible_only_voter(membership, choice.leaving, not_rebuilt=choice.not_rebuilt)
     asked = wanted(choice, cluster_id, quorum, nodes, add_first=membership.rules.duplicate_ids)
     plan = make(header, asked)
     if refusal(plan, quorum, LivenessLimits()):
@@ -74,21 +76,13 @@ async def plan_replacement(
 
 
 async def refuse_possible_only_voter(
-    membership: Membership,
-    leaving: Collection[int],
-    nodes: Sequence[ClusterNode],
-    *,
-    not_rebuilt: bool = False,
+    membership: Membership, leaving: Collection[int], *, not_rebuilt: bool = False
 ) -> None:
     """Raises NotDone where one of the ``leaving`` voters is down and brokers are not seen to follow the leader, or
-    where voters lead that a rebuild replaced, as far as that is remembered; and BackendError. ``nodes``: the nodes
-    of the cluster, asked just now. ``not_rebuilt``: somebody has looked that nobody has rebuilt the quorum, so that
-    brokers which do not answer are no reason.
+    where voters lead that a rebuild replaced, as far as that is remembered; and BackendError. ``not_rebuilt``:
+    somebody has looked that nobody has rebuilt the quorum, so that brokers which do not answer are no reason.
     """
-    brokers = {node.id for node in nodes if node.role is ProcessRole.BROKER}
-    answering = {node.id for node in nodes if node.id in brokers and isinstance(node.answer, NodeProbe)}
-    controllers = await membership.controllers()
-    why = ""
+    controllers, brokers, why = await membership.controllers(), NO_BROKER_ASKED, ""
     for _ in range(FOLLOWING_LOOKS):  # who leads since a moment ago has not heard of every broker
         if why:
             await membership.pause(READ_AGAIN_AFTER)
@@ -96,14 +90,17 @@ async def refuse_possible_only_voter(
         earlier = remembered_quorum(quorum.cluster_id)
         for old in () if earlier is None else earlier.older(quorum):
             raise NotDone(f"{old.text}; nothing was sent")
+        if not any(member.key.id in leaving for member in health(quorum, LivenessLimits()).dead_voters):
+            return
+        if membership.asks_brokers and not brokers.asked:
+            brokers = known_brokers(await membership.nodes())
         ids = (
-            {replica.key.id for replica in quorum.progress} - brokers
+            {replica.key.id for replica in quorum.progress} - brokers.answering - brokers.silent
             if isinstance(controllers, Unknown)
             else {controller.id for controller in controllers}
         )
         found = health(quorum, LivenessLimits(), ids)
-        elsewhere = answering - found.running
-        why = refusal_while_brokers_follow_nobody(leaving, found, elsewhere, not_rebuilt=not_rebuilt)
+        why = BrokersFollowing(found, brokers).refusal(leaving, not_rebuilt=not_rebuilt)
         if not why:
             return
     raise NotDone(f"{why}; nothing was sent")

@@ -30,7 +30,7 @@ from recovery.membership.controllers_asked import (
 )
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import health
+from recovery.membership.quorum_health import KnownBrokers, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown, Why
@@ -239,24 +239,30 @@ def test_nobody_is_told_to_replace_a_voter_which_may_be_all_that_is_left_of_a_re
             for one in led.progress
         ]
         found = health(replace(led, progress=tuple(silent)), LivenessLimits(), {1, 2, 3})
-        return " ".join(text for _, text in sentences(found))
+        return " ".join(text for _, text in sentences(found, brokers=both))
+
+    both = KnownBrokers(frozenset((8, 9)))
 
     def alone(*others: ReplicaKey) -> str:
         found = health(quorum(1, 2, 3, down=(3,), observers=others), LivenessLimits(), {1, 2, 3})
-        return " ".join(text for _, text in sentences(found))
+        return " ".join(text for _, text in sentences(found, brokers=KnownBrokers()))
 
     assert advised(8, 9).startswith("Start controller 3 with its old disk. Or replace it.")
     # The leader lists who has fetched from it: not those that answer, and have followed another one all the time.
-    asked = ControllersAsked((), {"broker 8": (address(1),), "broker 7": (address(3),)})
+    asked = ControllersAsked(brokers=KnownBrokers(frozenset((7, 8))))
     unlisted = " ".join(text for _, text in sentences(health(led, LivenessLimits(), {1, 2, 3}), asked))
     fenced = ClusterHealth(quorum_finding(led), brokers_fenced=(7,))
-    advice = cluster_advice(fenced, health(led, LivenessLimits(), {1, 2, 3}), None, (), ())
+    advice = cluster_advice(
+        fenced, health(led, LivenessLimits(), {1, 2, 3}), None, (), (), brokers=asked.brokers
+    )
     # Before anything that is said of brokers: old voters must not elect anybody.
     whole, network = advice.first[0].text, advice.then[0].text
     assert network.action.startswith("Mend the network of broker 7")
     assert whole.instead == "" and any(one.startswith("Do not replace") for one in whole.warnings)
     for text in (advised(8), advised(), alone(), unlisted):
-        assert text.startswith("Start controller 3 with its old disk.") and "Or replace it" not in text, text
+        assert text.startswith("Before controller 3 starts, see whether") and "Or replace it" not in text, (
+            text
+        )
         assert "Do not replace, format or wipe 3: a rebuild on another host, not seen from here" in text, text
         assert "ktriage quorum evidence LOG_DIR" in text, text
 
@@ -376,8 +382,8 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
 
 def test_no_controller_of_a_quorum_that_was_rebuilt_away_is_to_be_started() -> None:
     """Of its old voters that run: one asks for them to be stopped, and nothing else asks for the third to start."""
-    old = quorum(1, 2, 3, down=(3,))
-    plain = QuorumReading(CLUSTER, health(old, LivenessLimits()), ())
+    old = quorum(1, 2, 3, down=(3,), observers=(key(8),))
+    plain = QuorumReading(CLUSTER, health(old, LivenessLimits(), {1, 2, 3}), ())
     start = "Start controller 3 with its old disk."
     assert any(text.startswith(start) for text in verdict_lines(plain))
     rebuilt = quorum(9, leader_epoch=1_007, leader=key(9))

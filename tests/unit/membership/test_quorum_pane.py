@@ -8,7 +8,7 @@ from console.jobs.quorum.quorum_pane import QuorumPane, VoterChangePreview, vote
 from console.jobs.quorum.quorum_report import sentences
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
-from recovery.membership.quorum_health import QuorumHealth, health
+from recovery.membership.quorum_health import KnownBrokers, QuorumHealth, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.model import Unknown, Why
 from tests.unit.membership.quorums import key, progress, quorum
@@ -53,10 +53,10 @@ def test_a_controller_without_a_vote_is_named_also_where_no_voter_is_missing() -
 async def test_the_pane_offers_no_replacement_where_brokers_that_answer_do_not_follow() -> None:
     """As pane 1 and ``status``: a rebuild that nobody here has seen may have made the voter the only one."""
     down = looked_at(quorum(1, 2, 3, down=(3,), observers=(key(13),)), (13,))
-    for elsewhere, offered in (((), True), ((11, 12), False)):
+    for brokers, offered in (((13,), True), ((11, 12, 13), False)):
         pane = QuorumPane()
         async with Harness(pane).run_test(size=(110, 30)):
-            pane.update(down, elsewhere=elsewhere)
+            pane.update(down, brokers=KnownBrokers(frozenset(brokers)))
             shown = " ".join(piece.text.strip() for pieces in pane.summary_lines(110) for piece in pieces)
             assert ("Or replace it." in shown) == offered
             assert ("Do not replace, format or wipe 3" in shown) == (not offered)

@@ -5,24 +5,30 @@ from __future__ import annotations
 import dataclasses
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backends.simulator.adapter import SimulatorBackend
 from console.app.base.confirmed_change import Confirmed
 from console.errors import NotDone
+from console.jobs.quorum.change_voters import ChangeVoters
+from console.jobs.quorum.prepared_change import RequestedVoter, VoterChange
 from console.jobs.quorum.quorum_change_report import review_lines
-from console.jobs.quorum.replace_controller import ReplaceController
+from console.jobs.quorum.quorum_pane import voter_changes
+from console.jobs.quorum.replace_controller import ReplaceController, ResumeReplacement
 from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_run import save_replacement
 from console.jobs.quorum.replacement_steps import Watcher
 from recovery.cluster_health import ClusterHealth, quorum_finding
+from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import LivenessLimits
-from recovery.membership.quorum_health import QuorumHealth, health
+from recovery.membership.quorum import Quorum
+from recovery.membership.quorum_health import NO_BROKER_ASKED, KnownBrokers, health
 from recovery.membership.replacement import ReplacementError, ReplacementKind, ReplacementPlan, StepKind
-from recovery.membership.replacement_safety import after, refusal_while_brokers_follow_nobody
+from recovery.membership.replacement_safety import after
 from recovery.membership.replacement_state import QuorumPicture, situation
 from recovery.membership.voters import ReplicaKey
-from recovery.wording.advice_text import AdvicePart
 from recovery.wording.cluster_advice import cluster_advice
 from tests.unit.membership.quorums import key, quorum
 from tests.unit.membership.random_replacement import HEADER, cluster
@@ -120,7 +126,7 @@ async def test_a_voter_that_is_down_is_not_replaced_while_a_broker_does_not_foll
         assert DO_NOT in str(one.value) and "ktriage quorum evidence LOG_DIR" in str(one.value)
         assert "broker 2 is not seen to follow controller 10" in str(one.value)
         assert str(one.value).endswith(
-            "where broker 2 cannot come back, give --not-rebuilt; nothing was sent"
+            "where somebody has looked that nobody has rebuilt the quorum, give --not-rebuilt; nothing was sent"
         )
     looked = ReplacementChoice(ReplacementKind.DISK, (102,), not_rebuilt=True)
     assert await plan_replacement(backend.membership, looked, HEADER)
@@ -132,36 +138,110 @@ async def test_a_voter_that_is_down_is_not_replaced_while_a_broker_does_not_foll
     assert await plan_replacement(backend.membership, choice, HEADER)
 
 
+FOLLOWS = quorum(100, 101, 102, down=(102,), observers=(key(3),), leader=key(101))
+NOBODY = quorum(100, 101, 102, down=(102,), leader=key(101))
+ALONE = KnownBrokers(frozenset((3,)))
+REBUILT = KnownBrokers(frozenset((1, 2, 3)))
+STOPPED = KnownBrokers(frozenset((3,)), frozenset((1, 2)))
+
+
+@dataclasses.dataclass
+class Looked:
+    """``way``: part of the refusal to replace 102. ``cleared``: --not-rebuilt clears it. ``starts``: the advice
+    begins with starting it.
+    """
+
+    led: Quorum
+    brokers: KnownBrokers
+    way: str = ""
+    cleared: bool = True
+    starts: bool = True
+    leaving: int = 102
+
+
 @pytest.mark.parametrize(
-    ("leaving", "elsewhere", "said"),
+    "case",
     [
-        (102, (), ""),
-        (102, (1, 2), "brokers 1 and 2 are not seen to follow controller 101"),
-        (100, (1, 2), ""),
+        Looked(FOLLOWS, ALONE),
+        Looked(FOLLOWS, REBUILT, "brokers 1 and 2 are not seen to follow controller 101", False, False),
+        Looked(FOLLOWS, REBUILT, leaving=100, cleared=False, starts=False),
+        Looked(FOLLOWS, STOPPED, "brokers 1 and 2 are not seen to follow controller 101"),
+        Looked(
+            FOLLOWS, NO_BROKER_ASKED, "no broker was asked: whether they follow these voters is not known"
+        ),
+        Looked(NOBODY, REBUILT, "no broker follows controller 101", False, False),
+        Looked(NOBODY, NO_BROKER_ASKED, "Ask the brokers: the same with --bootstrap-server", True, False),
+        Looked(FOLLOWS, KnownBrokers(frozenset((3,)), frozenset((102,)))),
+        Looked(NOBODY, KnownBrokers(frozenset((100, 101)), frozenset((102,)))),
     ],
-    ids=["every broker follows", "brokers answer and follow another quorum", "the voter that leaves is up"],
+    ids=[
+        "every broker follows",
+        "brokers answer and follow another quorum",
+        "the voter that leaves is up",
+        "they were stopped, as was advised, and the leader lists them no more",
+        "asked at a controller",
+        "no broker follows",
+        "no broker follows, asked at a controller",
+        "the broker of the same process died with it",
+        "combined nodes",
+    ],
 )
-def test_one_broker_that_follows_old_voters_does_not_speak_for_the_others(
-    leaving: int, elsewhere: tuple[int, ...], said: str
-) -> None:
-    """Broker 3 follows 101; 1 and 2 hold the log of a quorum that was rebuilt with 102, and answer."""
-    led = quorum(100, 101, 102, down=(102,), observers=(key(3),), leader=key(101))
-    found = health(led, LivenessLimits(), {100, 101, 102})
-    refused = refusal_while_brokers_follow_nobody((leaving,), found, elsewhere)
-    assert bool(refused) == bool(said)
+def test_one_broker_that_follows_old_voters_does_not_speak_for_the_others(case: Looked) -> None:
+    """Broker 3 follows 101; 1 and 2 hold the log of a quorum that was rebuilt with 102."""
+    found = health(case.led, LivenessLimits(), {100, 101, 102})
+    following = BrokersFollowing(found, case.brokers)
+    refused = following.refusal((case.leaving,))
+    assert case.way in refused and bool(refused) == bool(case.way), refused
+    assert not refused or DO_NOT in refused
     # Who says that nothing was rebuilt is contradicted by brokers that answer and follow others.
-    looked = refusal_while_brokers_follow_nobody((leaving,), found, elsewhere, not_rebuilt=True)
-    assert looked == refused and "--not-rebuilt" not in refused
-    assert said in refused and (DO_NOT in refused or not said), refused
-    advised = " ".join(one.text.instead for one in _advised(found, elsewhere))
-    assert ("Or replace it" in advised) == (not elsewhere)
+    assert following.refusal((case.leaving,), not_rebuilt=True) == ("" if case.cleared else refused)
+    assert ("--not-rebuilt" in refused) == (case.cleared and bool(refused)), refused
+    (change,) = (one for one in voter_changes(found, None, case.brokers) if one.name == "remove voter 102")
+    doubted = 102 in following.possible_only_voters
+    assert doubted == ("it may be the only voter" in change.why) == (not change.possible), change
+    finding = ClusterHealth(quorum_finding(found.quorum))
+    advice = cluster_advice(finding, found, None, (), (), brokers=case.brokers)
+    (text,) = (one.text for one in (*advice.first, *advice.then))
+    assert ("Or replace it" in text.instead) == (not doubted)
+    assert text.action.startswith("Start controller 102") == case.starts, text
+    told = " ".join(text.sentences)
+    if not case.starts:
+        # Beside old voters even its old disk loses its log, and they are stopped before.
+        assert "If it was rebuilt, first stop controllers 100 and 101; if not, start controller 102" in told
+    # A broker that follows these voters has their log, whatever became of the others.
+    assert (
+        "hosts of brokers 1 and 2 ktriage quorum evidence LOG_DIR" in told
+        or case.brokers
+        not in (
+            STOPPED,
+            REBUILT,
+        )
+        or case.led is NOBODY
+    ), told
 
 
-def _advised(found: QuorumHealth, fenced: tuple[int, ...]) -> tuple[AdvicePart, ...]:
-    """What ``status`` says of it, where these brokers answer and are fenced."""
-    finding = ClusterHealth(quorum_finding(found.quorum), brokers_fenced=fenced)
-    advice = cluster_advice(finding, found, None, (), ())
-    return (*advice.first, *advice.then)
+async def test_a_voter_that_may_be_the_only_one_is_not_removed_and_an_earlier_run_goes_not_on(
+    tmp_path: Path,
+) -> None:
+    """The way round a replacement that is refused."""
+    backend = cluster((100, 101, 102), brokers=(1, 2))
+    cluster_id = await backend.membership.open()
+    backend.simulation.world.kill_controller(102)
+    await backend.advance(5)
+    plan = await plan_replacement(backend.membership, ReplacementChoice(ReplacementKind.DISK, (102,)), HEADER)
+    file = save_replacement(plan, tmp_path / "plan.json")
+    backend.simulation.world.kill_broker(2)
+    await backend.advance(15)
+    asked: Any = Confirmed(None, lambda *_: None, lambda *_: None)
+    removal = ChangeVoters(VoterChange.REMOVE, RequestedVoter(102), "gone", "here")
+    resumed = ResumeReplacement(file, _never)
+    for change in (removal, resumed):
+        with pytest.raises(NotDone) as refused:
+            await change.prepare(backend.membership, cluster_id, asked)
+        assert DO_NOT in str(refused.value) and "broker 2 is not seen to follow" in str(refused.value)
+        assert await dataclasses.replace(change, not_rebuilt=True).prepare(
+            backend.membership, cluster_id, asked
+        )
 
 
 async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quorum() -> None:

@@ -185,7 +185,9 @@ def test_orders_that_stand_are_told_through_controllers_who_do_not_put_them_back
     killed(tmp_path, backend.cluster_id, "reorder", {"rows": (row(),)})
     backend.simulation.world.kill_controller(100)
     backend.simulation.advance_to(backend.simulation.now + 10 * SECOND)
-    ended = call("ktriage", "resume", *YES, *BC)
+    refused = call("ktriage", "resume", *YES, *BC)
+    assert refused.status == 1 and "no broker was asked: whether they follow" in refused.err, refused
+    ended = call("ktriage", "resume", "--not-rebuilt", *YES, *BC)
     assert "the replacement is done" in ended.out
     assert "not reverted: orders-0: reverting it needs the brokers" in ended.err
     assert ended.status == 1

@@ -13,6 +13,7 @@ from console.jobs.quorum.replacement_plan import ReplacementChoice
 from console.jobs.quorum.replacement_run import LoadedReplacement
 from console.jobs.quorum.wizard_screens import wizard
 from console.jobs.quorum.wizard_screens.screen import WizardScreen
+from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import MemberRole, MemberState, QuorumHealth
 from recovery.membership.replacement import ReplacementKind
@@ -90,6 +91,8 @@ class StartReplacement:
             static, directory = True, ""
             if not quorum.voters.has_id(node):
                 raise NotDone(self._upgrade_first())
+        if refused := self._refusal(node):
+            raise NotDone(refused)
         proposed, newcomers = self._proposed_kind(node)
         answer = await self._ask(
             ChoiceQuestion(
@@ -111,6 +114,14 @@ class StartReplacement:
                 raise NotDone(f"{newcomer!r} is not a node id")
             joining = (int(newcomer),)
         return ReplacementChoice(kind, leaving, joining, directory or None if leaving else None)
+
+    def _refusal(self, node: int) -> str:
+        """Why the voter may not be replaced as the quorum was read, before anything is asked; "" if it may be."""
+        reading = self._session.view.reading
+        found = None if reading is None else reading.members_health
+        if reading is None or not isinstance(found, QuorumHealth):
+            return ""
+        return BrokersFollowing(found, reading.known_brokers).refusal((node,))
 
     def _proposed_kind(self, node: int) -> tuple[tuple[ReplacementKind, str] | None, tuple[int, ...]]:
         """The kind of replacement that the quorum as it was read speaks for, and why; None: for no one. Then the
