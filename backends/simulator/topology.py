@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from backends.base.simulated_clusters import simulated_id
+from backends.simulator.broker.replica_log import Log
 from backends.simulator.config import Config
 from backends.simulator.network import NetworkConditions
+from recovery.controller.registration import Registration
 from recovery.controller.rules import UncleanRecoveryStrategy
 
 
@@ -18,6 +20,8 @@ from recovery.controller.rules import UncleanRecoveryStrategy
 class BrokerSpec:
     """``log_dirs`` is the number of entries in ``log.dirs``; ``kraft_versions`` the range that its software
     supports. ``min_isr`` is min.insync.replicas in its own file; None: as in the file of every other node.
+    ``fenced``: the controller counts it as down at time 0, and ``running`` says whether its process runs then.
+    ``failed_log_dirs`` (counted from 0) had failed before.
     """
 
     id: int
@@ -25,12 +29,23 @@ class BrokerSpec:
     log_dirs: int = 1
     kraft_versions: tuple[int, int] = (0, 1)
     min_isr: int | None = None
+    fenced: bool = False
+    running: bool = True
+    failed_log_dirs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStart:
+    """A partition at time 0: what the controller holds of it, and the log of each broker that has one."""
+
+    registration: Registration
+    logs: Mapping[int, Log]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
     """Partition i has the replicas ``assignments[i % len(assignments)]``, all in sync, and ``records`` committed
-    and flushed records.
+    and flushed records; or each is as ``start`` says, in the order of their numbers.
     """
 
     name: str
@@ -40,6 +55,7 @@ class TopicSpec:
     strategy: UncleanRecoveryStrategy | None = None
     records: int = 0
     configs: Mapping[str, str] = field(default_factory=dict)
+    start: tuple[PartitionStart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +103,7 @@ class ConsumerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A running cluster: every broker registered, unfenced and caught up at time 0.
+    """A cluster at time 0: every broker is registered, and caught up if it runs.
 
     ``controllers`` are the voters; the first leads. ``spare_controllers`` do not run yet, and are formatted
     without initial controllers.

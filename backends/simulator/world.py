@@ -29,7 +29,7 @@ from backends.simulator.partition_table import Interner, PartitionTable, generat
 from backends.simulator.permissions import DeniedPermissions
 from backends.simulator.quorum.quorum_log import FIRST_EPOCH, QuorumLog
 from backends.simulator.rpc import Answer, RpcEndpoint
-from backends.simulator.topology import BrokerSpec, TopicSpec, Topology, directory_id
+from backends.simulator.topology import BrokerSpec, PartitionStart, TopicSpec, Topology, directory_id
 from recovery.controller.cluster_image import BrokerRegistration, ClusterImage, Layered
 from recovery.controller.registration import MIGRATING_DIRECTORY, Registration
 from recovery.controller.rules import UncleanRecoveryStrategy
@@ -61,7 +61,9 @@ def initial_state(topology: Topology, cluster: str = "") -> InitialState:
     for topic in topology.topics:
         _place(topic, table, disks, brokers)
     registrations = {
-        spec.id: BrokerRegistration(epoch, directories=_ids(spec) if spec.log_dirs > 1 else ())
+        spec.id: BrokerRegistration(
+            epoch, fenced=spec.fenced, directories=_ids(spec) if spec.log_dirs > 1 else ()
+        )
         for epoch, spec in enumerate(topology.brokers, start=1)
     }
     image = ClusterImage(
@@ -88,11 +90,16 @@ def _files_differ(topology: Topology) -> bool:
 
 
 def _ids(spec: BrokerSpec) -> tuple[str, ...]:
-    return tuple(directory_id(spec.id, index) for index in range(spec.log_dirs))
+    """Of the log dirs that work."""
+    indexes = (index for index in range(spec.log_dirs) if index not in spec.failed_log_dirs)
+    return tuple(directory_id(spec.id, index) for index in indexes)
 
 
 def _log_dirs(spec: BrokerSpec) -> list[LogDirState]:
-    return [LogDirState(f"/kafka/{index}", directory_id(spec.id, index)) for index in range(spec.log_dirs)]
+    return [
+        LogDirState(f"/kafka/{index}", directory_id(spec.id, index), broken=index in spec.failed_log_dirs)
+        for index in range(spec.log_dirs)
+    ]
 
 
 def _row(
@@ -100,12 +107,27 @@ def _row(
 ) -> tuple[Registration, ...]:
     row = []
     for number in range(topic.partitions):
+        if topic.start:
+            row.append(
+                _tracked(topic.start[number], brokers) if tracked else topic.start[number].registration
+            )
+            continue
         replicas = topic.assignments[number % len(topic.assignments)]
         directories: tuple[str, ...] = ()
         if tracked:
             directories = tuple(_directory(brokers[replica], number) for replica in replicas)
         row.append(intern(Registration(replicas, replicas, replicas[0], directories=directories)))
     return tuple(row)
+
+
+def _tracked(start: PartitionStart, brokers: dict[int, BrokerSpec]) -> Registration:
+    """With the log dir of each replica; one without a log may be placed anywhere."""
+    directories = []
+    for replica in start.registration.replicas:
+        log, spec = start.logs.get(replica), brokers[replica]
+        placed = log is not None and spec.log_dirs > 1
+        directories.append(directory_id(replica, log.directory) if placed and log else MIGRATING_DIRECTORY)
+    return start.registration._replace(directories=tuple(directories))
 
 
 def _index(spec: BrokerSpec, number: int) -> int:
@@ -121,6 +143,11 @@ def _directory(spec: BrokerSpec, number: int) -> str:
 def _place(
     topic: TopicSpec, table: PartitionTable, disks: dict[int, BrokerDisk], brokers: dict[int, BrokerSpec]
 ) -> None:
+    for tp, start in zip(table.keys_of(topic.name), topic.start, strict=False):
+        for replica, log in start.logs.items():
+            disks[replica].store(tp, log)
+    if topic.start:
+        return
     end = topic.records
     spans = (EpochSpan(0, 0, end),) if end else ()
     logs = [Log(spans, 0, end, end, end, index) for index in range(max(b.log_dirs for b in brokers.values()))]
@@ -184,6 +211,8 @@ class World:
         for controller in self.topology.controllers:
             self.start_controller(controller)
         for broker, registered in first.image.brokers.items():
+            if not self.specs[broker].running:
+                continue
             running = (registered.epoch, first.image)
             self.brokers[broker] = BrokerProcess(
                 self.context,

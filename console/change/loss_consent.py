@@ -34,6 +34,8 @@ NO_REASON = "not confirmed: give a reason for the journal; nothing was sent"
 
 LOST, RISK, SAVED = "Lost", "Risk", "Saved"
 """The words before what a change destroys, what could still go wrong, and what is saved before it."""
+REHEARSED = "Rehearsed"
+"""The word before what happened when the elections were tried on a copy of the cluster."""
 
 
 class Outline(NamedTuple):
@@ -153,7 +155,11 @@ def loss_question(prepared: PreparedPlan, title: str) -> Question:
         f"{elections} will be run on {where}. To go on, type {means}:",
         (phrase, shown),
         f"not confirmed ({means} is {shown}); nothing was sent",
-        (said.elects, *(f"  {label}: {sentence}" for label, sentence in said.parts(prepared.notes))),
+        (
+            said.elects,
+            *(f"  {label}: {sentence}" for label, sentence in said.parts(prepared.notes)),
+            *(f"  {REHEARSED}: {sentence}" for sentence in prepared.rehearsal),
+        ),
         needs_reason=bool(losing),
         means=means,
     )

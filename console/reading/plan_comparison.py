@@ -37,6 +37,7 @@ class PreparedPlan:
     asked only where a row has a successor. ``cut_off`` are the rows of ``holding`` whose elections cut off what can
     be read, or could when the plan was made, ``unread`` the brokers that are down and whose logs nobody read.
     ``notes`` belong to the question, one line each.
+    ``rehearsal`` is what happened on a simulated copy of the cluster, one sentence each; empty: nobody asked.
     ``keep``: which silent logs are to be kept, None where nobody asked; ``offered``: which could be, of a question.
     """
 
@@ -49,6 +50,7 @@ class PreparedPlan:
     cut_off: frozenset[TopicPartition] = frozenset()
     unread: UnreadBrokers = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    rehearsal: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[RowDecision, int]:

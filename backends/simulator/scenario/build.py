@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields, replace
 
+from backends.simulator.broker.replica_log import Log
 from backends.simulator.config import Config
 from backends.simulator.controller.metadata_changes import LARGEST, RECOVERY_MANAGER, STRATEGY_VALUES
 from backends.simulator.loop import MILLISECOND, SECOND
@@ -17,15 +18,27 @@ from backends.simulator.scenario.faults import Fault, TopicCreation
 from backends.simulator.scenario.file_model import (
     ClusterModel,
     ConsumerModel,
+    LogModel,
     ManyBrokers,
+    PartitionModel,
     ScenarioModel,
     Switches,
     TopicModel,
     WorkloadModel,
 )
-from backends.simulator.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec, Topology, spread
+from backends.simulator.topology import (
+    BrokerSpec,
+    ConsumerSpec,
+    PartitionStart,
+    ProducerSpec,
+    TopicSpec,
+    Topology,
+    spread,
+)
+from recovery.controller.registration import Registration
 from recovery.controller.rules import KIP_966, MIN_ISR, ControllerRules, UncleanRecoveryStrategy, shipped
 from recovery.membership.quorum import MembershipRules
+from recovery.model import NO_LEADER, EpochSpan
 
 _MS = "ms"
 _VALUE = "value"
@@ -144,7 +157,16 @@ def _brokers(cluster: ClusterModel) -> tuple[BrokerSpec, ...]:
         ]
     else:
         specs = [
-            BrokerSpec(broker.id, broker.rack, broker.log_dirs, broker.kraft_versions, broker.min_isr)
+            BrokerSpec(
+                broker.id,
+                broker.rack,
+                broker.log_dirs,
+                broker.kraft_versions,
+                broker.min_isr,
+                fenced=broker.down or broker.fenced,
+                running=not broker.down,
+                failed_log_dirs=broker.failed_log_dirs,
+            )
             for broker in given
         ]
     ids = [spec.id for spec in specs]
@@ -168,7 +190,13 @@ def _spare(cluster: ClusterModel, brokers: tuple[BrokerSpec, ...]) -> tuple[int,
 def _topics(
     topic: TopicModel, brokers: tuple[BrokerSpec, ...], path: tuple[int | str, ...]
 ) -> list[TopicSpec]:
-    if topic.replicas is not None:
+    start: tuple[PartitionStart, ...] = ()
+    if topic.start is not None:
+        start = tuple(
+            _start(one, brokers, (*path, "start", number)) for number, one in enumerate(topic.start)
+        )
+        assignments = tuple(one.replicas for one in topic.start)
+    elif topic.replicas is not None:
         assignments = topic.replicas
         for replicas in assignments:
             check_replicas(replicas, brokers, (*path, "replicas"))
@@ -180,7 +208,8 @@ def _topics(
             )
         assignments = spread(brokers, topic.replication_factor)
     names = [topic.name.replace("{n}", str(number)) for number in range(topic.count)]
-    own = topic.replicas is not None
+    own = topic.replication_factor is None
+    partitions = topic.partitions if topic.start is None else len(topic.start)
     min_isr, strategy = _min_isr(topic, path), _strategy(topic, path)
     configs = {
         name: value for name, value in topic.configs.items() if name not in (MIN_ISR, *STRATEGY_VALUES)
@@ -188,16 +217,58 @@ def _topics(
     return [
         TopicSpec(
             name,
-            topic.partitions,
+            partitions,
             # The placement of each topic continues where the previous topic ended.
             assignments if own else _rotated(assignments, number * topic.partitions),
             min_isr,
             strategy,
             topic.records,
             configs,
+            start,
         )
         for number, name in enumerate(names)
     ]
+
+
+def _start(
+    given: PartitionModel, brokers: tuple[BrokerSpec, ...], path: tuple[int | str, ...]
+) -> PartitionStart:
+    check_replicas(given.replicas, brokers, (*path, "replicas"))
+    log_dirs = {spec.id: spec.log_dirs for spec in brokers}
+    for key in ("isr", "elr", "last_known_elr", "adding", "removing"):
+        if not set(getattr(given, key)).issubset(given.replicas):
+            raise MisplacedValue((*path, key), f"replicas of the partition: {list(given.replicas)}")
+    if given.leader is not None and given.leader not in given.isr:
+        raise MisplacedValue((*path, "leader"), f"a member of the ISR {list(given.isr)}")
+    logs = {}
+    for broker, log in given.logs.items():
+        where = (*path, "logs", broker)
+        if broker not in given.replicas:
+            raise MisplacedValue(where, f"one of the replicas {list(given.replicas)}")
+        if log.log_dir >= log_dirs[broker]:
+            raise MisplacedValue((*where, "log_dir"), f"a number below {log_dirs[broker]}")
+        logs[broker] = _log(log)
+    registration = Registration(
+        given.replicas,
+        given.isr,
+        NO_LEADER if given.leader is None else given.leader,
+        given.leader_epoch,
+        elr=given.elr,
+        last_known_elr=given.last_known_elr,
+        removing=given.removing,
+        adding=given.adding,
+    )
+    return PartitionStart(registration, logs)
+
+
+def _log(given: LogModel) -> Log:
+    """All of it is flushed."""
+    starts = [*(start for _, start in given.epochs), given.end]
+    spans = tuple(
+        EpochSpan(epoch, start, end) for (epoch, start), end in zip(given.epochs, starts[1:], strict=True)
+    )
+    start = starts[0]
+    return Log(spans, start, given.end, given.high_watermark, given.high_watermark, given.log_dir)
 
 
 def _min_isr(topic: TopicModel, path: tuple[int | str, ...]) -> int | None:
@@ -233,7 +304,7 @@ def _few_enough(topics: tuple[TopicModel, ...]) -> None:
     known: set[str] = set()
     partitions = 0
     for index, topic in enumerate(topics):
-        partitions += topic.count * topic.partitions
+        partitions += topic.count * (topic.partitions if topic.start is None else len(topic.start))
         if partitions > PARTITIONS:
             raise MisplacedValue(("topics", index, "partitions"), f"at most {PARTITIONS:,} partitions in all")
         names = {topic.name.replace("{n}", str(number)) for number in range(topic.count)}
@@ -280,7 +351,9 @@ def _config(cluster: ClusterModel) -> Config:
         clean_shutdown_detection=not old if detects is None else detects,
         kraft_version=cluster.kraft_version,
         membership=MembershipRules(duplicate_ids=switches.duplicate_voter_ids),
-        released_calls=switches.kafka == "4.4",
+        released_calls=switches.kafka == "4.4"
+        if switches.released_calls is None
+        else switches.released_calls,
     )
     return replace(config, **values)  # type: ignore[arg-type]  # CONFIGS names fields that hold numbers
 

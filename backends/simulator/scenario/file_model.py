@@ -9,6 +9,7 @@ from pydantic import Discriminator, Field, PositiveInt, Tag, model_validator
 from backends.simulator.scenario.bounds import (
     BROKERS,
     CONTROLLERS,
+    LARGEST_SETTING,
     PARTITIONS,
     Interval,
     Milliseconds,
@@ -24,13 +25,26 @@ Partitions = Annotated[int, Field(gt=0, le=PARTITIONS)]
 
 
 class BrokerModel(StrictModel):
-    """``min_isr`` is min.insync.replicas in this broker's own file."""
+    """``min_isr`` is min.insync.replicas in this broker's own file. ``down``: it does not run at time 0, and the
+    controller knows that. ``fenced``: the controller counts it as down, though it runs. ``failed_log_dirs``
+    (counted from 0) had failed before.
+    """
 
     id: Annotated[int, Field(ge=0)]
     rack: str | None = None
     log_dirs: LogDirs = 1
     kraft_versions: tuple[Literal[0], Literal[0, 1]] = (0, 1)
     min_isr: PositiveInt | None = None
+    down: bool = False
+    fenced: bool = False
+    failed_log_dirs: tuple[Annotated[int, Field(ge=0)], ...] = ()
+
+    @model_validator(mode="after")
+    def _one_works(self) -> BrokerModel:
+        """A broker without any log dir that works does not run."""
+        if not set(self.failed_log_dirs) < set(range(self.log_dirs)):
+            raise ValueError(f"failed_log_dirs below {self.log_dirs}, and not all of them")
+        return self
 
 
 class ManyBrokers(StrictModel):
@@ -56,7 +70,9 @@ Brokers = Annotated[
 
 
 class Switches(StrictModel):
-    """How this cluster differs from released Kafka 4.3."""
+    """How this cluster differs from released Kafka 4.3. ``released_calls``: nodes offer no call of the recovery
+    tool's specification; None: as in Kafka 4.4, which has another call of that number.
+    """
 
     kafka: Literal["4.4", "4.3", "4.0", "3.9", "kip-966"] = "4.3"
     elr: bool | None = None
@@ -70,6 +86,7 @@ class Switches(StrictModel):
     high_watermark_needs_min_isr: bool = True
     clean_shutdown_detection: bool | None = None
     duplicate_voter_ids: bool = False
+    released_calls: bool | None = None
 
 
 class NetworkModel(StrictModel):
@@ -98,9 +115,50 @@ class ClusterModel(StrictModel):
     network: NetworkModel = NetworkModel()
 
 
+Offset = Annotated[int, Field(ge=0, le=LARGEST_SETTING)]
+Span = tuple[Annotated[int, Field(ge=0, le=2**31 - 1)], Offset]
+
+
+class LogModel(StrictModel):
+    """A replica's log at time 0: leader epochs with the offset where each begins, ascending, and the log's end.
+    The first epoch begins where the log does. ``log_dir`` is counted from 0.
+    """
+
+    epochs: tuple[Span, ...] = ()
+    end: Offset = 0
+    high_watermark: Offset = 0
+    log_dir: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _ascending(self) -> LogModel:
+        offsets = [*(start for _, start in self.epochs), self.end]
+        epochs = [epoch for epoch, _ in self.epochs]
+        if epochs != sorted(set(epochs)) or offsets != sorted(offsets) or len(set(offsets)) != len(offsets):
+            raise ValueError("epochs and offsets that ascend, below the end")
+        if self.high_watermark > self.end:
+            raise ValueError("a high_watermark up to the end")
+        return self
+
+
+class PartitionModel(StrictModel):
+    """A partition at time 0, as the controller holds it (KIP-966's names), and the logs by broker. Without a
+    ``leader`` it is offline. A replica without a log here has none on its disk.
+    """
+
+    replicas: Annotated[tuple[int, ...], Field(min_length=1)]
+    isr: tuple[int, ...] = ()
+    leader: Annotated[int, Field(ge=0)] | None = None
+    leader_epoch: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    logs: dict[int, LogModel] = Field(default_factory=dict)
+
+
 class TopicModel(StrictModel):
     """``replicas`` are assigned in turn; without them ``replication_factor`` spreads replicas over brokers and
-    racks.
+    racks. Or each partition is as ``start`` says, in the order of their numbers.
 
     ``count`` creates that many topics, with their number for ``{n}`` in the name.
     """
@@ -110,6 +168,7 @@ class TopicModel(StrictModel):
     partitions: Partitions = 1
     replicas: Annotated[tuple[tuple[int, ...], ...], Field(min_length=1)] | None = None
     replication_factor: PositiveInt | None = None
+    start: Annotated[tuple[PartitionModel, ...], Field(min_length=1)] | None = None
     min_isr: PositiveInt | None = None
     strategy: UncleanRecoveryStrategy | None = None
     records: Annotated[int, Field(ge=0, le=10**15)] = 0
@@ -117,8 +176,14 @@ class TopicModel(StrictModel):
 
     @model_validator(mode="after")
     def _placed(self) -> TopicModel:
-        if (self.replicas is None) == (self.replication_factor is None):
-            raise ValueError("give either replicas or replication_factor")
+        placed = (self.replicas, self.replication_factor, self.start)
+        if sum(one is not None for one in placed) != 1:
+            raise ValueError("give either replicas, replication_factor or start")
+        if self.start is not None:
+            if self.records or self.count > 1:
+                raise ValueError("with start, neither records nor a count")
+            if "partitions" in self.model_fields_set and self.partitions != len(self.start):
+                raise ValueError(f"start has {len(self.start)} partitions, and not {self.partitions}")
         if self.count > 1 and "{n}" not in self.name:
             raise ValueError("with a count, the name needs {n}")
         return self

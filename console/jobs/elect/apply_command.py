@@ -39,6 +39,11 @@ def apply(
     rate: str | None = declared.RATE,
     elect_unrescued: bool = ELECT_UNRESCUED,
     keep_log_of: str | None = declared.KEEP_LOG_OF,
+    rehearse: bool = option(
+        "--rehearse",
+        "Apply the plan to a simulated copy of the cluster first, also with a broker that drops out in the middle,"
+        " and show what happened before the question. With --yes: send nothing unless every row was elected there.",
+    ),
     yes: bool = declared.YES,
     reason: str | None = declared.REASON,
     recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
@@ -54,6 +59,10 @@ def apply(
     of its topic) and a reason; without a terminal, --yes and --reason are needed. The journal records the reason,
     what was sent and what was read back.
 
+    With --rehearse the plan is tried first: the cluster is read, copied into the simulator with every log that
+    answers, and the same code applies the plan there, twice; the second time the broker that is to lead most of it
+    is killed in the middle. That takes about as long as ktriage status, and nothing is sent meanwhile.
+
     Everything that the elections cut off is read from its brokers first, so that it can be written back; how many
     bytes that are, how long it takes and where to is said before the question. --no-rescue declines it.
 
@@ -67,6 +76,7 @@ def apply(
       ktriage apply --bootstrap-server kafka-1:9092 recovery.json
       ktriage apply --cluster production recovery.json --rescue /backup/rescue --rate 50MB
       ktriage apply --cluster production recovery.json --keep-log-of 3
+      ktriage apply --cluster production recovery.json --rehearse
       ktriage apply --cluster production recovery.json --first 3 --stop-after 1
       ktriage apply --cluster production recovery.json --reviewed-by ada --digest 3f1c…
       ktriage apply --cluster production recovery.json --max-loss 0 --yes --reason "incident 4711"
@@ -97,6 +107,7 @@ def apply(
         rescue=choice,
         keep_logs_of=None if keep_log_of is None else brokers_to_keep(keep_log_of),
         reviewed=f"reviewed by {reviewed_by}, digest {digest}" if reviewed_by else "",
+        rehearse=rehearse,
     )
     return apply_file(run, change, command="apply", ask=not yes, rows=rows)
 

@@ -16,7 +16,7 @@ from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.change.election_notes import note_plan
 from console.change.loss_consent import loss_question
-from console.errors import Status
+from console.errors import NotDone, Status
 from console.jobs.elect.election_batches import Elected, RowFailure, execute, note_elected, row_failure
 from console.jobs.elect.preserved_logs import (
     PreservedLogs,
@@ -143,7 +143,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     used only for such a plan. ``keep_logs_of``: brokers whose logs are to be kept, None: of nobody, empty: of each
     that is down and was not read. ``keep_where_possible``: partitions where that is not possible are elected too.
     ``compared``: the plan as a screen compared it before it asked. ``rescue`` None: what
-    the elections cut off is not read first.
+    the elections cut off is not read first. ``rehearse``: it is tried on a simulated copy of the cluster before the
+    question; where nobody is asked, it is refused if a row was not elected there.
     """
 
     plan: Plan | BarePlan
@@ -160,6 +161,7 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
     keep_where_possible: bool = False
     compared: PreparedPlan | None = None
     reviewed: str = ""
+    rehearse: bool = False
 
     def without_lock(self, cluster_id: str) -> None:
         refuse_other_cluster(self.plan, cluster_id, self.file)
@@ -183,7 +185,27 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         offered = None
         if keep is None and operator.asks and prepared.unread and prepared.holding.rows:
             offered = await plan_to_keep(cluster, prepared.holding, frozenset())
-        return replace(prepared, notes=(*notes, *keep_notes(keep)), offered=offered)
+        tried = await self._rehearsal(cluster, prepared, operator)
+        return replace(prepared, notes=(*notes, *keep_notes(keep)), offered=offered, rehearsal=tried)
+
+    async def _rehearsal(
+        self, cluster: Backend, prepared: PreparedPlan, operator: Operator[PreparedPlan]
+    ) -> tuple[str, ...]:
+        if not self.rehearse or not prepared.holding.rows:
+            return ()
+        from console.jobs.elect.plan_rehearsal import rehearsed  # noqa: PLC0415  # the simulator, for this only
+
+        found = await rehearsed(
+            cluster,
+            prepared.holding,
+            attempts=self.attempts,
+            seconds=self.seconds,
+            progress=operator.progress,
+        )
+        sentences = tuple(found.lines())
+        if not operator.asks and not found.succeeded:
+            raise NotDone(f"the rehearsal did not end as planned, so nothing was sent: {' '.join(sentences)}")
+        return sentences
 
     async def _compared_now(
         self, cluster: Backend, cluster_id: str, operator: Operator[PreparedPlan]

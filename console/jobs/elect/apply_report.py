@@ -109,6 +109,7 @@ def applied_document(command: str, applied: Applied) -> Iterator[str]:
                 **summary_json(summarise(prepared.holding)),
             },
             "checks": list(map(check_json, prepared.checks)),
+            "rehearsal": list(prepared.rehearsal),
             "elected": elected_json(elected) if elected is not None else None,
             "elections": list(map(json_of(RESULT), elected.results)) if elected is not None else [],
             "failures": failures_json(applied.failures),

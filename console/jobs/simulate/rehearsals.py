@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from backends.base.protocol import Backend
 from backends.disk_scan.scan_values import DiskScan, scan_lines
 from backends.metadata_log.directory import DIRECTORY
 from backends.simulator.adapter import SimulatorBackend
@@ -27,10 +28,15 @@ from backends.simulator.scenario.files import names
 from backends.simulator.session.session_store import SessionStore
 from backends.simulator.simulation import Simulation
 from backends.simulator.topology import cluster_id
+from console.cli.base.partition_options import read_evidence
+from console.cli.base.run import Run
 from console.errors import InputError, Status
+from console.jobs.simulate.cluster_copy import ClusterCopy, read_copy
+from console.new_files import refuse_existing, write_new
 from console.output.json_document import document
 from console.paths import cluster_name, memory_dir, named_state_dir, records_dir, use_state_dir
 from console.program import Program
+from console.provenance import now
 from console.signals import Stopped, StopRequest
 from console.simulator_backend import scenario as scenario_of
 from console.simulator_backend import state_file
@@ -66,6 +72,28 @@ def list_scenarios(program: Program, *, json: bool) -> int:
     else:
         program.screen.out(text_rows(SCENARIO, scenarios))
         program.screen.say("next: ktriage simulate show SCENARIO")
+    return Status.DONE
+
+
+def write_copy(run: Run, to: Path, evidence: tuple[Path, ...], duration: float) -> int:
+    """Writes the scenario file ``to``; returns the exit status. Raises InputError, BackendError, NotDone and
+    Stopped.
+    """
+    if to.suffix not in (".yaml", ".yml"):
+        raise InputError(f"{to}: a scenario file ends in .yaml")
+    refuse_existing(to)
+    disks = read_evidence(evidence)
+
+    async def job(cluster: Backend, _stop: StopRequest) -> ClusterCopy:
+        return await read_copy(cluster, duration, now().timestamp(), run.screen.progress, disks=disks)
+
+    copy = run.read(job)
+    write_new(to, copy.text)
+    if run.json:
+        run.screen.out(document("simulate-from", {"file": str(to), "assumed": list(copy.assumed)}))
+    else:
+        run.screen.out([f"{to}: the cluster as it was read", *(f"assumed: {one}" for one in copy.assumed)])
+        run.screen.say(f"next: ktriage status --simulate {shlex.quote(str(to))}")
     return Status.DONE
 
 

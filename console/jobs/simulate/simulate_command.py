@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from console.cli.base import declared
 from console.cli.base.declaration import argument, option
-from console.cli.base.options import without_cluster
+from console.cli.base.options import connected, without_cluster
 from console.cli.base.run import Run
 from console.cli.base.verbs import Verb
 from recovery.ranking import Ranking
@@ -87,6 +88,29 @@ def run(
     return rehearsals.run(
         run.program, scenario, seed, recovery, until, metadata_dir=metadata_dir, json=run.json
     )
+
+
+def from_(
+    run: Run,
+    *,
+    to: Path = argument("FILE", "The new scenario file, such as copy.yaml."),
+    evidence: list[Path] | None = declared.EVIDENCE_FILES,
+    recovery_duration_ms: int = declared.RECOVERY_DURATION_MS,
+) -> int:
+    """Writes a scenario made of a cluster as it is now: brokers, racks, log dirs, partitions, leaders, ISR and ELR,
+    min ISR, and every log as its broker describes it, or as the disk of a broker that is down was scanned
+    (--evidence). The cluster may be a bundle. Nothing is changed. Every command takes --simulate FILE then: try a
+    plan, an election or the start of a broker there first. What could not be read is named, with what is assumed.
+
+    \b
+    Examples:
+      ktriage simulate from copy.yaml --cluster production
+      ktriage simulate from copy.yaml --bundle incident.ktriage
+      ktriage --simulate copy.yaml
+    """
+    from console.jobs.simulate import rehearsals  # noqa: PLC0415  # not for --help
+
+    return rehearsals.write_copy(run, to, tuple(evidence or ()), recovery_duration_ms / 1000)
 
 
 def reset(
@@ -230,6 +254,7 @@ VERBS = (
     Verb("list", "List the scenarios that come with ktriage.", without_cluster(list_)),
     Verb("show", "Show the cluster and the faults of a scenario.", without_cluster(show)),
     Verb("run", "Run a scenario; with --strategy, recover it and count the true loss.", without_cluster(run)),
+    Verb("from", "Write a scenario made of a cluster as it is now.", connected(from_)),
     Verb(
         "disk",
         "Print what a scan of a simulated broker's disks finds, or write its log dirs.",

@@ -12,9 +12,11 @@ from backends.simulator.scenario.file_model import (
     ClusterModel,
     ConsumerModel,
     Expectation,
+    LogModel,
     ManyBrokers,
     NetworkModel,
     OperatorModel,
+    PartitionModel,
     ScenarioModel,
     Switches,
     TopicModel,
@@ -32,6 +34,8 @@ MODELS = (
     NetworkModel,
     Switches,
     TopicModel,
+    PartitionModel,
+    LogModel,
     WorkloadModel,
     ConsumerModel,
     OperatorModel,
@@ -40,7 +44,8 @@ MODELS = (
 
 
 def test_the_example_runs_and_the_operator_meets_what_it_says() -> None:
-    lines = [line.removeprefix("    ") for line in PAGE.splitlines() if line.startswith("    ")]
+    indented = [line.removeprefix("    ") for line in PAGE.splitlines() if line.startswith("    ")]
+    lines = [line for line in indented if not line.startswith("$ ")]
     scenario = parse("\n".join(lines), "mine", "mine.yaml")
     simulation = Simulation(scenario, 1)
     simulation.advance_to(scenario.operator_at)
