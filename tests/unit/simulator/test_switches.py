@@ -48,6 +48,7 @@ EACH: dict[str, tuple[bool, str]] = {
     "high_watermark_needs_min_isr": (False, "high_watermark_needs_min_isr"),
     "clean_shutdown_detection": (False, "clean_shutdown_detection"),
     "duplicate_voter_ids": (True, "duplicate_ids"),
+    "released_calls": (True, "released_calls"),
 }
 """Switch → how it departs from shipped 4.3, and what that changes."""
 
