@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 Array = np.ndarray
 """Integers or booleans, one per item."""
 
-_THREE_DIGITS = pa.array([f"{number:03}" for number in range(1000)])
-
 
 class Items(NamedTuple):
     """The items of a column of lists. ``owner``: the row of each; ``at``: its index in that row; ``first``:
@@ -111,11 +109,6 @@ def lists(owner: Array, values: Any, rows: int, *, null: Array | None = None) ->
     return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(null))
 
 
-def structs(columns: Mapping[str, Any]) -> Any:
-    """A column of structs."""
-    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
-
-
 def joined(*parts: Any) -> Any:
     """Text joined from columns, numbers and words, one text per row; at least one part is a column."""
     texts = [part if isinstance(part, str) else text(part) for part in parts]
@@ -126,12 +119,3 @@ def text(column: Any) -> Any:
     """A column as text."""
     values = pa.array(column) if isinstance(column, np.ndarray) else column
     return values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
-
-
-def thousands(values: Array) -> Any:
-    """Numbers as text with a comma between groups of three digits, as Python's format ``:,``."""
-    large = values >= 1000
-    if not large.any():
-        return text(values)
-    grouped = joined(thousands(values // 1000), ",", _THREE_DIGITS.take(pa.array(values % 1000)))
-    return pc.if_else(pa.array(large), grouped, text(values))
