@@ -25,7 +25,6 @@ from console.port_forwards import KubernetesCluster, Pod, PortForward, forwarded
 from testbed.kafka import wait_until
 from tests.unit.cli.command_process import invoke
 from tests.wire.cluster_thread import ClusterThread
-from tests.wire.response_faults import SCENARIO
 
 PROFILE = """\
 clusters:
@@ -91,7 +90,7 @@ def test_each_broker_is_reached_through_the_port_that_kubectl_forwards(
     config = tmp_path / "config/ktriage"
     config.mkdir(parents=True)
     (config / "clusters.yaml").write_text(PROFILE)
-    with ClusterThread(read(str(SCENARIO))) as served:
+    with ClusterThread(read("strimzi-new-volume")) as served:
         ports = {a.port for a in parse_addresses(served.cluster.bootstrap)}
         brokers = served.do(
             lambda cluster: {
@@ -112,6 +111,8 @@ def test_each_broker_is_reached_through_the_port_that_kubectl_forwards(
     assert "pod events-pool-3 is Pending: no port is forwarded to it" in ended.err
     contacts = json.loads(ended.out)["contacts"]
     assert {one["broker"] for one in contacts if one["problem"] is None} == set(brokers)
+    (first, *_) = json.loads(ended.out)["steps"]
+    assert (first["kind"], first["checkDisk"]) == ("bring back", [DOWN]), "its volume is read first"
     asked = {int(one["address"].rpartition(":")[2]) for one in contacts if one["problem"] is None}
     assert len(asked) > 2 and not asked & ports, "no broker was asked at its advertised address"
     assert set(kube.lines("connections.log")) == {f"events-pool-{broker}" for broker in brokers}
