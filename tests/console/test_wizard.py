@@ -13,12 +13,13 @@ from backends.simulator.adapter import SimulatorBackend
 from backends.simulator.membership import SimulatedMembership
 from backends.simulator.network import OPERATOR, controller
 from console.app.base.question_dialogs import ChoiceQuestion
+from console.app.base.record_screen import RecordScreen
 from console.app.session.safety import IDLE_SECONDS
 from console.jobs.quorum.wizard_screens.screen import WizardScreen
 from console.simulator_backend import scenario
 from console.target import Target
 from recovery.membership.quorum import Quorum
-from tests.console.faults import happens
+from tests.console.faults import happens, passes
 from tests.console.robot import Robot, console, records
 from widgets.bars.message_bars import MessageBar
 from widgets.dialogs.confirmation import Confirmation
@@ -112,6 +113,25 @@ async def test_a_controller_gets_its_new_disk_into_the_quorum_by_the_wizard(home
     (lines,) = records(home)
     assert [line["action"] for line in lines if line["kind"] == "before"][1:] == ["remove-voter", "add-voter"]
     assert lines[-1]["status"] == 0
+
+
+async def test_why_a_controller_is_not_replaced_is_read_to_its_end_before_anything_is_asked(home: Path) -> None:
+    """At 80 columns: the end of the refusal is the way that is left."""
+    async with console("controller-node-failure", size=(80, 24)) as robot:
+        await happens(robot, lambda b: b.simulation.world.kill_broker(3))
+        await passes(robot, 30)
+        await robot.opens("4")
+        await robot.looks_again()
+        quorum = robot.session.view.quorum
+        assert isinstance(quorum, Quorum)
+        key = next(key for key in quorum.voters.keys if key.id == NODE)
+        await robot.puts_the_cursor_on((key.id, key.directory_id))
+        await robot.press("M")
+        await robot.asked(RecordScreen)
+        await robot.sees("Not replaced", "give --not-rebuilt")
+        read = " ".join(robot.screen.replace("│", " ").split())
+        assert f"Do not replace, format or wipe {NODE}: a rebuild on another host" in read, read
+        assert "broker 3 is not seen to follow controller" in read, read
 
 
 async def test_a_read_only_console_plans_a_replacement_and_sends_nothing(home: Path) -> None:

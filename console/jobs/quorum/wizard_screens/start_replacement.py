@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
+from console.app.base.record_screen import RecordScreen
 from console.app.base.screen_calls import Ask, OpenScreen
 from console.app.session.session import Session
 from console.errors import NotDone
@@ -61,7 +62,10 @@ class StartReplacement:
             if isinstance(choice, LoadedReplacement):
                 planned = choice
             else:
-                planned = await session.run(lambda backend: wizard.planned(backend, choice))
+                try:
+                    planned = await session.run(lambda backend: wizard.planned(backend, choice))
+                except NotDone as error:
+                    return await self._not_replaced(str(error))
         await self._open(planned, half_done)
 
     async def _open(self, planned: LoadedReplacement, half_done: bool) -> None:
@@ -92,7 +96,7 @@ class StartReplacement:
             if not quorum.voters.has_id(node):
                 raise NotDone(self._upgrade_first())
         if refused := self._refusal(node):
-            raise NotDone(refused)
+            return await self._not_replaced(refused)
         proposed, newcomers = self._proposed_kind(node)
         answer = await self._ask(
             ChoiceQuestion(
@@ -114,6 +118,11 @@ class StartReplacement:
                 raise NotDone(f"{newcomer!r} is not a node id")
             joining = (int(newcomer),)
         return ReplacementChoice(kind, leaving, joining, directory or None if leaving else None)
+
+    async def _not_replaced(self, refused: str) -> None:
+        """A refusal says at its end how the way is cleared: it is a page, not a line that is cut off."""
+        sentences = refused.replace(". ", ".\n").splitlines()
+        await self._open_screen(RecordScreen("Not replaced", sentences))
 
     def _refusal(self, node: int) -> str:
         """Why the voter may not be replaced as the quorum was read, before anything is asked; "" if it may be."""
