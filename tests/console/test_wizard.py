@@ -115,7 +115,9 @@ async def test_a_controller_gets_its_new_disk_into_the_quorum_by_the_wizard(home
     assert lines[-1]["status"] == 0
 
 
-async def test_why_a_controller_is_not_replaced_is_read_to_its_end_before_anything_is_asked(home: Path) -> None:
+async def test_why_a_controller_is_not_replaced_is_read_to_its_end_before_anything_is_asked(
+    home: Path,
+) -> None:
     """At 80 columns: the end of the refusal is the way that is left."""
     async with console("controller-node-failure", size=(80, 24)) as robot:
         await happens(robot, lambda b: b.simulation.world.kill_broker(3))

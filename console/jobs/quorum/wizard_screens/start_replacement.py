@@ -65,7 +65,8 @@ class StartReplacement:
                 try:
                     planned = await session.run(lambda backend: wizard.planned(backend, choice))
                 except NotDone as error:
-                    return await self._not_replaced(str(error))
+                    await self._not_replaced(str(error))
+                    return
         await self._open(planned, half_done)
 
     async def _open(self, planned: LoadedReplacement, half_done: bool) -> None:
@@ -96,7 +97,8 @@ class StartReplacement:
             if not quorum.voters.has_id(node):
                 raise NotDone(self._upgrade_first())
         if refused := self._refusal(node):
-            return await self._not_replaced(refused)
+            await self._not_replaced(refused)
+            return None
         proposed, newcomers = self._proposed_kind(node)
         answer = await self._ask(
             ChoiceQuestion(
