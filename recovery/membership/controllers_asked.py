@@ -128,12 +128,23 @@ class RememberedQuorum(NamedTuple):
             return ()
         gone = old_voters(quorum.voters, self.voters)
         where = ",".join(self.addresses) or "HOST:PORT"
+        named = both(list(map(str, self.voters)))
+        forbidden = {
+            at.address
+            for voter in quorum.voters.voters
+            for at in voter.endpoints
+            if not any(voter.matches(key) for key in self.voters)
+        }
+        taken = sorted(forbidden.intersection(self.addresses))
         answers = [] if asked is None else [asked.at(address) for address in self.addresses]
         down = bool(answers) and all(one is not None and not one.reached for one in answers)
         rebuilt = (
-            f"Nothing answers at {both(self.addresses)}: start controller {both([key.id for key in self.voters])},"
-            " the rebuilt quorum, with its disk"
+            f"Nothing answers at {both(self.addresses)}: start controller {named}, the rebuilt quorum, with this"
+            " disk"
             if down
+            else f"Then start controller {named}, the rebuilt quorum, with this disk (directory.id in"
+            f" meta.properties): who answers at {both(taken)} now may be an old voter"
+            if taken
             else f"The rebuilt quorum: ktriage quorum status --bootstrap-controller {where}"
         )
         return (

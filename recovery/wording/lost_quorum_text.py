@@ -58,6 +58,9 @@ def action(lost: QuorumWithoutLeader) -> str:
     if not lost.certain and not lost.up:
         return "Name every controller there may be with --bootstrap-controller: one that was added later may lead."
     which = either(_old_disks(lost)) if lost.short == 1 else f"{lost.short} of {both(_old_disks(lost))}"
+    if not lost.certain:  # whoever has not seen the quorum has not seen whether it was rebuilt either
+        them = "it" if lost.short == 1 else "them"
+        return f"Start {which} with {_disks(lost.short)}, unless a rebuild replaced {them}."
     return f"Start {which} with {_disks(lost.short)}: a leader is elected, nothing is lost."
 
 

@@ -318,10 +318,35 @@ def test_the_rebuilt_voter_is_told_to_be_started_where_nothing_answers_at_its_ad
     seen = RememberedQuorum(1_003, "2026-01-01T00:00:00+00:00", ("host9:9093",), (key(9),))
     down = ControllersAsked((AskedController("host9:9093", problem=REFUSED),))
     ((_, text),) = seen.older(quorum(1, 2, 3), down)
-    assert "Nothing answers at host9:9093: start controller 9, the rebuilt quorum" in text, text
+    assert "Nothing answers at host9:9093: start controller 9-dir9, the rebuilt quorum" in text, text
     assert "ktriage" not in text
     ((_, text),) = seen.older(quorum(1, 2, 3), ControllersAsked((answers(9),)))
     assert "ktriage quorum status --bootstrap-controller host9:9093" in text
+
+
+def test_who_knows_the_rebuilt_quorum_is_not_led_to_an_address_where_an_old_voter_answers() -> None:
+    """1 was made the only voter with a new disk; its first disk runs again, at the same address."""
+    seen = RememberedQuorum(3_003, "2026-01-01T00:00:00+00:00", (address(1),), (ReplicaKey(1, "new"),))
+    ((_, text),) = seen.older(quorum(1, 2, 3), ControllersAsked((answers(1),)))
+    assert "Then start controller 1-new, the rebuilt quorum, with this disk" in text, text
+    assert f"who answers at {address(1)} now may be an old voter" in text and "ktriage" not in text, text
+
+
+def test_a_quorum_that_no_broker_follows_is_said_first_and_is_a_problem() -> None:
+    """Every voter is up: a forbidden disk was started beside old voters."""
+    led, brokers = quorum(1, 2, 3), KnownBrokers(frozenset((8, 9)))
+    reading = QuorumReading(
+        CLUSTER, health(led, LivenessLimits(), {1, 2, 3}), (), ControllersAsked(brokers=brokers)
+    )
+    first = next(verdict_lines(reading))
+    assert first.startswith(
+        "NO BROKER FOLLOWS THIS QUORUM: brokers 8 and 9 do not fetch from controller 1"
+    ), first
+    assert "On the hosts of brokers 8 and 9 ktriage quorum evidence LOG_DIR" in first, first
+    assert "If it was, stop controllers 1, 2 and 3" in first, first
+    assert [one.problem for one in reading.findings] == [QuorumProblem.NOT_FOLLOWED]
+    follows = health(quorum(1, 2, 3, observers=(key(8),)), LivenessLimits(), {1, 2, 3})
+    assert replace(reading, health=follows).findings == ()
 
 
 def test_the_voter_that_was_rebuilt_is_never_told_to_be_stopped_or_wiped() -> None:

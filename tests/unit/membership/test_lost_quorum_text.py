@@ -45,6 +45,10 @@ def test_the_least_harm_comes_first_and_a_rebuild_last_with_its_cost_and_command
         " --data LOG_DIR_OF_EACH_BROKER --plan-out rebuild.json"
     )
     assert action(LOST) == "Start 102 or 101 with its old disk: a leader is elected, nothing is lost."
+    # Between a rebuild and its start a user who has seen neither is told the same by every broker.
+    blind = replace(LOST, certain=False)
+    assert action(blind) == "Start 102 or 101 with its old disk, unless a rebuild replaced it."
+    assert "On the hosts of all brokers ktriage quorum evidence LOG_DIR" in ways_back(blind)[0].cost
 
 
 def test_without_any_controller_the_rebuild_goes_into_a_new_one() -> None:
