@@ -80,7 +80,7 @@ async def test_what_ends_a_lost_quorum_can_be_read_by_keys(lines: int) -> None:
     async with console("two-of-three-voters-lost", size=(80, lines)) as robot:
         await robot.opens("4")
         await robot.sees("NO LEADER")
-        action, warning = "Start 102 or 101 with its old disk: a leader is elected", "Never format"
+        action, warning = "Start 102 or 101 with its old disk, unless a rebuild", "Never format"
         if lines == 24:
             await robot.sees(action, warning)
             return
