@@ -18,9 +18,8 @@ from pipeline.exposure.exposure_job import exposed
 from pipeline.exposure.fix_choice import FixLimits
 from pipeline.exposure.fix_job import fixes_of
 from pipeline.exposure.what_if import NOTHING_ASKED, WhatIf
-from pipeline.history.history_frames import history_frames
+from pipeline.history.history_frames import Action, history_frames
 from pipeline.history.history_sources import find_history
-from pipeline.history.incidents import Action
 from pipeline.plan.plan_job import PlanOptions, planned_rows
 from pipeline.snapshot.state_sources import Sources, find
 from pipeline.storage import storage_path

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.history.earlier_run import TABLES
-from pipeline.history.history_frames import history_frames
+from pipeline.history.history_frames import Action, history_frames
 from pipeline.history.history_sources import HistorySources
-from pipeline.history.incidents import Action
 from pipeline.results import JobOutput, RunTarget, append_rows, quarantined_counts, rows_by_run
 from pipeline.tables.history_schemas import EVENTS, HISTORY_MARKS, HISTORY_STATES, INCIDENTS
 from pipeline.tables.schemas import QUARANTINED_ROWS

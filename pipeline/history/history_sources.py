@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.history.earlier_run import EarlierRun, find_earlier_run, since_text
@@ -46,23 +46,6 @@ class ClusterSnapshots:
         """The observations of the moments that are to be read."""
         names = {moment.snapshot for moment in self.timeline.moments[self.read :]}
         return [one for one in self.observations if one.snapshot in names]
-
-    @property
-    def unread_by_day(self) -> dict[date, list[str]]:
-        """The names of :attr:`unread` in order, by the partition of the tables in which they are."""
-        found: dict[date, list[str]] = {}
-        for one in self.unread:
-            found.setdefault(one.day, []).append(one.snapshot)
-        return {day: sorted(names) for day, names in found.items()}
-
-
-class FileRead(NamedTuple):
-    """A file that may have rows of some of these ``snapshots`` of the cluster, whose names ascend."""
-
-    file: DataFile
-    definition: TableDefinition
-    cluster_id: str
-    snapshots: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,32 +99,35 @@ class HistorySources:
             },
         }
 
-    @property
-    def reads(self) -> list[FileRead]:
-        """The files with rows of the snapshots that are read: states and observations."""
+    def files_of(self, definition: TableDefinition) -> list[tuple[StoragePath, list[DataFile]]]:
+        """The files that may have rows of the snapshots that are read, by root."""
         roots = {one.root.uri: one.root for one in self.clusters.values()}
         return [
-            found
-            for root in roots.values()
-            for definition in (PARTITION_STATES, OBSERVATIONS)
-            for found in self._reads_of(root, definition)
-            if found.file.place.uri not in self.damaged
+            (root, each_once(file for file in self._files_below(root, definition))) for root in roots.values()
         ]
 
-    def _reads_of(self, root: StoragePath, definition: TableDefinition) -> Iterator[FileRead]:
-        files = files_by_day(root, definition, list(self.clusters))
+    def _files_below(self, root: StoragePath, definition: TableDefinition) -> Iterator[DataFile]:
+        by_day = files_by_day(root, definition, list(self.clusters))
         for name, one in self.clusters.items():
             if one.root.uri != root.uri:
                 continue
-            for day, names in one.unread_by_day.items():
-                for file in files.get(day, ()):
-                    if file.may_have(name) and (found := names[_range_in(names, file)]):
-                        yield FileRead(file, definition, name, tuple(found))
+            for day, alike in groupby(one.unread, lambda taken: taken.day):
+                names = [taken.snapshot for taken in alike]
+                first, last = min(names), max(names)
+                for file in by_day.get(day, ()):
+                    apart = file.first is not None and (file.first > last or first > file.last)
+                    if file.may_have(name) and not apart and file.place.uri not in self.damaged:
+                        yield file
 
     @property
     def files(self) -> list[DataFile]:
-        """The files of :attr:`reads`, each once, and those of the earlier run."""
-        found = each_once(one.file for one in self.reads)
+        """All files that are read, those of the earlier run too."""
+        found = [
+            file
+            for definition in (PARTITION_STATES, OBSERVATIONS)
+            for _, mine in self.files_of(definition)
+            for file in mine
+        ]
         return found + (self.earlier.files if self.earlier is not None else [])
 
     def without(self, undecodable: Mapping[str, str]) -> HistorySources:
@@ -221,14 +207,6 @@ def find_history(
     if earlier is not None:
         clusters = {name: _continued(name, one, earlier) for name, one in clusters.items()}
     return _checked(HistorySources(clusters, tuple(refused), tuple(damaged), since, earlier))
-
-
-def _range_in(names: Sequence[str], file: DataFile) -> slice:
-    """Which of the ascending names of snapshots may have rows in the file."""
-    return slice(
-        0 if file.first is None else bisect_left(names, file.first),
-        len(names) if file.last is None else bisect_right(names, file.last),
-    )
 
 
 def _refused(broken: BrokenObservation) -> RefusedSnapshot:

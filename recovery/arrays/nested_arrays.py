@@ -101,14 +101,6 @@ def expand(first: Array, sizes: Array) -> tuple[Array, Array]:
     return owner, np.arange(len(owner)) - bounds(sizes)[owner] + first[owner]
 
 
-def lists(owner: Array, values: Any, rows: int, *, null: Array | None = None) -> Any:
-    """A column of lists; ``owner`` ascends; ``null``: the rows without a list."""
-    offsets = bounds(np.bincount(owner, minlength=rows)).astype(np.int32)
-    if null is None:
-        return pa.ListArray.from_arrays(pa.array(offsets), values)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(null))
-
-
 def joined(*parts: Any) -> Any:
     """Text joined from columns, numbers and words, one text per row; at least one part is a column."""
     texts = [part if isinstance(part, str) else text(part) for part in parts]

@@ -38,13 +38,27 @@ def told(row: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(value.astimezone(UTC) if isinstance(value, datetime) else value) for value in row)
 
 
+def test_no_table_reads_the_snapshots_again(spark: Any, tmp_path: Path) -> None:
+    """Spark uses what is persisted only where it recognizes the plan in a query."""
+    diary = Diary(storage_path(str(tmp_path)))
+    diary.write(0, [partition(0)])
+    diary.write(1, [offline(0)], kind=SnapshotKind.CHANGES)
+    frames = history_frames.history_frames(spark, find_history([diary.root]), (), keep=True)
+    try:
+        plans = {
+            name: rows._jdf.queryExecution().executedPlan().toString() for name, rows in frames.tables.items()
+        }
+        assert [name for name, plan in plans.items() if "InMemoryTableScan" not in plan] == []
+    finally:
+        for rows in frames.persisted:
+            rows.unpersist()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(repetitions(1, 4)))
 def test_random_histories_tell_what_one_partition_after_the_other_tells(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    spark: Any, tmp_path: Path, seed: int
 ) -> None:
-    # So that the partitions of a cluster are in several tasks.
-    monkeypatch.setattr(history_frames, "shards_of", lambda _: 3)
     lake, chance = storage_path(str(tmp_path)), random.Random(seed)
     for number in range(6):
         for write in RandomHistory(lake, f"c{number:02}", chance).writings():
@@ -61,10 +75,7 @@ def test_random_histories_tell_what_one_partition_after_the_other_tells(
     assert sorted(marks) == [name for name, one in sources.clusters.items() if one.timeline.moments]
 
 
-def test_the_summary_has_the_first_of_all_in_their_order(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history_frames, "shards_of", lambda _: 4)
+def test_the_summary_has_the_first_of_all_in_their_order(spark: Any, tmp_path: Path) -> None:
     diary = Diary(storage_path(str(tmp_path)))
     diary.write(0, [partition(n) for n in range(150)])
     diary.write(1, [offline(n) for n in range(150)], kind=SnapshotKind.CHANGES)
