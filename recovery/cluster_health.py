@@ -44,13 +44,15 @@ class QuorumState(StrEnum):
 class QuorumFinding(NamedTuple):
     """The state of the quorum, and its voters that are down: they do not fetch, or do not answer.
     ``dead_addresses``: controllers that are down and whose ids are not known. ``new_disks``: those of
-    ``dead_voters`` whose nodes run, with another disk and so without a vote.
+    ``dead_voters`` whose nodes run, with another disk and so without a vote. ``without_metadata``: controllers that
+    answer, while nobody leads, and hold none: their disks are new, or they started without a leader.
     """
 
     state: QuorumState
     dead_voters: tuple[int, ...] = ()
     dead_addresses: tuple[str, ...] = ()
     new_disks: tuple[int, ...] = ()
+    without_metadata: tuple[int, ...] = ()
 
 
 def quorum_finding(
@@ -81,6 +83,7 @@ def quorum_finding(
             state,
             tuple(sorted(host.key.id for host in down if host.key.id >= 0)),
             tuple(sorted(host.address for host in down if host.key.id < 0)),
+            without_metadata=tuple(sorted(h.key.id for h in quorum.without_metadata if h.key.id >= 0)),
         )
     if earlier is not None and earlier.is_beyond(quorum):
         return QuorumFinding(QuorumState.OLD_VOTERS)
@@ -115,6 +118,7 @@ class ClusterHealth(NamedTuple):
     ``cut_off``: the broker that described the partitions gets no new metadata; None: no such thing was seen.
     ``disks_to_read``: brokers whose disks are to be read before they start (DisksToRead).
     ``empty_on_leader``: partitions whose leader is alone in the ISR, and has no byte of them.
+    ``votes_wanted``: controllers that are to get a vote: the quorum tolerates no failure.
     ``lost_offsets``: partitions whose leader lacks what was read before somebody else elected it.
     ``disks_end_ms`` and ``recorded_ms``: as in :class:`backends.base.answers.ClusterInfo`. With the first, nothing
     is known to run, and every partition counts as offline.
@@ -138,6 +142,7 @@ class ClusterHealth(NamedTuple):
     lost_offsets: int = 0
     disks_end_ms: int | None = None
     recorded_ms: int | None = None
+    votes_wanted: tuple[int, ...] = ()
 
     @property
     def from_disks(self) -> bool:

@@ -21,7 +21,7 @@ from textual.widgets import Input
 
 from backends.base.protocol import Backend
 from console import backends
-from console.app.main_screen.key_actions import of_pane
+from console.app.main_screen.key_actions import of_pane, without_action
 from console.app.main_screen.main_screen import MainScreen
 from console.app.main_screen.palette import NOT_NOW, ActionCommands, Palette, Themes
 from console.app.session.halt import ConsoleSupervisor
@@ -381,6 +381,13 @@ class Console(App[int], inherit_bindings=False):
         desk = self.desk
         if desk is not None and self.screen is desk:
             desk.act(of_pane(name, desk.pane))
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that nobody took and no binding has is answered: silence looks like a console that hangs."""
+        desk, shown = self.desk, self.screen
+        typed = desk is None or shown is not desk or isinstance(self.focused, Input)
+        if desk is not None and not typed and event.key not in shown.active_bindings:
+            desk.say(without_action(event.key, event.character or ""), Tone.WARN)
 
     def action_say_quit(self) -> None:
         """The screen that shows messages: a screen with its own message line covers that of the main screen."""

@@ -37,7 +37,7 @@ from recovery.model import Broker, PartitionState, Survey, TopicPartition, Unkno
 from recovery.plan.topic_marks import Mark, marks
 from recovery.survey_columns import SurveyTotals, totals, unknown_values
 from recovery.unread_disks import before_start, by_broker
-from recovery.wording.cluster_advice import ClusterAdvice, cluster_advice
+from recovery.wording.cluster_advice import ClusterAdvice, cluster_advice, votes_wanted
 from recovery.wording.cluster_health_text import hidden_topic_texts
 from recovery.wording.unread_disk_text import not_judged_text
 
@@ -159,6 +159,19 @@ class ClusterReading:
         needed = ((state, self.min_isr(state)) for state in led)
         return sum(isinstance(number, int) and len(state.isr) < number for state, number in needed)
 
+    @cached_property
+    def led_at_min_isr(self) -> int:
+        """How many partitions with a leader lack a replica and have just as many in sync as min ISR asks for; 0
+        where neither brokers nor configurations tell it of all.
+        """
+        asked = self.by_partition
+        led = [state for state in short_of_replicas(self.partitions.states) if not state.offline]
+        needed = [
+            (state, asked[state.tp].min_isr if state.tp in asked else self.min_isr(state)) for state in led
+        ]
+        known = all(isinstance(number, int) for _, number in needed)
+        return sum(len(state.isr) == number for state, number in needed) if known else 0
+
     @property
     def stale(self) -> bool:
         """No controller leads, or a broker was asked that is cut off: it is not known what is offline now."""
@@ -263,6 +276,7 @@ class ClusterReading:
             unjudged=self.unread.not_judged > 0,
             empty=self.empty_on_leader,
             unacknowledged=self.unread.unacknowledged,
+            at_min_isr=self.led_at_min_isr,
         )
 
 
@@ -311,6 +325,9 @@ def _health(reading: ClusterReading) -> ClusterHealth:
         lost_offsets=len(reading.cut_off),
         disks_end_ms=reading.cluster.disks_end_ms,
         recorded_ms=reading.cluster.recorded_ms,
+        votes_wanted=votes_wanted(
+            reading.members_health, () if reading.earlier is None else reading.earlier.replaced
+        ),
     )
 
 

@@ -81,8 +81,8 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
             return f"start {both(decision.waits_for)}"
         case DecisionKind.WAIT if decision.waits_for:
             rather = awaited_before(decision, advice)
-            other = f"{either(rather)}, then " if rather else ""
-            return f"wait for {other}{either(decision.waits_for)}"
+            first = f"start {either(rather)}, then " if rather else "wait for "
+            return f"{first}{either(decision.waits_for)}"
         case DecisionKind.REFUSED if decision.why_not is WhyNot.BRANCHES or _is_choice(advice):
             return "choose"
         case verdict:

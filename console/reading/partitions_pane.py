@@ -14,7 +14,7 @@ from console.reading.partition_row import (
     count_partitions,
 )
 from recovery.advice import Advice, AdviceKind, FirstStep, first_steps
-from recovery.model import Survey
+from recovery.model import ReplicaLog, Survey
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind
 from recovery.wording.advice_text import (
@@ -329,6 +329,8 @@ def _key(step: AdvisedStep) -> str:
         return _PANES.get(step.about, "")
     if advice.reassigning and advice.kind is AdviceKind.CHOOSE:
         return "Enter"
+    if advice.kind is AdviceKind.READ_DISK:
+        return _PANES[AdviceTopic.DISKS]
     return "c" if _elects(advice) else ""
 
 
@@ -375,8 +377,9 @@ def _reason(row: PartitionRow, *, in_full: bool, drawn: bool) -> str:
             led = f"OFFLINE, {_CHECKING if asked else 'its logs were not asked'}"
         return f"{led}, leader epoch {state.leader_epoch}"
     electing = decision.verdict is DecisionKind.ELECT
-    reason = why(row) if in_full or (electing and not drawn) else short_reason(decision)
-    if not in_full and (before := awaited_before(decision, row.advice)):
+    before = awaited_before(decision, row.advice)
+    reason = why(row) if in_full or (electing and not drawn) else short_reason(decision, before)
+    if electing and not in_full and before:
         hosts = "its host" if len(before) == 1 else "their hosts"
         reason = f"start {both(before)} first if {hosts} kept power, then: {reason}"
     if electing:
@@ -384,7 +387,14 @@ def _reason(row: PartitionRow, *, in_full: bool, drawn: bool) -> str:
         return f"{reason}; {counted(missing, 'replica')} did not answer" if missing else reason
     if drawn or row.now is None or row.loss is None:
         return reason
-    return f"{reason}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}"
+    empty = f"; the log of broker {row.now} is EMPTY" if _is_empty(row.survey, row.now) else ""
+    return f"{reason}. Lost by electing {row.now} now: {harm_text(row.loss, row.last_epoch)}{empty}"
+
+
+def _is_empty(survey: Survey | None, broker: int) -> bool:
+    """Whether its log never held a record, as far as the broker knows."""
+    logs = () if survey is None else (one.log for one in survey.replicas if one.broker == broker)
+    return any(isinstance(log, ReplicaLog) and log.log_end_offset == 0 for log in logs)
 
 
 def _search(row: PartitionRow) -> str:

@@ -387,7 +387,12 @@ def _return_warnings(advice: Advice) -> Iterator[str]:
     if advice.led_after:
         who = tuple(sorted({one.broker for one in advice.led_after}))
         back = _few(advice.brokers, either)
-        yield f"{_capital(_few(who))} led later: when {back} leads, what only {_few(who)} {_holds(who)} is cut off."
+        cut_off = f"what only {_few(who)} {_holds(who)} is cut off when {back} leads"
+        if silent := started_before(advice):
+            lost = "its host" if len(silent) == 1 else "their hosts"
+            yield f"If {lost} lost power, read {_disk_of(silent)} first: {cut_off}."
+        else:
+            yield f"{_capital(_few(who))} led later: {cut_off}."
     # A member of the ELR: after a kill only as the last known leader, by an unclean election of the controller.
     if advice.check_disk and not advice.was_shut_down and not advice.read_before:
         yield "If its host lost power, or nobody knows, read its disk first: Kafka elects it whatever it lost."
@@ -526,8 +531,8 @@ def _why_give_log(_advice: Advice, count: int) -> Iterator[str]:
 def _why_read_disk(advice: Advice, count: int) -> Iterator[str]:
     yield (
         f"{_capital(_disks(advice.brokers))} FAILED, and no other replica of {_partitions(count)} is left."
-        f" Read {'it' if len(advice.brokers) == 1 else 'them'} (ktriage disk scan) before"
-        f" {_they_are(advice.brokers)} replaced, or the records are gone."
+        f" Read {'it' if len(advice.brokers) == 1 else 'them'} before {_they_are(advice.brokers)} replaced, or the"
+        f" records are gone: {READ_DISK}"
     )
 
 
@@ -657,8 +662,14 @@ def _was_read(brokers: Sequence[int]) -> str:
 # Why nobody is elected.
 
 
-def short_reason(decision: Decision) -> str:
-    """Why nobody is elected, in at most 120 characters and in words that need no explanation."""
+def short_reason(decision: Decision, before: Sequence[int] = ()) -> str:
+    """Why nobody is elected, in at most 120 characters and in words that need no explanation. ``before``: whom to
+    start before those that it waits for.
+    """
+    if before and decision.waits_for:
+        hosts = "its host" if len(before) == 1 else "their hosts"
+        then = f"start {both(before)} first if {hosts} kept power, then {either(decision.waits_for)}"
+        return f"{then}: {'not fully checked' if decision.why_not is WhyNot.UNCHECKED else 'its log may hold more'}"
     text = None if decision.why_not is None else _SHORT_REASONS.get(decision.why_not)
     if text is not None:
         return text(decision) or decision.reason
@@ -674,7 +685,7 @@ def _awaited(decision: Decision) -> str:
 def _failed_disks(decision: Decision) -> str:
     returning = () if decision.judged is None else decision.judged.automatic_elections
     failed = [one.broker for one in returning if one.failed_disk]
-    return f"{_disk_of(failed)} failed: read it first" if failed else ""
+    return f"{_disk_of(failed)} failed: read it first with {READ_DISK}" if failed else ""
 
 
 def _unclean_member(decision: Decision) -> str:

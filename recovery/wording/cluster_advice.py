@@ -60,12 +60,14 @@ def cluster_advice(
     unjudged: bool = False,
     empty: Collection[TopicPartition] = (),
     unacknowledged: Mapping[TopicPartition, Collection[int]] = MappingProxyType({}),
+    at_min_isr: int = 0,
 ) -> ClusterAdvice:
     """``short``: the partitions that lack a replica in their ISR; ``steps``: what is said of partitions.
     ``earlier``: the quorum as it was remembered. ``brokers``: those that are registered. ``unjudged``: of some
     partitions it is not known whether brokers that are down hold records which the leader lacks.
     ``empty``: those of ``short`` whose leaders hold no byte of them. ``unacknowledged``: the brokers that are away
-    and may hold what was not acknowledged with acks=all, by partition.
+    and may hold what was not acknowledged with acks=all, by partition. ``at_min_isr``: so many of ``short`` have as
+    many replicas in sync as acks=all needs, and no more.
     """
     leaderless = tuple(_without_leader(health, lost, quorum, earlier))
     if leaderless:
@@ -85,9 +87,17 @@ def cluster_advice(
     found += [
         AdvicePart(text, AdviceTopic.BROKERS)
         for text in _brokers(
-            health, short, named, unjudged=unjudged, empty=empty, unacknowledged=unacknowledged
+            health,
+            short,
+            named,
+            unjudged=unjudged,
+            empty=empty,
+            unacknowledged=unacknowledged,
+            at_min_isr=at_min_isr,
         )
     ]
+    if not found:
+        found += [AdvicePart(text, AdviceTopic.QUORUM) for text in _static_voters(quorum, replaced)]
     old = [node for node in health.brokers_down if any(key.id == node for key in replaced)]
     first = (AdvicePart(without_old_logs(old), AdviceTopic.BROKERS),) if old else ()
     if health.failed_dirs and not steps:
@@ -206,6 +216,29 @@ def wait_for_vote(quorum: QuorumHealth, replaced: Collection[ReplicaKey]) -> tup
     return tuple(node for node in quorum.without_vote if node not in old)
 
 
+def votes_wanted(quorum: QuorumHealth | Unknown | None, replaced: Collection[ReplicaKey]) -> tuple[int, ...]:
+    """The controllers that are to get a vote: no voter is down, and the next failure of one stops the quorum."""
+    if not isinstance(quorum, QuorumHealth) or not quorum.dynamic or quorum.dead_voters:
+        return ()
+    return wait_for_vote(quorum, replaced) if quorum.strength.spare <= 0 else ()
+
+
+def _static_voters(
+    quorum: QuorumHealth | Unknown | None, replaced: Collection[ReplicaKey]
+) -> Iterator[AdviceText]:
+    """How a controller that waits beside static voters gets its vote."""
+    if (
+        isinstance(quorum, QuorumHealth)
+        and not quorum.dynamic
+        and (waiting := wait_for_vote(quorum, replaced))
+    ):
+        has, it = ("has", "it") if len(waiting) == 1 else ("have", "them")
+        how = (
+            "The voters are static (kraft.version 0): first ktriage quorum upgrade, then ktriage quorum add."
+        )
+        yield AdviceText(f"{both(waiting)} {has} no vote: upgrade the quorum, then add {it}.", reasons=(how,))
+
+
 def quorum_advice(
     quorum: QuorumHealth | Unknown | None,
     replaced: Collection[ReplicaKey] = (),
@@ -240,7 +273,7 @@ def quorum_advice(
             f"Or replace it by {either(waiting)}, which runs without a vote." if waiting else "Or replace it."
         )
         yield AdviceText(start, by, warnings, reasons)
-    if waiting and warnings and quorum.dynamic and not dead:
+    if votes_wanted(quorum, replaced):
         vote = "a vote" if len(waiting) == 1 else "votes"
         add = "Each one by ktriage quorum add NODE, where it does not join by itself."
         yield AdviceText(f"Give {both(waiting)} {vote}.", "", warnings, (add,))
@@ -277,6 +310,7 @@ def _brokers(
     unjudged: bool,
     empty: Collection[TopicPartition],
     unacknowledged: Mapping[TopicPartition, Collection[int]],
+    at_min_isr: int,
 ) -> Iterator[AdviceText]:
     down = [broker for broker in health.brokers_down if broker not in named]
     lack = [state.tp for state in short if _missing(state).intersection(down)]
@@ -295,11 +329,15 @@ def _brokers(
             *((unknown,) if unjudged else ()),
             *_empty_leaders(lost, who, start),
             *_unacknowledged(only, who, start),
+            *_next_failure(at_min_isr),
         )
         # A leader whose disk was replaced has nothing, and whoever follows it keeps nothing.
         whose, them = ("the disk", "it") if len(down) == 1 else ("the disks", "them")
         do = f"Copy {whose} of {who}, then start {them}" if len(lost) == lacking else f"Start {who}"
-        yield AdviceText(f"{do}{copies}.", "", warnings, (reason,))
+        # Where it is not known what a start destroys, nobody is told to give the disk up.
+        gone_for_good = "it is" if len(down) == 1 else "they are"
+        heal = "" if unjudged or lost else f"Or, if {gone_for_good} gone for good, make new copies elsewhere."
+        yield AdviceText(f"{do}{copies}.", heal, warnings, (reason,))
     # Each partition that has a broker which is down lacks it in its ISR; nobody knows of those that are not seen.
     without = set(down).difference(*(state.replicas for state in short)) if not health.unseen else ()
     for broker in sorted(without)[:_MOST]:
@@ -334,6 +372,12 @@ def _unacknowledged(partitions: Sequence[TopicPartition], who: str, start: str) 
         one = len(partitions) == 1 and len(name) <= _SHORT_NAME
         which = name if one else counted(len(partitions), "partition")
         yield f"What only {who} may hold of {which} is cut off when {start}; none was acknowledged with acks=all."
+
+
+def _next_failure(at_min_isr: int) -> Iterator[str]:
+    """What one more broker costs that fails."""
+    if at_min_isr:
+        yield f"One more failure can stop writes with acks=all to {counted(at_min_isr, 'partition')}."
 
 
 _SHORT_NAME = 40

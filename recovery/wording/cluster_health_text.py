@@ -235,18 +235,10 @@ def _none_offline(health: ClusterHealth) -> _Part:
 
 
 def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the other
-    quorum = health.quorum
     yield from _quorum_parts(health)
     if health.cut_off is not None:
         yield _part(0, f"old metadata, of broker {health.cut_off}", "old metadata")
-    down = (voter for voter in quorum.dead_voters if voter not in quorum.new_disks)
-    dead: tuple[int | str, ...] = (*down, *quorum.dead_addresses)
-    if dead:
-        # Only a leader tells which of the controllers are voters.
-        member = "voter" if quorum.state in (QuorumState.LED, QuorumState.CANNOT_COMMIT) else "controller"
-        yield _named(dead, member, "down", 5)
-    if quorum.new_disks:
-        yield _named(quorum.new_disks, "controller", "without a vote", 5, short="no vote")
+    yield from _controller_parts(health)
     if health.brokers_down:
         yield _named(health.brokers_down, "broker", "down", 3)
     if health.brokers_fenced:
@@ -265,6 +257,24 @@ def _parts(health: ClusterHealth) -> Iterator[_Part]:  # one finding after the o
         yield _part(6, f"{health.under_min_isr:,} under min ISR")
     if health.unreachable_leaders:
         yield _part(7, f"{health.unreachable_leaders:,} with a leader not on this listener")
+
+
+def _controller_parts(health: ClusterHealth) -> Iterator[_Part]:
+    quorum = health.quorum
+    down = (voter for voter in quorum.dead_voters if voter not in quorum.new_disks)
+    dead: tuple[int | str, ...] = (*down, *quorum.dead_addresses)
+    if dead:
+        # Only a leader tells which of the controllers are voters.
+        member = "voter" if quorum.state in (QuorumState.LED, QuorumState.CANNOT_COMMIT) else "controller"
+        yield _named(dead, member, "down", 5)
+    if quorum.new_disks:
+        yield _named(quorum.new_disks, "controller", "without a vote", 5, short="no vote")
+    if quorum.without_metadata:
+        bare = _named(quorum.without_metadata, "controller", "without metadata", 5)
+        yield bare._replace(texts=(bare.text, f"{ids(quorum.without_metadata)} no metadata"))
+    if health.votes_wanted:
+        no_failure = "quorum tolerates no failure"
+        yield _part(5, f"{no_failure}: {ids(health.votes_wanted)} without a vote", no_failure)
 
 
 def _lost_parts(health: ClusterHealth) -> Iterator[_Part]:

@@ -71,6 +71,10 @@ def warnings(lost: QuorumWithoutLeader) -> Iterator[str]:
     """What goes before that, or against it."""
     yield from (f"{one[0].upper()}{one[1:]}." for one in lost.old_sentences[1:])
     yield from (f"{lost.never_again}." for _ in lost.rebuilt_at[:1])
+    if bare := [host.name for host in lost.without_metadata]:
+        runs = f"{both(bare)} {'runs' if len(bare) == 1 else 'run'} without metadata"
+        disks = "its disk is new" if len(bare) == 1 else "their disks are new"
+        yield f"{runs}: {disks}, or nobody led when {'it' if len(bare) == 1 else 'they'} started."
     yield WARNING
 
 

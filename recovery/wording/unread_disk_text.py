@@ -161,7 +161,7 @@ def unread_brokers_in_short(rows: Iterable[PlanRow], unread: UnreadBrokers, most
         yield f"The disk of broker {broker} failed and may hold more of {names}: read it before it is replaced."
     for broker, partitions in down[:most]:
         names = printable(some_of(partitions, 2))
-        yield f"Broker {broker} is down and may hold more of {names}: read its disk before it starts."
+        yield f"Broker {broker} is down and may hold more of {names}: after this, read its disk before it starts."
 
 
 _Brokers = list[tuple[int, tuple[TopicPartition, ...]]]

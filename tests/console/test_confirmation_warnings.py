@@ -244,7 +244,11 @@ async def test_a_page_that_was_skipped_was_not_read() -> None:
             "The disk of broker 2 failed and may hold more of t-0: read it before",
             False,
         ),
-        (Standing.FENCED, "Broker 2 is down and may hold more of t-0: read its disk before it starts.", True),
+        (
+            Standing.FENCED,
+            "Broker 2 is down and may hold more of t-0: after this, read its disk before it starts.",
+            True,
+        ),
     ],
 )
 def test_a_failed_disk_of_a_broker_that_is_up_is_named_and_no_log_is_promised_to_be_kept(

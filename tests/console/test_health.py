@@ -54,7 +54,7 @@ async def in_every_pane(robot: Robot, text: str) -> None:
         ("disk-failure", "1 disk failed · 4 offline", ("1 Offline partitions 4", "5 Log dirs 1 failed")),
         (
             "two-of-three-voters-lost",
-            "quorum NO LEADER · controller 102 down · broker 3 not reached",
+            "quorum NO LEADER · controller 102 down · 101 no metadata · broker 3 not reached",
             ("4 Quorum NO LEADER", "8 Brokers 1 not reached"),
         ),
     ],
@@ -198,6 +198,22 @@ async def test_a_step_that_has_no_room_is_one_key_away() -> None:
         await robot.until(lambda: third in joined(robot), "the third step")
 
 
+@pytest.mark.parametrize(
+    ("scenario", "texts"),
+    [
+        ("quorum-growing-1-to-3", ("quorum tolerates no failure: 101,102 without a vote", "4 Quorum!")),
+        ("static-quorum-upgrade", ("Do first: 103 has no vote: upgrade the quorum, then add it. [4]",)),
+        ("two-of-three-voters-lost", ("101 no metadata", "101 runs without metadata: its disk is new")),
+        ("broker-gone-for-good", ("if it is gone for good", "One more failure can stop writes")),
+        ("disk-failure", ("no other replica is left. [5]", "ktriage rescue read --to DIR --from-disk")),
+        ("late-alter-partition", ("the log of broker 2 is EMPTY",)),
+    ],
+)
+async def test_the_first_screen_names_what_is_at_stake(scenario: str, texts: tuple[str, ...]) -> None:
+    async with console(scenario, size=(80, 24)) as robot:
+        await robot.until(lambda: all(text in joined(robot) for text in texts), f"{texts}")
+
+
 async def test_a_partition_whose_leader_is_not_reached_is_counted_where_no_controller_says_so() -> None:
     async with console("two-of-three-voters-lost", size=(120, 40)) as robot:
         await robot.sees("0 offline, 1 led by a broker that is not reached", "1 not reached")
@@ -206,7 +222,10 @@ async def test_a_partition_whose_leader_is_not_reached_is_counted_where_no_contr
 @pytest.mark.parametrize(
     ("scenario", "texts"),
     [
-        ("four-brokers-min-isr-3", ("wait for 0, then 2", "start 0 first if its host kept power, then: ")),
+        (
+            "four-brokers-min-isr-3",
+            ("start 0, then 2", "start 0 first if its host kept power, then 2: not fully checked"),
+        ),
         ("disk-failure", ("or choose a", "archive-1    1 min  1 of 2     choose")),
     ],
 )

@@ -10,13 +10,14 @@ import pytest
 
 from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
 from console.app.main_screen.explanations import sections
-from console.app.main_screen.key_actions import ActionContext, as_it_stands, why_not
+from console.app.main_screen.key_actions import ActionContext, as_it_stands, why_not, without_action
 from console.app.main_screen.pane_views import how_to_plan
 from console.app.session.safety import SERVED, Safety
 from console.app.session.view import Link
 from console.change.registry import AFTER, ALL, BY_NAME, DIRS, KEYS, OFFLINE, PANES, PLAN, QUORUM
 from recovery.cluster_health import QuorumState
 from recovery.model import Unknown, Why
+from tests.console.robot import console
 from tests.unit.recovery.short_sentences import too_much
 from widgets.dialogs.help_screen import help_lines
 from widgets.text import plain
@@ -78,6 +79,34 @@ def test_what_changes_the_cluster_is_looked_at_while_the_console_is_read_only(sa
 )
 def test_a_key_that_does_nothing_says_why(change: dict[str, object], says: str) -> None:
     assert says in why_not(BY_NAME["apply"], standing(**change))
+
+
+@pytest.mark.parametrize(
+    ("key", "character", "says"),
+    [
+        ("h", "h", "h does nothing: H is hand-over; ? lists the keys"),
+        ("n", "n", "n does nothing: N is heal, in pane 8; ? lists the keys"),
+        ("z", "z", "z does nothing: ? lists the keys"),
+        ("0", "0", "0 does nothing: 1 to 9 open the panes"),
+        ("f5", None, "F5 does nothing: r reads the cluster again"),
+        ("delete", "\x7f", "Delete does nothing: d takes a row out of the plan, in pane 6"),
+    ],
+)
+def test_a_key_without_an_action_says_what_was_meant(key: str, character: str | None, says: str) -> None:
+    assert without_action(key, character or "") == says
+
+
+async def test_no_key_is_silent() -> None:
+    async with console("broker-gone-for-good", size=(80, 24)) as robot:
+        await robot.sees("Start broker 3")
+        for key, says in (("z", "? lists the keys"), ("f5", "r reads the cluster"), ("n", "N is heal")):
+            await robot.press(key)
+            await robot.hears(says)
+        await robot.press("8", "u")
+        await robot.hears("no row is marked")
+        await robot.press("slash", "z")
+        await robot.until(lambda: robot.app.focused.value == "z", "a letter of the filter")
+        assert "does nothing" not in robot.said
 
 
 def test_the_key_of_a_quorum_without_a_leader_is_called_by_what_it_shows() -> None:

@@ -442,8 +442,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
 
     def _question(self, width: int) -> list[Line]:
         lines = self._warning_lines(width)
-        for text in self.request.target:
-            lines += fold(line(Piece(f"{' ' * _LABEL}{printable(text)}")), width, " " * (_LABEL + 2))
+        for number, text in enumerate(self.request.target):
+            label = Piece(f"{'' if number else 'To':{_LABEL}}", Tone.STRONG)
+            lines += fold(line(label, Piece(printable(text))), width, " " * (_LABEL + 2))
         return lines
 
     def _warning_lines(self, width: int) -> list[Line]:

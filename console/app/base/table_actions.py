@@ -124,6 +124,8 @@ class TableActions:
         self._say("all groups are folded; F unfolds them" if folded else "all groups are unfolded", Tone.INFO)
 
     def _unmark(self) -> None:
+        if not self._table.marks:
+            self._say("no row is marked: Space marks one", Tone.INFO)
         self._table.clear_marks()
 
     def _mark_range(self) -> None:

@@ -14,7 +14,7 @@ from console.app.session.safety import NO_FILES, SERVED, Safety
 from console.app.session.session import Session
 from console.app.session.view import Link
 from console.change.access import NO_ALTER
-from console.change.registry import BY_NAME, KEYS, PLAN, QUORUM, WORDS, Action, Need
+from console.change.registry import ALL, BY_NAME, KEYS, PLAN, QUORUM, WORDS, Action, Need
 from recovery.cluster_health import QuorumState
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
@@ -91,6 +91,27 @@ def of_pane(name: str, pane: str) -> str:
     """The action that the key of ``name`` has in the pane; where it has none there, that one, which says so."""
     key = BY_NAME[name].key
     return next((action.name for action in KEYS if action.key == key and pane in action.panes), name)
+
+
+def without_action(key: str, character: str) -> str:
+    """What a key of the main screen says that has no action: what was most likely meant."""
+    shown = character if character.isprintable() and character.strip() else key.replace("_", " ").capitalize()
+    if key in _MEANT:
+        return f"{shown} does nothing: {_MEANT[key]}"
+    meant = next((action for action in KEYS if action.key == character.swapcase()), None)
+    if meant is None:
+        return f"{shown} does nothing: ? lists the keys"
+    where = "" if meant.panes == ALL else f", in pane {' or '.join(meant.panes)}"
+    return f"{shown} does nothing: {meant.shown} is {meant.label}{where}; ? lists the keys"
+
+
+_MEANT = {
+    "f5": "r reads the cluster again",
+    "f1": "? lists the keys",
+    "delete": "d takes a row out of the plan, in pane 6",
+    "backspace": "Esc leads back",
+    "0": "1 to 9 open the panes",
+}
 
 
 def why_not(action: Action, now: ActionContext) -> str:

@@ -80,7 +80,9 @@ def _overview(session: Session, width: int, rows: int) -> Iterator[Line]:
         leader = f"led by {quorum.quorum.leader.id}, {quorum.strength}"
         alarms = () if view.after_rebuild is None else view.after_rebuild.alarms
         wrong = f"; {counted(len(alarms), 'finding')}" if alarms else ""
-        yield _part(QUORUM, f"quorum: {leader}{wrong}", bad=bool(quorum.dead_voters or alarms))
+        yield _part(
+            QUORUM, f"quorum: {leader}{wrong}", bad=bool(quorum.dead_voters or alarms or health.votes_wanted)
+        )
         yield from _rows(BRIEF, quorum.silent_first, width, rows)
     elif badge := quorum_badge(health.quorum):
         yield _part(QUORUM, f"quorum: {badge}", bad=True)

@@ -17,6 +17,7 @@ from console.jobs.status.overview_report import offline_lines
 from console.journal.change_kinds import HEAL, RESTORE_RECORDS, Left
 from console.paths import unused
 from console.reading.cluster_reading import ClusterReading
+from recovery.advice import AdviceKind
 from recovery.cluster_health import QuorumState, short_of_replicas
 from recovery.log_preservation import taken_out
 from recovery.membership.after_rebuild import quorum_findings
@@ -334,15 +335,14 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
             yield line("resume")
         for restore in (one for one in incident.unfinished.of(RESTORE_RECORDS) if not one.waits):
             yield line(*restore.command)
-    offline = _offline_now(incident)
-    if offline and not stuck:
-        yield line("plan", "--all-offline-partitions", unused())
+    before_elections = () if stuck else tuple(_before_elections(incident))
+    yield from (line(*words) for words in before_elections)
     for file in incident.plans:
         if file.plan is not None and file.plan.rows:
             yield line("verify", str(file.path))
     for words in (
         *_rebuild_commands(incident, stuck),
-        *_disk_commands(incident),
+        *(words for words in _disk_commands(incident) if words not in before_elections),
         *_fix_commands(incident),
         *_client_commands(incident),
     ):
@@ -388,9 +388,24 @@ def _disk_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
     a disk is a decision and no next step: who pasted it would silence the warning.
     """
     if still_to_read(incident.unfinished.unread_disks, disk_states(incident)):
-        yield "rescue", "read", "--to", "DIR", "--from-disk", "LOG_DIR"
+        yield _READ_DISK
     if _can_assign_again(incident):
         yield "heal", "assign-again"
+
+
+_READ_DISK = ("rescue", "read", "--to", "DIR", "--from-disk", "LOG_DIR")
+
+
+def _before_elections(incident: Incident) -> Iterator[tuple[str, ...]]:
+    """For partitions without a leader: a failed disk that may hold what no other replica has is read before leaders
+    are planned.
+    """
+    now = incident.sources.now
+    advised = () if now is None else (step.advice for step in now.steps)
+    if any(one.kind is AdviceKind.READ_DISK or any(b.failed_disk for b in one.keep_down) for one in advised):
+        yield _READ_DISK
+    if _offline_now(incident):
+        yield "plan", "--all-offline-partitions", unused()
 
 
 def _can_assign_again(incident: Incident) -> bool:

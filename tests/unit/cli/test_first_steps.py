@@ -35,7 +35,10 @@ def test_one_broker_is_to_be_started_first(call: Caller) -> None:
     out = call("ktriage", "status", "--simulate", "four-brokers-min-isr-3").out
     assert out.count("Do first") == 1 and "Then: Start" not in out
     assert "Do first: Start broker 0 if its host kept power; then broker 2: 1 partition gets a leader." in out
-    assert "! Broker 0 led later: when broker 2 leads, what only broker 0 holds is cut off." in out
+    assert (
+        "! If its host lost power, read the disk of broker 0 first: what only broker 0 holds is cut off when"
+        " broker 2 leads." in out
+    )
 
 
 def _name(step: dict[str, dict[str, object]]) -> str:

@@ -102,6 +102,13 @@ def test_after_a_heal_a_simulated_cluster_has_no_step_left(call: Caller) -> None
     assert "heal apply" in told and "heal unregister" not in told
 
 
+def test_a_failed_disk_is_read_before_leaders_are_planned(call: Caller) -> None:
+    failed = ("--simulate", "disk-failure")
+    told = call("ktriage", "handover", *failed).out
+    read = f"ktriage rescue read --to DIR --from-disk LOG_DIR {' '.join(failed)}"
+    assert told.count(read) == 1 and told.index(read) < told.index("ktriage plan --all-offline-partitions")
+
+
 def test_runs_on_another_cluster_with_the_same_id_are_not_what_was_done_to_this_one(elected: Caller) -> None:
     assert "ktriage apply plan.json" in elected("ktriage", "handover", *HANGING).out
     (journal,) = elected.home.rglob("*.jsonl")

@@ -12,7 +12,8 @@ from tests.unit.cli.command_process import invoke
 REPORTS = (("status",), ("check",), ("plan", "new.json"), ("replicas", "--all-offline-partitions"))
 HEADS = {
     "disk-failure": "1 disk failed · 4 offline · 3 more under-replicated",
-    "two-of-three-voters-lost": "quorum NO LEADER · controller 102 down · broker 3 not reached",
+    "two-of-three-voters-lost": "quorum NO LEADER · controller 102 down · controller 101 without metadata"
+    " · broker 3 not reached",
     "one-sided-cuts": "broker 1 down · broker 2 fenced · broker 3 not reached from here;"
     " the controller says that it is up"
     " · 1 offline",
@@ -102,6 +103,7 @@ def test_what_to_do_about_a_lost_quorum_and_why_stand_once_each(tmp_path: Path) 
     status = invoke(tmp_path, "ktriage", "status", *cluster).out
     assert status.count("with its old disk, unless a rebuild") == 1, status
     page = invoke(tmp_path, "ktriage", "handover", *cluster).out
+    assert "! 101 runs without metadata: its disk is new, or nobody led when it started." in status
     assert page.count("of 3 controllers answer and nobody leads") == 1, page
     assert "The metadata log was not read: no controller leads." in page
 
@@ -112,7 +114,8 @@ def test_nobody_is_to_be_started_before_a_copy_where_the_leader_lost_every_recor
     assert "Do first: Copy the disk of broker 1, then start it: 1 partition lacks a copy." in out
     assert "! payments-0 is EMPTY on its leader: what broker 1 may hold is cut off when it starts." in out
     whole = invoke(tmp_path, "ktriage", "status", "--simulate", "broker-gone-for-good").out
-    assert "Do first: Start broker 3: 6 partitions lack a copy." in whole
+    assert "Do first: Start broker 3: 6 partitions lack a copy. Or, if it is gone for good, make new" in whole
+    assert "! One more failure can stop writes with acks=all to 6 partitions." in whole
     assert "EMPTY" not in whole
 
 
