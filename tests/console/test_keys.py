@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from textual.widgets import Input
 
 from backends.base.answers import RIGHTS_UNKNOWN, ClusterInfo
 from console.app.main_screen.explanations import sections
@@ -105,7 +106,7 @@ async def test_no_key_is_silent() -> None:
         await robot.press("8", "u")
         await robot.hears("no row is marked")
         await robot.press("slash", "z")
-        await robot.until(lambda: robot.app.focused.value == "z", "a letter of the filter")
+        await robot.until(lambda: robot.desk.query_one(Input).value == "z", "a letter of the filter")
         assert "does nothing" not in robot.said
 
 
