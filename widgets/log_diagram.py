@@ -37,9 +37,10 @@ class Bar(NamedTuple):
     log: ReplicaLog
 
 
-def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
+def picture(survey: Survey, ranking: Ranking, width: int, room: int | None = None) -> list[Line]:
     """The logs, where they diverge, and what electing each of them would cut off, in ``width`` columns. Of a
-    partition with a leader nothing is elected.
+    partition with a leader nothing is elected. Where ``room`` lines do not hold both, what each choice cuts off
+    stands first: by that is decided.
     """
     bars = [Bar(r.broker, r.log) for r in survey.replicas if isinstance(r.log, ReplicaLog)]
     if not bars:
@@ -47,19 +48,18 @@ def picture(survey: Survey, ranking: Ranking, width: int) -> list[Line]:
     choices = [_choice(survey, broker) for broker in _ranked(survey, ranking)]
     aside = max(len(text) for text in (*map(_end_text, bars), *(choice.label for choice in choices))) + 2
     axis = make_axis(_offsets(bars), max(width - LABEL - aside, LEAST_AXIS))
-    lines = [*_scale(axis, width)]
-    for replica in survey.replicas:
-        lines.append(_bar_line(replica, axis, width))
-    lines += _parting(bars, [choice.broker for choice in choices], axis, width)
+    scale = [*_scale(axis, width)]
+    logs = [_bar_line(replica, axis, width) for replica in survey.replicas]
+    logs += _parting(bars, [choice.broker for choice in choices], axis, width)
     if not survey.state.offline:
-        return lines + _legend(bars, width, unknown=False)
-    lines.append(
-        line(
-            Piece("WHAT EACH CHOICE CUTS OFF", Tone.HEAD), Piece(f"  best log first, {CUT} = lost", Tone.DIM)
-        )
+        return [*scale, *logs, *_legend(bars, width, unknown=False)]
+    heading = line(
+        Piece("WHAT EACH CHOICE CUTS OFF", Tone.HEAD), Piece(f"  best log first, {CUT} = lost", Tone.DIM)
     )
-    lines += [_choice_line(choice, axis, width) for choice in choices]
-    return lines + _legend(bars, width, unknown=any(choice.lost.at_most is None for choice in choices))
+    cut_off = [heading, *(_choice_line(choice, axis, width) for choice in choices)]
+    legend = _legend(bars, width, unknown=any(choice.lost.at_most is None for choice in choices))
+    short = room is not None and len(scale) + len(logs) + len(cut_off) > room
+    return [*scale, *(cut_off + logs if short else logs + cut_off), *legend]
 
 
 def _ranked(survey: Survey, ranking: Ranking) -> list[int]:

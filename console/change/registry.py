@@ -325,6 +325,16 @@ ACTIONS = (
         needs=(Need.IDLE, Need.PLAN),
     ),
     Action(
+        "dismiss",
+        "d",
+        "d",
+        "dismiss",
+        "take away what is said of offsets that others' elections cut off",
+        OFFLINE,
+        "Table",
+        needs=(Need.CLUSTER,),
+    ),
+    Action(
         "journal",
         "J",
         "J",

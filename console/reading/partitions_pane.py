@@ -163,10 +163,10 @@ class PartitionsPane(TablePane):
         if reading is None or not reading.cut_off:
             return []
         up = {broker.id for broker in reading.cluster.brokers if not broker.fenced}
-        texts = cut_off_lines(reading.cut_off, up, SHOWN_STEPS)
-        return [
-            part for text in texts for part in fold(line(Piece(f"{WARNING}{text}", Tone.BAD)), width, "  ")
-        ]
+        texts = list(cut_off_lines(reading.cut_off, up, SHOWN_STEPS))
+        lines = [line(Piece(f"{WARNING}{text}", Tone.BAD)) for text in texts]
+        lines[-1] = line(*lines[-1], Piece(" [d]", Tone.KEY))
+        return [part for one in lines for part in fold(one, width, "  ")]
 
     def _first_steps(self, width: int) -> list[Line]:
         """As many as there is room for, and that there are more."""

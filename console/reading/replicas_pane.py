@@ -78,11 +78,16 @@ class ReplicasPane(TablePane):
             )
         return lines
 
+    def _room(self, width: int) -> int:
+        """The lines that the summary, the table and the rule below it leave for the drawing."""
+        table = min(self.table.lines + 1, int(0.4 * self.size.height))
+        return self.size.height - len(self.summary_lines(width)) - table - 1
+
     def detail_lines(self, width: int) -> list[Line]:
         shown = self._shown
         if not shown or isinstance(shown, Unknown):
             return []
         survey, verdicts = shown[0].survey, {row.replica.broker: row.verdict for row in shown}
-        lines = [*picture(survey, self._ranking, width), *self._replica(width)]
+        lines = [*picture(survey, self._ranking, width, self._room(width)), *self._replica(width)]
         choices = losses(survey, self._ranking, verdicts, width)
         return [*lines, BLANK, *choices] if choices else lines

@@ -306,6 +306,11 @@ async def test_what_kafka_cut_off_by_its_own_election_is_said_first_where_no_row
         await robot.press("V")
         await robot.hears("LOST of the planned log: 560 offsets or more (payments-0: broker 2 leads)")
         assert "0 of 1 led as planned, 1 fully replicated" in robot.said
+        await robot.opens("1")
+        await robot.press("d")
+        await robot.hears("dismissed: what 1 partition lost")
+        await robot.until(lambda: "not by this console" not in robot.screen, "no line of the loss")
+        assert "LOST" not in robot.screen
 
 
 async def test_what_this_console_elected_is_not_told_as_a_loss_by_somebody_else() -> None:

@@ -66,6 +66,8 @@ async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> N
         await robot.confirms("500", "incident 1")
         await robot.idle()
         await robot.hears("500 records written back; 500 counted")
+        await robot.opens("6")
+        await robot.sees("written back since: 500 records of 500 rescued offsets")
         await robot.sees("Guide: 800 of 800 records are there", "What only 3 holds is not known")
     assert actions(home) == ["rescue", "planned-elections", "elect", "restore-records"]
 

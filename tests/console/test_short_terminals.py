@@ -37,6 +37,17 @@ async def test_the_path_and_the_command_give_way_to_rows() -> None:
         assert "$ ktriage" in robot.screen
 
 
+async def test_what_each_choice_cuts_off_stands_first_where_the_logs_leave_it_no_room() -> None:
+    async with console("four-brokers-min-isr-3", size=(80, 24)) as robot:
+        await robot.opens("2")
+        await robot.sees("WHAT EACH CHOICE CUTS OFF", "loses 400 or more")
+        assert robot.screen.index("elect 3") < robot.screen.index("end 1,640")
+        await robot.pilot.resize_terminal(80, 40)
+        await robot.until(
+            lambda: robot.screen.index("elect 3") > robot.screen.index("end 1,240"), "the logs first"
+        )
+
+
 async def test_a_sentence_that_has_no_room_says_that_it_goes_on() -> None:
     async with console("stale-long-tail", size=(80, 15)) as robot:
         await robot.until(lambda: "… Tab" in robot.screen, "a sentence that goes on")

@@ -158,7 +158,7 @@ def _badges(view: View) -> dict[str, str]:
         return {}
     after = view.after_rebuild
     beside = "" if after is None or not after.alarms else counted(len(after.alarms), "finding")
-    badges = {QUORUM: quorum_badge(found.quorum) or ("no spare" if found.votes_wanted else beside)}
+    badges = {QUORUM: quorum_badge(found.quorum) or beside or ("no spare" if found.votes_wanted else "")}
     empty = f"{found.empty_on_leader:,} EMPTY" if found.empty_on_leader else ""
     lost = f"{found.lost_offsets:,} LOST" if found.lost_offsets else ""
     silent = 0 if view.reading is None else view.reading.led_by_silent

@@ -316,6 +316,7 @@ class MainScreen(PanesScreen):
             **{f"pane{pane}": partial(go, pane) for pane in PANES},
             "back": self._step_back,
             "others": lambda: self.tasks.begin("listing", self._others(), asks=False),
+            "dismiss": self._dismiss,
             "clusters": self.owner.pick,
             "quit": self._quit.quit,
             "theme": self.app.action_change_theme,
@@ -326,6 +327,11 @@ class MainScreen(PanesScreen):
     def _step_back(self) -> None:
         if not self.tasks.stop() and not self._tables.clear_filter():
             self.navigation.back()
+
+    def _dismiss(self) -> None:
+        lost = self.session.dismiss_losses()
+        nothing = "no election of others cut offsets off; d drops a row of the plan in pane 6"
+        self.say(f"dismissed: what {counted(lost, 'partition')} lost" if lost else nothing, Tone.INFO)
 
     async def _others(self) -> None:
         session = self.session

@@ -86,6 +86,7 @@ class Session:
         self.others = False
         self.evidence: tuple[DiskReading, ...] = ()
         self.elected_here: set[tuple[TopicPartition, int]] = set()
+        self._dismissed: set[tuple[TopicPartition, int]] = set()
         self.rows = Rows()
         self.copy = opening.copy
         self._beats = opening.beats
@@ -252,6 +253,16 @@ class Session:
         """The logs of what the screen shows."""
         return await self._refresh(lambda refresh, b: refresh.read_logs(b, before, wanted, generation))
 
+    def dismiss_losses(self) -> int:
+        """What others' elections cut off was read by a person: the next look says no more of it. Returns how many
+        partitions lost something.
+        """
+        lost = () if self.view.reading is None else self.view.reading.cut_off
+        self._dismissed.update((one.tp, one.epoch) for one in lost)
+        if lost:
+            self.poller.ask()
+        return len(lost)
+
     async def _refresh(self, asking: Callable[[ClusterRefresh, Backend], Coroutine[Any, Any, View]]) -> View:
         choosing, known, others = self.choosing, self.rows, self.others
 
@@ -268,7 +279,7 @@ class Session:
                 self._times(),
                 evidence=self.evidence,
                 copy=self.copy,
-                elected_here=lambda: frozenset(self.elected_here),
+                elected_here=lambda: frozenset(self.elected_here | self._dismissed),
             )
             view = await asking(refresh, backend)
             return view, shaped(view, choosing, known, others=others)

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import islice
 from typing import NamedTuple
 
-from console.app.session.draft import Draft
+from console.app.session.draft import Draft, DraftRescue
 from console.jobs.elect.candidate_report import choice_lines, choices, in_plan
 from console.jobs.elect.plan_table import PlannedRow, brief_note, status
 from recovery.plan.election_requests import requests
@@ -79,6 +79,7 @@ def summary(
     return [
         *lines,
         *_acknowledged(totals, width),
+        *_written_back(draft.rescue, width),
         *_groups(plan, width),
         *_compared(draft, width),
     ]
@@ -99,6 +100,16 @@ def _acknowledged(totals: Summary, width: int) -> list[Line]:
             Piece(text, VALUE_TONES[value]),
         ]
     return fold(line(*pieces), width, "    ") if pieces else []
+
+
+def _written_back(rescue: DraftRescue | None, width: int) -> list[Line]:
+    """What is there again of what the elections cut off."""
+    if rescue is None or rescue.restored is None:
+        return []
+    text = f"  written back since: {rescue.restored:,} records of {rescue.offsets:,} rescued offsets"
+    return fold(
+        line(Piece(text, Tone.GOOD if rescue.restored == rescue.offsets else Tone.WARN)), width, "    "
+    )
 
 
 _HARMLESS = (RowDecision.SEND, RowDecision.ALREADY_ONLINE)
