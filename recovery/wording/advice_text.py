@@ -531,8 +531,8 @@ def _why_give_log(_advice: Advice, count: int) -> Iterator[str]:
 def _why_read_disk(advice: Advice, count: int) -> Iterator[str]:
     yield (
         f"{_capital(_disks(advice.brokers))} FAILED, and no other replica of {_partitions(count)} is left."
-        f" Read {'it' if len(advice.brokers) == 1 else 'them'} before {_they_are(advice.brokers)} replaced, or the"
-        f" records are gone: {READ_DISK}"
+        f" Read {'it' if len(advice.brokers) == 1 else 'them'} ({READ_DISK}) before"
+        f" {_they_are(advice.brokers)} replaced, or the records are gone."
     )
 
 

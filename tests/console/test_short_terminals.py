@@ -43,6 +43,7 @@ async def test_what_each_choice_cuts_off_stands_first_where_the_logs_leave_it_no
         await robot.sees("WHAT EACH CHOICE CUTS OFF", "loses 400 or more")
         assert robot.screen.index("elect 3") < robot.screen.index("end 1,640")
         await robot.pilot.resize_terminal(80, 40)
+        await robot.sees("may lose what a silent replica holds")
         await robot.until(
             lambda: robot.screen.index("elect 3") > robot.screen.index("end 1,240"), "the logs first"
         )
