@@ -59,5 +59,5 @@ async def test_nobody_is_told_to_wait_for_a_broker_whose_disk_failed() -> None:
         await robot.sees("disk of broker 2 FAILED")
         await robot.puts_the_cursor_on(TopicPartition("archive", 1))
         await robot.press("c")
-        await robot.sees("Keep which log of archive-1? The disk of broker 2 failed: read it first.")
+        await robot.sees("Keep which log of archive-1? The disk of broker 2 failed: read it first")
         assert "wait for 2" not in robot.screen
