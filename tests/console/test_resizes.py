@@ -34,6 +34,7 @@ async def test_the_red_line_stands_after_every_pair_of_sizes() -> None:
     drawn: dict[tuple[int, int], str] = {}
     async with console("zone-power-loss", size=SIZES[0]) as robot:
         await robot.sees("if 1: unknown")
+        await robot.press("p")  # a title that says how slow refreshes are has a line more
         for before, after in permutations(SIZES, 2):
             await robot.pilot.resize_terminal(*before)
             await robot.sees("broker 2 down · 8 offline")
