@@ -155,7 +155,6 @@ class Lines(ScrollView, can_focus=True):
         if whole > width and len(unscrolled := tuple(self._content(whole))) <= self.content_region.height:
             # The scroll bar takes the column without which they do not fit: after a resize it would stay for ever.
             width, lines = whole, unscrolled
-            self.show_vertical_scrollbar = False  # Textual looks at it again only where the height changes
         if width != self._made_for:
             self.refresh()  # also the line that says that more follows
         old, self._made_for, self._lines = self._lines, width, lines
