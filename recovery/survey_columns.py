@@ -142,8 +142,9 @@ def columns_of(surveys: Sequence[Survey]) -> SurveyColumns:
 class SurveyTotals(NamedTuple):
     """Counts of partitions, and of replicas with how many answered. A min ISR that is not known counts as 1.
 
-    ``led_under_min_isr`` are those under min ISR that have a leader. ``refused`` are replicas that this caller may
-    not read: they did not answer, and their brokers did.
+    ``led_under_min_isr`` are those under min ISR that have a leader; ``led_at_min_isr`` have one too, lack a
+    replica, and are under min ISR when they lose another. ``refused`` are replicas that this caller may not read:
+    they did not answer, and their brokers did.
     """
 
     partitions: int
@@ -155,12 +156,13 @@ class SurveyTotals(NamedTuple):
     replicas: int
     answered: int
     refused: int = 0
+    led_at_min_isr: int = 0
 
 
 def totals(surveys: Sequence[Survey]) -> SurveyTotals:
     """Counted over all of them."""
     columns = columns_of(surveys)
-    offline = under = led_under = short = eligible = replicas = 0
+    offline = under = led_under = led_at = short = eligible = replicas = 0
     for state, min_isr in zip(columns.states, columns.min_isr, strict=True):
         in_sync, assigned = len(state.isr), len(state.replicas)
         replicas += assigned
@@ -170,6 +172,7 @@ def totals(surveys: Sequence[Survey]) -> SurveyTotals:
         if missing_in_sync(in_sync, min_isr):
             under += 1
             led_under += led
+        led_at += led and in_sync < assigned and in_sync == min_isr
         eligible += uses_elr(state)
     unread = Counter(
         replica.log.why
@@ -178,7 +181,9 @@ def totals(surveys: Sequence[Survey]) -> SurveyTotals:
         if isinstance(replica.log, Unknown)
     )
     answered, refused = replicas - unread.total(), unread[Why.NOT_ALLOWED]
-    return SurveyTotals(len(columns), offline, under, led_under, short, eligible, replicas, answered, refused)
+    return SurveyTotals(
+        len(columns), offline, under, led_under, short, eligible, replicas, answered, refused, led_at
+    )
 
 
 def missing_in_sync(in_sync: int, min_isr: int | Unknown) -> int:

@@ -162,15 +162,14 @@ class ClusterReading:
     @cached_property
     def led_at_min_isr(self) -> int:
         """How many partitions with a leader lack a replica and have just as many in sync as min ISR asks for; 0
-        where neither brokers nor configurations tell it of all.
+        where neither every partition was surveyed nor the configuration of every such topic was asked.
         """
-        asked = self.by_partition
+        if len(self.surveys) == len(self.partitions.states):
+            return self.totals.led_at_min_isr
         led = [state for state in short_of_replicas(self.partitions.states) if not state.offline]
-        needed = [
-            (state, asked[state.tp].min_isr if state.tp in asked else self.min_isr(state)) for state in led
-        ]
-        known = all(isinstance(number, int) for _, number in needed)
-        return sum(len(state.isr) == number for state, number in needed) if known else 0
+        if any(state.topic not in self.configs for state in led):
+            return 0
+        return sum(len(state.isr) == self.min_isr(state) for state in led)
 
     @property
     def stale(self) -> bool:
