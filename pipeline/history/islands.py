@@ -102,7 +102,7 @@ def _of_kind(kind: str, rows: pa.Table, mine: Array, line: Array, bad: Array) ->
     head, tail = begins[chosen], ends[chosen]
     before = pa.array(begins[chosen - 1], mask=opens[chosen])
     after = pa.array(np.append(begins, 0)[chosen + 1], mask=closes[chosen])
-    place, told, again = pa.array(mine), pa.array(bad == 1, mask=bad < 0), pa.array(remade)
+    place, is_bad, again = pa.array(mine), pa.array(bad == 1, mask=bad < 0), pa.array(remade)
     yield from _batches(
         {name: rows[name].take(mine[head]) for name in _HEAD}
         | {name: rows[name].take(mine[tail]) for name in _TAIL}
@@ -110,10 +110,10 @@ def _of_kind(kind: str, rows: pa.Table, mine: Array, line: Array, bad: Array) ->
         | {
             "first_number": rows["number"].take(mine[head]),
             "previous_segment": rows["segment"].take(place.take(before)),
-            "bad": told.take(pa.array(head)),
+            "bad": is_bad.take(pa.array(head)),
             "remade": again.take(pa.array(head)),
-            "previous_bad": told.take(before),
-            "next_bad": told.take(after),
+            "previous_bad": is_bad.take(before),
+            "next_bad": is_bad.take(after),
             "next_remade": again.take(after),
             "kind": pa.repeat(kind, len(head)),
         }
