@@ -203,8 +203,14 @@ class Verdict(NamedTuple):
         """Whether it loses what was committed (``at_least``) and nothing else: every replica answered, and nothing
         was left unchecked.
         """
-        answered = any(one.kind is EvidenceKind.EVERY_REPLICA_ANSWERED for one in self.evidence)
-        return answered and not self.conditions and 0 < self.at_least == self.at_most
+        return self.compares_logs and not self.conditions and 0 < self.at_least == self.at_most
+
+    @property
+    def compares_logs(self) -> bool:
+        """Whether it rests on the logs alone, all of which are known. What no log holds any more (its host lost
+        power, say) may have been acknowledged all the same: the best log need not have every acknowledged record.
+        """
+        return any(one.kind is EvidenceKind.EVERY_REPLICA_ANSWERED for one in self.evidence)
 
     @property
     def empty(self) -> bool:

@@ -220,6 +220,8 @@ def _elect(advice: Advice, _count: int) -> str:
         return f"Start {_few(whole)} if {_its(whole)} host kept power; else elect {who}."
     checked = advice.verdict is not None and advice.verdict.proved_none
     lost = "no acknowledged record is lost."
+    if _compares_logs(advice):
+        lost = "no acknowledged record that a log still has is lost."
     return f"Elect {who}: {lost if checked else f'as far as known, {lost}'}"
 
 
@@ -433,8 +435,8 @@ def _why_stop_or_mend(advice: Advice, count: int) -> Iterator[str]:
 
 def _why_elect(advice: Advice, _count: int) -> Iterator[str]:
     one = advice.brokers[0] if len(advice.brokers) == 1 else None
-    holds = "Of each partition one replica holds" if one is None else f"Broker {one} holds"
-    yield f"{holds} {ACKED}{_unless(advice)}{_unchecked(advice)}."
+    holds = _holds_acknowledged("Of each partition one replica" if one is None else f"Broker {one}", advice)
+    yield f"{holds}{_unless(advice)}{_unchecked(advice)}."
     brokers = sorted(one.broker for one in advice.start_if_whole)
     first = [broker for broker in brokers if broker not in advice.read_before]
     if first:
@@ -573,6 +575,16 @@ _WHY: Mapping[AdviceKind, Callable[[Advice, int], Iterator[str]]] = {
 }
 
 
+def _compares_logs(advice: Advice) -> bool:
+    """Whether nothing but the logs shows that the election loses nothing: what none of them has was not counted."""
+    return advice.verdict is not None and advice.verdict.compares_logs
+
+
+def _holds_acknowledged(who: str, advice: Advice) -> str:
+    """That its log has everything that was acknowledged, or that any log still has of it."""
+    return f"{who} holds {f'{ACKED} and is on a log still' if _compares_logs(advice) else ACKED}"
+
+
 def _unchecked(advice: Advice) -> str:
     """What it rests on that nothing speaks against, and that was not checked."""
     conditions = () if advice.verdict is None else advice.verdict.conditions
@@ -633,7 +645,7 @@ def _why_instead(advice: Advice) -> Iterator[str]:
     who = f"Broker {advice.instead[0]}" if len(advice.instead) == 1 else "Each that may be elected instead"
     lacks = "" if advice.verdict is None or not advice.verdict.proved_none else ", and may lack others"
     rests = f"{_unless(advice)}{_unchecked(advice)}{lacks}"
-    yield f"{who} holds {ACKED}{rests} (--accept-unchecked elects it)."
+    yield f"{_holds_acknowledged(who, advice)}{rests} (--accept-unchecked elects it)."
 
 
 def _why_warned(advice: Advice) -> Iterator[str]:
