@@ -55,7 +55,7 @@ def test_a_copy_has_the_logs_of_the_cluster_and_a_rehearsal_ends_as_the_real_ele
     assert applied.status in (0, 1), applied.err
     rehearsal = json.loads(applied.out)["rehearsal"]
     assert rehearsal == [
-        "1 of 1 elected as planned on a simulated copy of this cluster.",
+        "1 of 1 elected as planned on a simulated copy of this cluster, where everything is allowed.",
         "If broker 2 drops out in the middle: 0 of 1 have a leader then, and every replica order is put back.",
     ]
     assert cluster.metadata.partitions(TOPIC)[0].leader == 2

@@ -84,13 +84,14 @@ class PlanRehearsal:
     def lines(self) -> Iterator[str]:
         """What happened, the worst first."""
         done = f"{self.whole.as_planned:,} of {self.rows:,} elected as planned"
-        yield f"{done} on a simulated copy of this cluster."
+        yield f"{done} on a simulated copy of this cluster, where everything is allowed."
         yield from _trouble(self.whole)
         if self.broken is not None and self.drop is not None:
             broken = self.broken
             led = f"{broken.led:,} of {self.rows:,} have a leader then"
             yield f"If broker {self.drop.broker} drops out in the middle: {led}, {_orders(broken)}."
             yield from _trouble(broken)
+        yield from (f"! A guess: {one}." for one in self.copy.guessed)
 
 
 def _orders(run: Performance) -> str:

@@ -34,11 +34,12 @@ _FIRST_CONTROLLER = 100
 
 class ClusterCopy(NamedTuple):
     """``text`` is that of a scenario file. ``assumed`` says what the reading does not hold and how the copy is
-    then, in one sentence each.
+    then, in one sentence each; ``guessed`` are those of them by which another broker may lead than in the cluster.
     """
 
     text: str
     assumed: tuple[str, ...]
+    guessed: tuple[str, ...] = ()
 
 
 async def read_copy(
@@ -121,7 +122,7 @@ class _Copier:
         # Every default goes, and what does not fit the schema is a defect of this module.
         model = ScenarioModel.model_validate(data).model_dump(mode="json", exclude_defaults=True)
         text = yaml.safe_dump(model, sort_keys=False, default_flow_style=None, width=116)
-        return ClusterCopy(text, tuple(self._assumed()))
+        return ClusterCopy(text, tuple(self._assumed()), tuple(self._guessed()))
 
     @property
     def _unreached(self) -> list[int]:
@@ -296,6 +297,7 @@ class _Copier:
 
     def _assumed(self) -> Iterator[str]:
         yield "ids of topics and log dirs are others in the copy, and it has no clients and no groups"
+        yield "everything is allowed in the copy: this caller's permissions are not checked there"
         if self._shallow:
             yield "leader epochs in which all logs of a partition agree were not read: one stands for them"
         yield "the metadata log begins with the copy: what it proves of earlier elections is not known there"
@@ -307,8 +309,7 @@ class _Copier:
                 yield f"{logs}: it is down, and its disk is empty in the copy: do not start it there"
             elif self._failed[broker]:
                 yield f"{logs}: they are in its failed log dir in the copy"
-            else:
-                yield f"{logs}: as the leader's where the replica is in the ISR, else empty"
+        yield from self._guessed()
         unplaced = self._reading.partitions.unknown
         if unplaced:
             yield f"{counted(len(unplaced), 'partition')} not described: not in the copy"
@@ -320,6 +321,12 @@ class _Copier:
         running = self._fenced - self._down
         if running:
             yield f"broker {both(sorted(running))} answers and is fenced: cut off from the controllers in the copy"
+
+    def _guessed(self) -> Iterator[str]:
+        for broker, count in sorted(self._unread_logs.items()):
+            if broker not in self._down and not self._failed[broker]:
+                logs = f"{counted(count, 'log')} of broker {broker} not read"
+                yield f"{logs}: as the leader's in the copy where the replica is in the ISR, else empty"
 
 
 def _numbers(release: str) -> tuple[int, int]:

@@ -140,11 +140,23 @@ def test_a_copy_that_was_edited_wrongly_is_refused_with_its_line(
     assert len(shown.err.splitlines()) == 1
 
 
+def test_logs_of_a_running_broker_that_were_not_read_are_guessed_and_that_is_said(tmp_path: Path) -> None:
+    to = tmp_path / "copy.yaml"
+    made = invoke(tmp_path, "ktriage", "simulate", "from", str(to), "--simulate", "one-sided-cuts")
+    assert (
+        "1 log of broker 3 not read: as the leader's in the copy where the replica is in the ISR" in made.out
+    )
+    assert yaml.safe_load(to.read_text())["operator"]["cannot_reach"] == ["broker-3"]
+
+
 def test_the_question_tells_how_the_plan_went_on_a_copy(planned: Caller, tmp_path: Path) -> None:
     asked = typing(tmp_path, command_line("ktriage", "apply", "plan.json", "--rehearse", *TAIL), "no")
     said = " ".join(asked.err.split())
     assert "not confirmed" in said
-    assert "Rehearsed: 1 of 1 elected as planned on a simulated copy of this cluster." in said
+    assert (
+        "Rehearsed: 1 of 1 elected as planned on a simulated copy of this cluster, where everything is allowed."
+        in said
+    )
     then = "0 of 1 have a leader then, and every replica order is put back."
     assert f"Rehearsed: If broker 2 drops out in the middle: {then}" in said
     assert "Rehearsed" not in typing(tmp_path, command_line("ktriage", "apply", "plan.json", *TAIL), "no").err
