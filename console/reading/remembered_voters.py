@@ -31,6 +31,7 @@ from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import LivenessLimits, strength
+from recovery.membership.quorum_health import health
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown, Why
 from recovery.wording.after_rebuild_text import growth_line
@@ -77,8 +78,13 @@ async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
     membership: Membership | None = getattr(backend, "membership", None)
     refused = isinstance(quorum, Unknown) and quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED, Why.NOT_ASKED)
     if membership is None or refused or not isinstance(quorum, Unknown):
-        earlier = None if isinstance(quorum, Unknown) else remembered_quorum(cluster_id)
-        return QuorumAnswer(quorum, earlier=earlier)
+        if isinstance(quorum, Unknown):
+            return QuorumAnswer(quorum)
+        if membership is not None and health(quorum, LivenessLimits()).dead_voters:
+            with contextlib.suppress(BackendError):
+                await membership.open()
+                quorum = with_rebuild(quorum, await read_rebuild(membership, quorum))
+        return QuorumAnswer(quorum, earlier=remembered_quorum(cluster_id))
     with contextlib.suppress(BackendError, TimeoutError):
         async with time_limit(membership, LOST_SECONDS):
             await membership.open()
@@ -117,6 +123,19 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
         tuple(voter.key for voter in replaced_by_rebuild(saved, swapped=False)),
         has_led="rebuiltAt" not in saved,
     )
+
+
+def with_rebuild(quorum: Quorum, rebuilt: RebuiltLog | Unknown | None) -> Quorum:
+    """The quorum with the rebuild that it goes on from: as its own metadata log tells it, else as it is remembered
+    of the same leader's disk. Epochs that elections alone do not reach are of another rebuild.
+    """
+    if rebuilt is not None and not isinstance(rebuilt, Unknown):
+        return replace(quorum, rebuilt_epoch=rebuilt.epoch)
+    saved, earlier = recall(quorum.cluster_id, MEMORY), remembered_quorum(quorum.cluster_id)
+    if saved is None or earlier is None or quorum.leader not in earlier.voters:
+        return quorum
+    apart = sorted((earlier.epoch, quorum.leader_epoch))
+    return quorum if rebuilt_between(*apart) else replace(quorum, rebuilt_epoch=saved.get("rebuiltEpoch"))
 
 
 def rebuilt_at_address(addresses: Collection[str]) -> str:
@@ -176,6 +195,8 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
         # Who leads since a moment ago lists brokers only when they have fetched.
         await membership.pause(BETWEEN_READINGS)
         reading = replace(reading, health=(await read_quorum_state(membership)).health)
+    known = replace(reading.health, quorum=with_rebuild(reading.quorum, rebuilt))
+    reading = replace(reading, health=known)
     for other in asked.others(reading.quorum):
         if other.led is not None and rebuilt_away(reading.quorum, other.led):
             remember_voters(other.led)
@@ -250,6 +271,7 @@ def remember_rebuild(plan: RebuildPlan, file: Path, reason: str, at: str = "") -
         "rebuiltAt": at,
         "planFile": str(file.absolute()),
         "leaderEpoch": plan.epoch,
+        "rebuiltEpoch": plan.epoch,
         "replaced": [saved_voter(one) for one in plan.other_voters],
         "voters": [{**saved_voter(voter), "logEndOffset": plan.end}],
     }
@@ -274,6 +296,7 @@ def remember_copies(copies: Iterable[QuorumCopy]) -> None:
         **led,
         "at": at,
         "leaderEpoch": newest.epochs_known,
+        "rebuiltEpoch": newest.rebuilt_epoch,
         "replaced": [saved_voter(one) for one in newest.replaced],
         "voters": [{**saved_voter(one), "logEndOffset": newest.end} for one in newest.voters.voters],
     }
@@ -316,7 +339,9 @@ def remember_voters(quorum: Quorum, replaced: Iterable[Voter] | None = None) -> 
         saved = recall(quorum.cluster_id, MEMORY)
         gone = replaced_by_rebuild(saved) if replaced is None else tuple(replaced)
         swapped = {voter.key for voter in replaced_by_rebuild(saved, swapped=True)}
-        remember(quorum.cluster_id, MEMORY, saved_voters(quorum, at, gone, swapped))
+        known = with_rebuild(quorum, None) if quorum.rebuilt_epoch is None else quorum
+        rebuilt = {} if known.rebuilt_epoch is None else {"rebuiltEpoch": known.rebuilt_epoch}
+        remember(quorum.cluster_id, MEMORY, {**saved_voters(quorum, at, gone, swapped), **rebuilt})
 
 
 async def remember_new_voters(membership: Membership) -> None:

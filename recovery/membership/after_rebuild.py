@@ -215,6 +215,7 @@ def quorum_findings(
     several = sum(one.problem is QuorumProblem.SEVERAL_QUORUMS for one in found)
     alone = () if asked is None else no_broker_follows(BrokersFollowing(health, asked.brokers))
     old = () if several or earlier is None else earlier.older(health.quorum, asked)
+    alone = () if old else alone  # why none follows is known then
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
         old = (*old, *old_disks(health, asked, rebuilt))
     return (*found[:several], *old, *alone, *found[several:])
@@ -227,8 +228,8 @@ def no_broker_follows(following: BrokersFollowing) -> tuple[ControllerFinding, .
     leader = following.found.quorum.leader.id
     text = (
         f"NO BROKER FOLLOWS THIS QUORUM: {following.names_away} {'does' if len(following.away) == 1 else 'do'} not"
-        f" fetch from controller {leader}. Another quorum may be the cluster's: {following.evidence}. If it was,"
-        f" {following.leading_stopped}"
+        f" fetch from controller {leader}. Another quorum may be the cluster's: {following.evidence}."
+        f" {following.stop_leading}"
     )
     return (ControllerFinding(QuorumProblem.NOT_FOLLOWED, text),)
 

@@ -18,6 +18,13 @@ NOT_REBUILT = "--not-rebuilt"
 """The option that says that somebody has looked."""
 
 
+LEAD_NO_BROKER = (
+    "Lead no broker to that controller before this is known, and restart none: if a rebuild on another host made"
+    " another voter the only one, it must not lead."
+)
+"""Of a controller that says that it leads, and that brokers do not reach."""
+
+
 def rebuild_evidence(brokers: Collection[int] = ()) -> str:
     """How it is seen whether the quorum was rebuilt, without full stop: a broker that has followed a rebuilt quorum
     has the rebuild in its metadata log, and one that follows the others has not. No ``brokers``: any may be it.
@@ -83,7 +90,11 @@ class BrokersFollowing:
         return tuple(sorted(node for node in down if self._is_possible(node)))
 
     def _is_possible(self, voter: int) -> bool:
-        """The broker of a combined node is down with its voter, and says nothing about it."""
+        """The broker of a combined node is down with its voter, and says nothing about it. Where this quorum was
+        itself rebuilt, and a broker follows it, the others lack no more than its address.
+        """
+        if self.found.quorum.rebuilt_epoch is not None and self.following - {voter}:
+            return False
         return not self.brokers.asked or bool(self.away - {voter}) or not self.following - {voter}
 
     @property
@@ -107,26 +118,40 @@ class BrokersFollowing:
     @property
     def evidence(self) -> str:
         """Where it is looked for a rebuild, without full stop: never where brokers follow these voters."""
-        return rebuild_evidence(self.elsewhere or self.away)
+        known = self.found.quorum.rebuilt_epoch
+        again = "" if known is None else f" after epoch {known:,}"
+        return f"{rebuild_evidence(self.elsewhere or self.away)}{again}"
 
     @property
-    def leading_stopped(self) -> str:
-        """What is done first about the voters that run, where the quorum was rebuilt; without full stop."""
+    def stop_leading(self) -> str:
+        """When the voters that run are stopped, without full stop. A quorum that was rebuilt itself has the rebuild
+        in its own log, as the brokers have: its voters are the ones that must run.
+        """
         voters = {key.id for key in self.found.quorum.voters.keys}
-        return f"stop {controllers_text(sorted(map(str, voters & self.found.running)))}"
+        stop = f"stop {controllers_text(sorted(map(str, voters & self.found.running)))}"
+        return (
+            f"Only if a broker's log holds a rebuild that the log of controller {self.found.quorum.leader.id} does"
+            f" not hold (ktriage quorum evidence with both), {stop}"
+        )
 
     def refusal(self, leaving: Collection[int], *, not_rebuilt: bool = False) -> str:
         """Why a voter that is down is neither replaced nor removed, and how the way is cleared; "" if it may be.
         ``not_rebuilt``: somebody has looked that nobody has rebuilt the quorum. Brokers that answer and do not
-        follow speak against that.
+        follow speak against that, and so do all that are registered where none of them follows.
         """
         unsafe = [node for node in self.possible_only_voters if node in leaving]
-        if not unsafe or (not_rebuilt and not self.elsewhere.difference(unsafe)):
+        if not unsafe or (not_rebuilt and not self._speaks_against(unsafe)):
             return ""
         never = [node for node in unsafe if self._never_fetched(node)]
         leader = self.found.quorum.leader.id
         mark = f", and {either(never)} has never fetched from controller {leader}" if never else ""
         return f"{only_voter_warning(list(map(str, unsafe)))}: {self.reason}{mark}. {self._way()}"
+
+    def _speaks_against(self, unsafe: Collection[int]) -> bool:
+        """Whether brokers do, in spite of whoever has looked."""
+        return bool(
+            self.elsewhere.difference(unsafe) or (self.nobody_follows and self.away.difference(unsafe))
+        )
 
     def _never_fetched(self, node: int) -> bool:
         return any(m.key.id == node and m.fetch_ms is None for m in self.found.dead_voters)
@@ -134,6 +159,12 @@ class BrokersFollowing:
     def _way(self) -> str:
         leader = self.found.quorum.leader.id
         looked = f"where somebody has looked that nobody has rebuilt the quorum, give {NOT_REBUILT}"
+        if self.nobody_follows:
+            first = self.names_away if len(self.away) == 1 else f"one of {self.names_away}"
+            return (
+                f"{self.evidence}. If it was not, let {first} follow controller {leader} first: nothing else shows"
+                " that this quorum is the cluster's"
+            )
         if not self.brokers.asked:
             return f"Ask the brokers: the same with --bootstrap-server. Or, {looked}"
         them = _names(self.elsewhere or self.away) if self.away else "a broker"

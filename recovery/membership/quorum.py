@@ -33,8 +33,9 @@ class Quorum:
 
     ``high_watermark`` is None until the leader has committed a record of its own epoch. ``voters_offset`` is
     the offset of the newest VotersRecord; ``change_pending`` is True while the leader handles a change of the
-    voters. DescribeQuorum shows neither: both are None then. ``now_ms`` is the leader's clock: in
-    DescribeQuorum's answer, the leader's own last fetch time. ``progress`` holds the voters in their order,
+    voters. DescribeQuorum shows neither: both are None then. ``rebuilt_epoch``: the epoch of the newest rebuild
+    that this quorum goes on from; None: it was not rebuilt, or that is not known. ``now_ms`` is the leader's clock:
+    in DescribeQuorum's answer, the leader's own last fetch time. ``progress`` holds the voters in their order,
     then the observers. DescribeQuorum does not return ``kraft_version`` either: it is a finalized feature
     (KIP-584).
     """
@@ -51,6 +52,7 @@ class Quorum:
     default_listener: str = DEFAULT_LISTENER
     voters_offset: int | None = None
     change_pending: bool | None = None
+    rebuilt_epoch: int | None = None
 
     def progress_of(self, key: ReplicaKey) -> QuorumReplica | None:
         return next((replica for replica in self.progress if replica.key == key), None)

@@ -246,16 +246,19 @@ class QuorumWithoutLeader:
             f" controller.quorum.bootstrap.servers there names only addresses where no controller answers"
             f" ({', '.join(servers)})"
         )
+        doubt = self.may_be_rebuilt
+        yield from self.possible_rebuild if doubt else ()
         yield (
-            f"Set it to {self.servers_wanted} there and restart these brokers one by one (without a controller a"
-            " broker may not end on SIGTERM), or start a controller with its disk at one of those addresses"
+            f"{'Only if it was not: set controller.quorum.bootstrap.servers' if doubt else 'Set it'} to"
+            f" {self.servers_wanted} there and restart these brokers one by one (without a controller a broker may"
+            " not end on SIGTERM), or start a controller with its disk at one of those addresses"
         )
         if strangers := self.strangers:
             yield (
                 f"First be sure that no voter which a rebuild on another host made, not seen from here, belongs at"
                 f" {either(strangers)}: then that one is started, and the setting stays"
             )
-        yield from self.possible_rebuild
+        yield from () if doubt else self.possible_rebuild
 
     @property
     def strangers(self) -> tuple[str, ...]:
@@ -263,6 +266,11 @@ class QuorumWithoutLeader:
         known = {host.address for host in self.hosts}
         named = {server for name in self.blind_brokers for server in self.brokers[name]}
         return tuple(sorted(named - known))
+
+    @property
+    def may_be_rebuilt(self) -> bool:
+        """Whether a voter that is not up may be the only one of a quorum that was rebuilt, not seen from here."""
+        return not self.replaced and any(not host.votes for host in self.hosts)
 
     @property
     def possible_rebuild(self) -> tuple[str, ...]:

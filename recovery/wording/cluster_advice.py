@@ -20,7 +20,7 @@ from recovery.membership.controllers_asked import (
     node_names,
     old_voters,
 )
-from recovery.membership.possible_only_voter import BrokersFollowing, only_voter_warning
+from recovery.membership.possible_only_voter import LEAD_NO_BROKER, BrokersFollowing, only_voter_warning
 from recovery.membership.quorum_health import NO_BROKER_ASKED, KnownBrokers, MemberState, QuorumHealth
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
@@ -174,19 +174,26 @@ def _without_leader(
 
 def _brokers_find_it(lost: QuorumWithoutLeader, leading: VoterHost) -> AdviceText:
     """A controller leads, and the brokers that answer do not reach it."""
-    blind = lost.blind_brokers
+    blind, doubt = lost.blind_brokers, lost.may_be_rebuilt
+    never = (LEAD_NO_BROKER,) if doubt or (lost.possible_rebuild and not blind) else ()
+    warnings = (WARNING, *never, *(f"{one}." for one in lost.possible_rebuild))
     if not blind:
         return AdviceText(
             f"Find out why the brokers that answer do not reach controller {leading.name}: it says that it leads.",
-            warnings=(WARNING, *(f"{one}." for one in lost.possible_rebuild)),
+            warnings=warnings,
             reasons=("Each controller is asked by ktriage quorum status.",),
         )
+    who = (
+        f"{node_names(blind)} {'finds' if len(blind) == 1 else 'find'} controller {leading.name}, which leads"
+    )
     return AdviceText(
-        f"Let {node_names(blind)} find controller {leading.name}, which leads.",
-        warnings=(WARNING, *(f"{one}." for one in lost.possible_rebuild)),
+        f"See whether the quorum was rebuilt, before {who}."
+        if doubt
+        else f"Let {node_names(blind)} find controller {leading.name}, which leads.",
+        warnings=warnings,
         reasons=(
-            f"controller.quorum.bootstrap.servers has to be {lost.servers_wanted} there, and then a restart, one"
-            " broker after the other.",
+            f"{'If it was not: ' if doubt else ''}controller.quorum.bootstrap.servers has to be"
+            f" {lost.servers_wanted} there, and then a restart, one broker after the other.",
         ),
     )
 
@@ -297,8 +304,7 @@ def _possible_only_voter(
         if following.brokers.asked or following.away
         else f"Before controller {node} starts, ask the brokers (--bootstrap-server)."
     )
-    stops = following.leading_stopped
-    first = f"If it was rebuilt, first {stops}; if not, start controller {node} with its old disk."
+    first = f"{following.stop_leading}; if not, start controller {node} with its old disk."
     return AdviceText(action, "", (*warnings, reason, f"{following.evidence}.", first, never))
 
 

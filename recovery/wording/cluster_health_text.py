@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from recovery.cluster_health import ClusterHealth, QuorumFinding, QuorumState, cut_off, quorum_finding
+from recovery.membership.possible_only_voter import LEAD_NO_BROKER
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader
 from recovery.model import Unknown
@@ -31,9 +32,9 @@ _CHECK_QUORUM = (
     " brokers last knew them, and may have changed.",
     " Look first ({where}).",
 )
-_LET_BROKERS_FIND = (
+_FIND_OUT_WHY = (
     "leaders and ISRs are shown as these brokers last knew them, and may have changed.",
-    " Let the brokers reach it first ({where}).",
+    f" Find out why first ({{where}}). {LEAD_NO_BROKER}",
 )
 _STOP_OLD_VOTERS = (
     "leaders and ISRs are theirs, not the cluster's, and what is changed there is not in the rebuilt quorum.",
@@ -43,7 +44,7 @@ _OTHERS = "leaders and ISRs are shown as it last knew them. Ask other brokers (-
 
 _MEANS = {
     QuorumState.UNREACHABLE: _CHECK_QUORUM,
-    QuorumState.NOT_REACHED_BY_BROKERS: _LET_BROKERS_FIND,
+    QuorumState.NOT_REACHED_BY_BROKERS: _FIND_OUT_WHY,
     QuorumState.OLD_VOTERS: _STOP_OLD_VOTERS,
 }
 

@@ -26,7 +26,7 @@ from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.quorum_state import lost
 from console.reading.read_cluster import may_be_under_min_isr, refuse_copy_of_another, with_unread_disks
-from console.reading.remembered_voters import MEMORY, ask_every_controller, remembered_quorum
+from console.reading.remembered_voters import MEMORY, ask_every_controller, remembered_quorum, with_rebuild
 from console.reading.unread_disks import brokers_up, open_disks
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
@@ -181,6 +181,7 @@ class ClusterRefresh:
         log = None if isinstance(history, Unknown) else history.rebuilt
         if isinstance(history, Unknown) or log is None:
             return replace(view, after_rebuild=None, controllers_at=now if due else asked_at)
+        quorum = with_rebuild(quorum, log)
         written = before.partitions if before is not None and before.log == log else None
         asked = None if before is None else before.asked
         if before is None or due:
@@ -198,7 +199,8 @@ class ClusterRefresh:
         )
         wanted = {TopicPartition(one.topic, one.partition) for one in found.partitions}
         states = {state.tp: state for state in view.partitions.states if state.tp in wanted}
-        return replace(view, after_rebuild=replace(found, states=states), controllers_at=asked_at)
+        shown = _with(view, quorum=quorum)
+        return replace(shown, after_rebuild=replace(found, states=states), controllers_at=asked_at)
 
     async def _fenced_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
         now, before = self.clock(), view.fenced_since
@@ -339,8 +341,11 @@ class ClusterRefresh:
         found = await _value(_quorum_or_lost(membership, view.cluster_id))
         if isinstance(found, QuorumWithoutLeader):
             return _with(view, quorum=None, lost=found, earlier=None)
-        earlier = None if isinstance(found, Unknown) else remembered_quorum(view.cluster_id)
-        return _with(view, quorum=found, lost=None, earlier=earlier)
+        if isinstance(found, Unknown):
+            return _with(view, quorum=found, lost=None, earlier=None)
+        log = None if view.after_rebuild is None else view.after_rebuild.log
+        earlier = remembered_quorum(view.cluster_id)
+        return _with(view, quorum=with_rebuild(found, log), lost=None, earlier=earlier)
 
     async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         if not request.log_dirs and _recent(view.dirs_at, self.clock()):

@@ -204,8 +204,9 @@ YES = option("--yes", "Do not ask for confirmation. Needs --reason.")
 REASON = option("--reason TEXT", "The reason, for the journal.", callback=own_words)
 NOT_REBUILT = option(
     "--not-rebuilt",
-    "Somebody has looked (quorum evidence) that nobody has rebuilt the quorum: brokers that were not asked, or are"
-    " down and do not come back, are then no reason against replacing or removing a voter that is down.",
+    "Somebody has looked (quorum evidence, with brokers' logs: a voter's log does not show it) that nobody has"
+    " rebuilt the quorum: brokers that were not asked, or are down and do not come back, are then no reason against"
+    " replacing or removing a voter that is down. Not where no broker follows the quorum.",
 )
 REVIEWED_BY = option("--reviewed-by NAME", "The person who reviewed the plan. Needs --digest.")
 DIGEST = option(

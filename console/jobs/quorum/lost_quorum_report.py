@@ -23,6 +23,11 @@ from widgets.text import Tone
 
 SHOWN = 20
 """Changes of one kind in the text; JSON has all."""
+VOTERS_PROVE_NOTHING = (
+    "this does not show that nobody rebuilt the quorum: a voter that a rebuild replaced never hears of it. Read the"
+    " logs of brokers too"
+)
+_OBSERVER = "observer"
 
 
 def copy_fields(chosen: QuorumCopy) -> tuple[Field[ComparedQuorumCopy], ...]:
@@ -78,9 +83,12 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
             f"REBUILT in quorum epoch {chosen.rebuilt_epoch:,}: no node must start again with a metadata log of"
             f" {gone}. ktriage knows it here from now on"
         )
+        yield from _without_rebuild(chosen, evidence.copies)
     else:
         begins = "its beginning" if chosen.snapshot is None else f"offset {offset(chosen.start)}"
         yield f"no rebuild of the quorum is in this log, from {begins} to offset {offset(chosen.end)}"
+        if not any(role_of(one.copy) == _OBSERVER for one in evidence.copies):
+            yield VOTERS_PROVE_NOTHING
     yield ""
     yield from text_rows(copy_fields(chosen), evidence.copies)
     for found in evidence.copies:
@@ -100,6 +108,20 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
         if left > 0:
             yield f"  … {left:,} before these (--output json shows all)"
         yield from change_lines(evidence.uncertain[-SHOWN:])
+
+
+def _without_rebuild(chosen: QuorumCopy, copies: Sequence[ComparedQuorumCopy]) -> Iterator[str]:
+    """Whose copies hold the newest rebuild, and whose do not: the latter are of old voters, or end before it."""
+    for one in copies:
+        copy = one.copy
+        if copy.path == chosen.path or copy.cluster_id != chosen.cluster_id:
+            continue
+        if copy.rebuilt_epoch == chosen.rebuilt_epoch:
+            yield f"the log of node {_node(copy)} holds this rebuild too"
+        elif copy.snapshot is not None and copy.epoch >= (chosen.rebuilt_epoch or 0):
+            yield f"whether the log of node {_node(copy)} held this rebuild is not known: it begins later"
+        else:
+            yield f"the log of node {_node(copy)} does NOT hold this rebuild"
 
 
 def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
@@ -264,7 +286,7 @@ def role_of(copy: QuorumCopy) -> str:
         return "voter"
     if not copy.voters.voters:
         return "not known"
-    return "voter's old disk" if copy.voters.has_id(copy.node) else "observer"
+    return "voter's old disk" if copy.voters.has_id(copy.node) else _OBSERVER
 
 
 def relation_text(chosen: QuorumCopy, found: ComparedQuorumCopy) -> str:

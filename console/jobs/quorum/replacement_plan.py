@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from backends.base.membership import ClusterNode, Membership, NodeProbe, ProcessRole
 from console.errors import NotDone
-from console.reading.quorum_state import known_brokers
-from console.reading.remembered_voters import remembered_quorum
+from console.reading.quorum_state import brokers_of_log, known_brokers, read_rebuild
+from console.reading.remembered_voters import remembered_quorum, with_rebuild
 from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
@@ -24,6 +24,7 @@ from recovery.membership.replacement_file import make
 from recovery.membership.replacement_safety import refusal
 from recovery.membership.replica_lookup import voter_of
 from recovery.membership.voters import ReplicaKey, VoterEndpoint
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown, Why
 
 BROKERS = "the brokers"
@@ -83,6 +84,7 @@ async def refuse_possible_only_voter(
     somebody has looked that nobody has rebuilt the quorum, so that brokers which do not answer are no reason.
     """
     controllers, brokers, why = await membership.controllers(), NO_BROKER_ASKED, ""
+    rebuilt: RebuiltLog | Unknown | None = None
     for _ in range(FOLLOWING_LOOKS):  # who leads since a moment ago has not heard of every broker
         if why:
             await membership.pause(READ_AGAIN_AFTER)
@@ -99,10 +101,13 @@ async def refuse_possible_only_voter(
             if isinstance(controllers, Unknown)
             else {controller.id for controller in controllers}
         )
-        found = health(quorum, LivenessLimits(), ids)
+        found = health(with_rebuild(quorum, rebuilt), LivenessLimits(), ids)
+        if not brokers.asked and not BrokersFollowing(found, brokers).following:
+            brokers = await brokers_of_log(membership)
         why = BrokersFollowing(found, brokers).refusal(leaving, not_rebuilt=not_rebuilt)
         if not why:
             return
+        rebuilt = rebuilt or await read_rebuild(membership, quorum)
     raise NotDone(f"{why}; nothing was sent")
 
 

@@ -20,6 +20,7 @@ from console.reading.remembered_voters import (
     reading_of_everybody,
     remember_voters,
     remembered_quorum,
+    with_rebuild,
 )
 from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.membership.controllers_asked import (
@@ -28,6 +29,7 @@ from recovery.membership.controllers_asked import (
     QuorumProblem,
     RememberedQuorum,
 )
+from recovery.membership.possible_only_voter import LEAD_NO_BROKER
 from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import KnownBrokers, health
@@ -201,10 +203,15 @@ def lost(**changed: Any) -> QuorumWithoutLeader:
 
 
 def test_a_leader_that_brokers_cannot_find_is_told_with_the_setting_to_change() -> None:
-    first, then, *_ = lost().sentences
+    first, never, look, then, *_ = lost().sentences
     assert first.startswith("controller 2 leads; broker 9 cannot find it, because")
     assert "(gone:9093, host1:9093)" in first
-    assert then.startswith("Set it to host2:9093,host3:9093 there")
+    assert never.startswith("Do not replace, format or wipe 1") and "quorum evidence LOG_DIR" in look
+    assert then.startswith(
+        "Only if it was not: set controller.quorum.bootstrap.servers to host2:9093,host3:9093 there"
+    )
+    # Who knows the rebuild knows that 2 leads what was rebuilt.
+    assert lost(replaced=(key(9),)).sentences[1].startswith("Set it to host2:9093,host3:9093 there")
 
 
 def head_and_advice(found: QuorumWithoutLeader) -> tuple[str, str]:
@@ -220,7 +227,11 @@ def test_a_leader_that_was_seen_is_not_called_out_of_reach_above_the_line_that_n
         "quorum NOT REACHED BY BROKERS · controller 1 down\nA controller leads, it says"
     ), head
     assert "nobody leads" not in head and "no controller" not in f"{head} {advice}".lower()
-    assert advice.startswith("Let broker 9 find controller 2, which leads."), advice
+    assert advice.startswith(
+        "See whether the quorum was rebuilt, before broker 9 finds controller 2, which leads."
+    ), advice
+    known = head_and_advice(lost(replaced=(key(9),)))[1]
+    assert known.startswith("Let broker 9 find controller 2, which leads."), known
     assert "controller.quorum.bootstrap.servers has to be host2:9093,host3:9093 there" in advice
     cut_off = head_and_advice(lost(brokers={"broker 9": (address(3),)}))[1]
     assert cut_off.startswith(
@@ -273,7 +284,11 @@ def test_brokers_that_do_not_reach_who_leads_may_follow_a_rebuilt_quorum() -> No
     for found in (lost(), lost(brokers={"broker 9": (address(1), address(3))})):
         text = ". ".join(found.sentences)
         assert never in text and "ktriage quorum evidence LOG_DIR" in text, text
-        assert never in head_and_advice(found)[1]
+        advice = head_and_advice(found)[1]
+        assert never in advice and LEAD_NO_BROKER in advice, advice
+        # Also where only the head is told, as by check and the hand-over.
+        head = "\n".join(health_lines(ClusterHealth(quorum_finding(found))))
+        assert f"Find out why first (ktriage quorum status). {LEAD_NO_BROKER}" in head, head
         assert ("belongs at gone:9093: then that one is started" in text) == bool(found.blind_brokers), text
     assert never not in ". ".join(lost(replaced=(key(2), key(3))).sentences)
 
@@ -343,7 +358,8 @@ def test_a_quorum_that_no_broker_follows_is_said_first_and_is_a_problem() -> Non
         "NO BROKER FOLLOWS THIS QUORUM: brokers 8 and 9 do not fetch from controller 1"
     ), first
     assert "On the hosts of brokers 8 and 9 ktriage quorum evidence LOG_DIR" in first, first
-    assert "If it was, stop controllers 1, 2 and 3" in first, first
+    assert "Only if a broker's log holds a rebuild that the log of controller 1 does not hold" in first, first
+    assert first.endswith("(ktriage quorum evidence with both), stop controllers 1, 2 and 3"), first
     assert [one.problem for one in reading.findings] == [QuorumProblem.NOT_FOLLOWED]
     follows = health(quorum(1, 2, 3, observers=(key(8),)), LivenessLimits(), {1, 2, 3})
     assert replace(reading, health=follows).findings == ()
@@ -436,6 +452,25 @@ def test_the_memory_of_a_rebuilt_quorum_is_kept_where_old_voters_lead(
     assert saved is not None and saved["leaderEpoch"] == 1_004
     seen = remembered_quorum(CLUSTER)
     assert seen is not None and seen.replaced == tuple(map(key, (1, 2, 3)))
+
+
+def test_who_has_seen_the_rebuild_knows_the_quorum_that_goes_on_from_it_without_its_log(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As where the log's beginning is gone, or may not be read."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    grown = quorum(1, 2, 3, down=(3,), leader_epoch=1_007)
+    assert with_rebuild(grown, None).rebuilt_epoch is None
+    remember_voters(replace(quorum(1, 2, 3, leader_epoch=1_004), rebuilt_epoch=1_003))
+    remember_voters(quorum(1, 2, 3, leader_epoch=1_005))
+    for asked in (grown, replace(grown, leader=key(2))):
+        assert with_rebuild(asked, Unknown(Why.NOT_ALLOWED, "")).rebuilt_epoch == 1_003
+    for other in (
+        replace(grown, leader=ReplicaKey(1, "another")),
+        replace(grown, leader_epoch=7),
+        replace(grown, leader_epoch=2_010),
+    ):
+        assert with_rebuild(other, None).rebuilt_epoch is None, other
 
 
 def test_who_was_seen_with_another_metadata_log_is_not_told_to_move_the_old_one_again(

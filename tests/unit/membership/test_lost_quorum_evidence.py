@@ -299,7 +299,8 @@ def test_whoever_reads_a_copy_of_a_rebuilt_log_knows_of_the_rebuild_from_then_on
     assert "REBUILT" not in shown(tmp_path, disks / "node-100").out
     assert remembered_quorum(plan.cluster_id) is None
     apply_rebuild(plan, "a test", silent)
-    told = shown(tmp_path, disks / "node-100").out
+    told = shown(tmp_path, disks / "node-100", disks / "node-101").out
+    assert "the log of node 101 does NOT hold this rebuild" in told
     assert (
         f"REBUILT in quorum epoch {plan.epoch:,}: no node must start again with a metadata log of 101-"
         in told
@@ -312,6 +313,18 @@ def test_whoever_reads_a_copy_of_a_rebuilt_log_knows_of_the_rebuild_from_then_on
     shown(tmp_path, disks / "node-100", disks / "node-1")
     known = remembered_quorum(plan.cluster_id)
     assert known is not None and (known.epoch, known.has_led) == (plan.epoch + 1, True)
+
+
+def test_the_logs_of_voters_alone_do_not_show_that_nobody_rebuilt_the_quorum(tmp_path: Path) -> None:
+    """Old voters that lead again: theirs never learn of it. A broker that followed the rebuilt quorum has it."""
+    nothing, proof = (
+        "no rebuild of the quorum is in this log",
+        "a voter that a rebuild replaced never hears of it",
+    )
+    of_voters = shown(tmp_path, *(LOGS / f"node-{node}" for node in (101, 102))).out
+    assert nothing in of_voters and f"{proof}. Read the logs of brokers too" in of_voters
+    with_broker = shown(tmp_path, *(LOGS / f"node-{node}" for node in (101, 102, 1))).out
+    assert nothing in with_broker and proof not in with_broker
 
 
 def test_a_metadata_log_dir_without_partitions_is_no_log_dir_of_the_next_command(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from backends.base.membership import ClusterNode, Controller, NodeProbe, ProcessRole
 from backends.simulator.adapter import SimulatorBackend
 from console.app.base.confirmed_change import Confirmed
 from console.errors import NotDone
@@ -17,9 +18,14 @@ from console.jobs.quorum.prepared_change import RequestedVoter, VoterChange
 from console.jobs.quorum.quorum_change_report import review_lines
 from console.jobs.quorum.quorum_pane import voter_changes
 from console.jobs.quorum.replace_controller import ReplaceController, ResumeReplacement
-from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
+from console.jobs.quorum.replacement_plan import (
+    ReplacementChoice,
+    plan_replacement,
+    refuse_possible_only_voter,
+)
 from console.jobs.quorum.replacement_run import save_replacement
 from console.jobs.quorum.replacement_steps import Watcher
+from console.reading.remembered_voters import quorum_or_lost
 from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import LivenessLimits
@@ -29,8 +35,13 @@ from recovery.membership.replacement import ReplacementError, ReplacementKind, R
 from recovery.membership.replacement_safety import after
 from recovery.membership.replacement_state import QuorumPicture, situation
 from recovery.membership.voters import ReplicaKey
+from recovery.metadata_log.history import MetadataHistory
+from recovery.metadata_log.log_changes import DecodedRecord
+from recovery.metadata_log.rebuilt_log import RebuiltLog
+from recovery.metadata_log.records import RegisterBrokerRecord
+from recovery.model import Unknown, Why
 from recovery.wording.cluster_advice import cluster_advice
-from tests.unit.membership.quorums import key, quorum
+from tests.unit.membership.quorums import CLUSTER, key, quorum
 from tests.unit.membership.random_replacement import HEADER, cluster
 
 
@@ -143,6 +154,10 @@ NOBODY = quorum(100, 101, 102, down=(102,), leader=key(101))
 ALONE = KnownBrokers(frozenset((3,)))
 REBUILT = KnownBrokers(frozenset((1, 2, 3)))
 STOPPED = KnownBrokers(frozenset((3,)), frozenset((1, 2)))
+REGISTERED = KnownBrokers(silent=frozenset((1, 2, 3)), asked=False)
+DOWN = KnownBrokers(silent=frozenset((1, 2)))
+REBUILT_FOLLOWS = dataclasses.replace(FOLLOWS, leader_epoch=1_007, rebuilt_epoch=1_003)
+REBUILT_NOBODY = dataclasses.replace(NOBODY, leader_epoch=1_007, rebuilt_epoch=1_003)
 
 
 @dataclasses.dataclass
@@ -171,6 +186,11 @@ class Looked:
         ),
         Looked(NOBODY, REBUILT, "no broker follows controller 101", False, False),
         Looked(NOBODY, NO_BROKER_ASKED, "Ask the brokers: the same with --bootstrap-server", True, False),
+        Looked(NOBODY, REGISTERED, "let one of brokers 1, 2 and 3 follow controller 101 first", False, False),
+        Looked(NOBODY, DOWN, "let one of brokers 1 and 2 follow controller 101 first", False, False),
+        Looked(REBUILT_FOLLOWS, REBUILT),
+        Looked(REBUILT_FOLLOWS, NO_BROKER_ASKED),
+        Looked(REBUILT_NOBODY, REBUILT, "was rebuilt after epoch 1,003. If it was not", False, False),
         Looked(FOLLOWS, KnownBrokers(frozenset((3,)), frozenset((102,)))),
         Looked(NOBODY, KnownBrokers(frozenset((100, 101)), frozenset((102,)))),
     ],
@@ -182,6 +202,11 @@ class Looked:
         "asked at a controller",
         "no broker follows",
         "no broker follows, asked at a controller",
+        "no broker follows of those in the log, asked at a controller",
+        "no broker follows, all are down",
+        "the rebuilt quorum itself: brokers 1 and 2 do not know the addresses of the voters that lead",
+        "the rebuilt quorum itself, asked at a controller",
+        "the rebuilt quorum itself, and no broker follows: it may have been rebuilt once more",
         "the broker of the same process died with it",
         "combined nodes",
     ],
@@ -207,7 +232,8 @@ def test_one_broker_that_follows_old_voters_does_not_speak_for_the_others(case: 
     told = " ".join(text.sentences)
     if not case.starts:
         # Beside old voters even its old disk loses its log, and they are stopped before.
-        assert "If it was rebuilt, first stop controllers 100 and 101; if not, start controller 102" in told
+        assert "Only if a broker's log holds a rebuild that the log of controller 101 does not hold" in told
+        assert ", stop controllers 100 and 101; if not, start controller 102 with its old disk" in told
     # A broker that follows these voters has their log, whatever became of the others.
     assert (
         "hosts of brokers 1 and 2 ktriage quorum evidence LOG_DIR" in told
@@ -216,7 +242,7 @@ def test_one_broker_that_follows_old_voters_does_not_speak_for_the_others(case: 
             STOPPED,
             REBUILT,
         )
-        or case.led is NOBODY
+        or case.led is not FOLLOWS
     ), told
 
 
@@ -242,6 +268,77 @@ async def test_a_voter_that_may_be_the_only_one_is_not_removed_and_an_earlier_ru
         assert await dataclasses.replace(change, not_rebuilt=True).prepare(
             backend.membership, cluster_id, asked
         )
+
+
+class QuorumWithLog:
+    """A leader that describes ``led``; its metadata log holds ``rebuilt`` and registers brokers 1, 2 and 3, which
+    answer where ``asks_brokers``.
+    """
+
+    def __init__(self, led: Quorum, rebuilt: RebuiltLog | None = None, *, asks_brokers: bool = True) -> None:
+        self.led, self.history, self.asks_brokers = led, MetadataHistory(), asks_brokers
+        self.history.rebuilt = rebuilt
+        for broker in (1, 2, 3):
+            registered = RegisterBrokerRecord(broker, broker, "i", (), None, False, False, ())
+            self.history.extend_decoded([DecodedRecord(broker, 0, broker, registered)])
+        self.membership = self
+
+    async def open(self) -> str:
+        return self.led.cluster_id
+
+    async def describe(self) -> Quorum:
+        return self.led
+
+    quorum = describe
+
+    async def controllers(self) -> tuple[Controller, ...]:
+        return tuple(Controller(node, "", 9093) for node in (100, 101, 102))
+
+    async def nodes(self) -> tuple[ClusterNode, ...]:
+        probe = NodeProbe("", CLUSTER, 1, -1, (0, 1), 42, Unknown(Why.NOT_ALLOWED, ""))
+        return tuple(ClusterNode(node, ProcessRole.BROKER, "", probe) for node in (1, 2, 3))
+
+    async def metadata_log(self) -> QuorumWithLog:
+        return self
+
+    async def read(self) -> None:
+        """All of it is there."""
+
+    async def pause(self, _seconds: float) -> None:
+        """No time passes."""
+
+
+REBUILD = RebuiltLog(369, 372, 1_003, ())
+
+
+async def test_a_voter_of_the_rebuilt_quorum_is_replaced_by_whoever_has_not_seen_the_rebuild(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Grown to three since; brokers 1 and 2 name only 102, which is down, and do not follow 101 therefore."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    led = dataclasses.replace(FOLLOWS, leader_epoch=1_007)
+    rebuilt: Any = QuorumWithLog(led, REBUILD)
+    await refuse_possible_only_voter(rebuilt, (102,))
+    answer = await quorum_or_lost(rebuilt, led.cluster_id)
+    assert isinstance(answer.quorum, Quorum) and answer.quorum.rebuilt_epoch == 1_003
+    # Its log does not hold the rebuild: it may be the old voters' quorum.
+    for other in (QuorumWithLog(led), QuorumWithLog(FOLLOWS, REBUILD)):
+        unknown: Any = other
+        with pytest.raises(NotDone, match="brokers 1 and 2 are not seen to follow controller 101"):
+            await refuse_possible_only_voter(unknown, (102,), not_rebuilt=True)
+
+
+async def test_nothing_is_sent_to_voters_that_no_registered_broker_follows_whoever_has_looked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Old voters that came back, asked by --bootstrap-controller: their log tells which brokers there are."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    asked: Any = QuorumWithLog(NOBODY, asks_brokers=False)
+    with pytest.raises(NotDone) as refused:
+        await refuse_possible_only_voter(asked, (102,), not_rebuilt=True)
+    assert "let one of brokers 1, 2 and 3 follow controller 101 first" in str(refused.value), refused
+    asked.led = FOLLOWS
+    await refuse_possible_only_voter(asked, (102,), not_rebuilt=True)
 
 
 async def test_controllers_are_not_restarted_while_a_restart_would_stop_the_quorum() -> None:
