@@ -200,7 +200,8 @@ class PartitionsView:
     are; ``doubt_advice`` is what to do about that first. ``may_lead`` draws who may lead a partition, in so many
     columns; ``overview``: the rest of the cluster, where no partition is listed, in so many columns, with so many
     rows of each noun. Not ``complete``: the first look
-    is not over, and nothing is advised before it is.
+    is not over, and nothing is advised before it is. ``left``: what elections from here leave to a person, each
+    with the key of what is done about it.
     """
 
     reading: ClusterReading | None
@@ -217,6 +218,7 @@ class PartitionsView:
     may_lead: Callable[[Survey, int], list[Line]] | None = None
     overview: Callable[[int, int], Iterable[Line]] | None = None
     complete: bool = True
+    left: tuple[tuple[str, str], ...] = ()
 
 
 def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[PartitionRow], ...]:

@@ -126,7 +126,7 @@ class PartitionsPane(TablePane):
         offline, under = counts.count(PartitionHealth.OFFLINE), counts.count(PartitionHealth.UNDER_MIN_ISR)
         if self._view.doubt:
             parts = [Piece(f"As before, {self._view.doubt}", Tone.WARN), Piece(": ")]
-        well = Tone.PLAIN if self._view.doubt else Tone.GOOD
+        well = Tone.PLAIN if self._view.doubt or self._view.left else Tone.GOOD
         parts.append(Piece(f"{offline:,} offline", Tone.BAD if offline else well))
         may_be = counts.count(PartitionHealth.MAY_BE_UNDER)
         elsewhere = counts.count(PartitionHealth.LEADER_UNKNOWN)
@@ -152,10 +152,20 @@ class PartitionsPane(TablePane):
                 parts.append(Piece(f", {len(some):,} {where}", Tone.INFO))
         return [
             *fold(tuple(parts), width, "  "),
+            *self._left(width),
             *self._cut_off(width),
             *unknown_min_isr_lines(counts.unknown_min_isr, width),
             *self._first_steps(width),
         ]
+
+    def _left(self, width: int) -> list[Line]:
+        """What elections from here leave to do: a partition with a leader is in no row that says it."""
+        pieces = [
+            piece
+            for text, key in self._view.left
+            for piece in (Piece(f"{WARNING}{text}", Tone.WARN), Piece(f" [{key}] ", Tone.KEY))
+        ]
+        return fold(line(*pieces), width, "  ") if pieces else []
 
     def _cut_off(self, width: int) -> list[Line]:
         """What leaders lack that were elected while this console looked on: no row is left to say that."""

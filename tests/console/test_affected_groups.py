@@ -27,6 +27,15 @@ async def test_pane_6_names_the_groups_before_and_the_hand_over_after_the_electi
         # A leader alone is no recovery: two groups would skip records.
         await robot.hears("offsets saved: B writes back. 2 groups, 0 transactions need you: V")
         assert "recovered" not in robot.screen
+        # Whoever looks later sees no all-clear.
+        await robot.opens("1")
+        await robot.looks_again()
+        await robot.sees(
+            "500 offsets saved and not written back [B]", "2 groups, 0 transactions need you [9]"
+        )
+        await robot.sees("9 After needs you")
+        await robot.hears("payments-0 has a leader again (broker 2). The list is empty. 500 offsets saved")
+        await robot.hears("2 groups, 0 transactions need you: 9.")
         await robot.press("H")
         await robot.sees(
             "Hand-over", "affected by the elections and not put right with ktriage: audit, billing"

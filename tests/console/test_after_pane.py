@@ -91,6 +91,8 @@ async def test_a_transaction_that_hangs_is_ended_as_it_ended(home: Path) -> None
 async def test_a_group_that_stands_before_a_hanging_transaction_waits_until_that_is_ended(home: Path) -> None:
     async with console("hanging-transactions", size=(120, 40)) as robot:
         await elected(robot, 2)
+        await robot.opens("1")
+        await robot.sees("1 transaction need you [9]", "9 After needs you")
         await robot.opens("9")
         await robot.sees("need you (on the partitions of the plan)")
         await robot.puts_the_cursor_on(_key_of(robot, "auditor"))
@@ -106,4 +108,8 @@ async def test_a_group_that_stands_before_a_hanging_transaction_waits_until_that
         await robot.confirms("1", "incident 4")
         await robot.hears(f"transaction {hanging.key[1]} payments-0 is no longer in this list")
         await robot.idle()
+        # Pane 1 names nobody any more, and the tab has no mark.
+        assert not robot.session.left_to_do.clients
+        await robot.opens("1")
+        assert "need you" not in robot.screen
     assert "write-markers" in sent(home)

@@ -55,6 +55,8 @@ async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> N
         await robot.idle()
         await robot.hears("Broker 2 leads payments-0. 500 offsets saved: B writes back.")
         await robot.sees("Guide: elected, and the 500 offsets that this cut off are saved. Press B")
+        await robot.opens("1")
+        await robot.sees("500 offsets saved and not written back [B]")
         await robot.press("B")
         await robot.asked(TextQuestion)
         await robot.press("enter")
@@ -66,6 +68,8 @@ async def test_from_the_alarm_to_every_record_back_at_its_place(home: Path) -> N
         await robot.confirms("500", "incident 1")
         await robot.idle()
         await robot.hears("500 records written back; 500 counted")
+        await robot.opens("1")
+        assert "not written back" not in robot.screen
         await robot.opens("6")
         await robot.sees("written back since: 500 records of 500 rescued offsets")
         await robot.sees("Guide: 800 of 800 records are there", "What only 3 holds is not known")

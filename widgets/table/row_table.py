@@ -498,7 +498,8 @@ class RowTable(TableSurface[Row], can_focus=True):
             self.post_message(self.MarksGone(self, changed.marks_gone))
             self.post_message(self.MarksChanged(self, self.marks))
         if changed.cursor_gone:
-            self.post_message(self.RowGone(self, before.cursor.key, before.cursor_row, self.cursor_key))
+            was, rows = before.cursor, before.arrangement.rows
+            self.post_message(self.RowGone(self, was.key, before.cursor_row, self.cursor_key, rows))
         self._report_counts()
         self._scroll_top(0 if on_top else self._with_heading(top_after(before, self._state, top, self._body)))
         self._repaint()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from textual.message import Message
@@ -45,13 +45,18 @@ class Activated(TableMessage, namespace="row_table"):
 
 
 class RowGone(TableMessage, namespace="row_table"):
-    """The row under the cursor is no longer there. The cursor is on ``now``; nothing else was done."""
+    """The row under the cursor is no longer there. The cursor is on ``now``; nothing else was done. ``before`` are
+    all rows that were there.
+    """
 
-    def __init__(self, table: Widget, key: Hashable, row: Any, now: Hashable | None) -> None:
+    def __init__(
+        self, table: Widget, key: Hashable, row: Any, now: Hashable | None, before: Sequence[Any] = ()
+    ) -> None:
         super().__init__(table)
         self.key = key
         self.row = row
         self.now = now
+        self.before = before
 
 
 class MarksChanged(TableMessage, namespace="row_table"):

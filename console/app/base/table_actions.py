@@ -149,9 +149,14 @@ def row_gone_text(
         return f"{lost}."
     gone = f"{name} is no longer in this list."
     if isinstance(event.row, PartitionRow) and event.row.state.offline:
-        now = next((state for state in states if state.tp == event.key), None)
-        if now is not None and not now.offline:
-            gone = f"{name} has a leader again (broker {now.leader})."
+        offline = {row.state.tp for row in event.before if row.state.offline} | {event.key}
+        led = {state.tp: state.leader for state in states if not state.offline and state.tp in offline}
+        if event.key in led:
+            gone = f"{name} has a leader again (broker {led[event.key]})."
+            if len(led) > 1:
+                gone = (
+                    f"{len(led):,} partitions have a leader again, such as {name} (broker {led[event.key]})."
+                )
     if not shown:
         return f"{gone} The list is empty."
     return gone if event.now is None else f"{gone} The cursor is on {row_name(event.now)}."

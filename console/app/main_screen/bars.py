@@ -13,7 +13,7 @@ from console.app.main_screen.key_footer import KeyFooter
 from console.app.session.poller import OLD_SECONDS, Schedule
 from console.app.session.session import Session
 from console.app.session.view import NOT_ANSWERED_YET, NOT_REACHED_YET, Link, View
-from console.change.registry import BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, WORDS, Action
+from console.change.registry import AFTER, BROKERS, DIRS, OFFLINE, PANES, PLAN, QUORUM, WORDS, Action
 from console.target import Target
 from recovery.wording.cluster_health_text import brokers_badge, quorum_badge, stale_reason
 from recovery.wording.quantity_text import age, counted
@@ -144,6 +144,8 @@ def draw_bars(screen: Widget, session: Session, view: BarsView) -> None:
 
 def _tabs(session: Session) -> tuple[Tab, ...]:
     badges, planned = _badges(session.view), len(session.draft.partitions)
+    if left := session.left_to_do.badge:
+        badges = {**badges, AFTER: left}
     tabs = (
         Tab(pane, title, badges.get(pane, ""), alarm=pane in badges, word=WORDS[pane])
         for pane, title in PANES.items()

@@ -370,7 +370,9 @@ class MainScreen(PanesScreen):
             up = {broker.id for broker in view.brokers.values() if not broker.fenced}
             lost = next((cut_off_text(one, up) for one in cut_off if one.tp == event.key), "")
             text = row_gone_text(event, states, self.table.counts.shown, lost)
-            self.say(text, Tone.WARN)
+            # It takes the place of what was said after the election, and so repeats what is left to do.
+            left = f" {left_to_do}." if (left_to_do := str(self.session.left_to_do)) else ""
+            self.say(f"{text}{left}", Tone.WARN)
 
     @on(RowTable.MarksGone)
     @when_ready

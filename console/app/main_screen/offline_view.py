@@ -56,6 +56,7 @@ def _partitions(session: Session) -> PartitionsView:
         doubt_advice=_stale_advice(view),
         ranking=session.choosing.ranking,
         may_lead=partial(_draw_who_may_lead, session),
+        left=session.left_to_do.parts,
         overview=partial(_way_in, session) if never_reached(session) else partial(_overview, session),
     )
 

@@ -5,13 +5,14 @@ one of it (:mod:`console.jobs.elect.draft_changes`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from recovery.model import TopicPartition
 from recovery.plan.judgement import Judgement
 from recovery.plan.values import Plan, PlanRow
+from recovery.wording.quantity_text import counted
 
 if TYPE_CHECKING:
     from recovery.plan.verify import RowOutcome, RowState
@@ -28,6 +29,39 @@ class DraftRescue(NamedTuple):
     newer: int
     unread: tuple[int, ...]
     restored: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToDo:
+    """What elections of this console leave to a person, until it is done, whatever becomes of the plan.
+
+    ``saved``: how many offsets were read before an election and are not written back, by the directory of their
+    rescue. ``clients``: which groups and transactions need somebody, "" for none.
+    """
+
+    saved: Mapping[Path, int] = field(default_factory=dict)
+    clients: str = ""
+
+    def with_saved(self, rescue: DraftRescue) -> LeftToDo:
+        return replace(self, saved={**self.saved, rescue.directory: rescue.offsets})
+
+    def without_saved(self, directory: Path) -> LeftToDo:
+        return replace(self, saved={path: number for path, number in self.saved.items() if path != directory})
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Each as a sentence with the key of what is done about it."""
+        offsets = sum(self.saved.values())
+        saved = f"{counted(offsets, 'offset')} saved and not written back" if offsets else ""
+        return tuple((text, key) for text, key in ((saved, "B"), (self.clients, "9")) if text)
+
+    @property
+    def badge(self) -> str:
+        """In a word or two."""
+        return "needs you" if self.clients else "saved" if self.saved else ""
+
+    def __str__(self) -> str:
+        return ". ".join(f"{text}: {key}" for text, key in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
 from console.app.session.backend_thread import BackendThread
-from console.app.session.draft import Draft
+from console.app.session.draft import Draft, LeftToDo
 from console.app.session.halt import Halt
 from console.app.session.poller import Poller
 from console.app.session.rows import Rows, shaped
@@ -82,6 +82,7 @@ class Session:
         self.clock = opening.clock
         self.safety = Safety(opening.forbidden)
         self.draft = Draft()
+        self.left_to_do = LeftToDo()
         self.choosing = Choosing(importance=opening.target.importance)
         self.others = False
         self.evidence: tuple[DiskReading, ...] = ()
@@ -309,7 +310,7 @@ class Session:
             self.evidence = ()
             self.since += 1
             self.safety = self.safety.other_cluster()
-            self.draft = Draft()
+            self.draft, self.left_to_do = Draft(), LeftToDo()
             self._listener.cluster_changed(before, view.cluster_id, self.safety.lapsed)
         self._cluster_id = view.cluster_id or self._cluster_id
         meant = self.rows.others == self.others and self.rows.choosing == self.choosing

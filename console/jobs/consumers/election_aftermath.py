@@ -65,6 +65,12 @@ class ElectionAftermath:
         return () if isinstance(self.producers, Unknown) else self.producers.rows
 
     @property
+    def somebody(self) -> bool:
+        """Whether a group, a transaction or a producer is known to need a person."""
+        groups = any(not row.not_judged for row in self.affected)
+        return bool(groups or self.hanging or self.refused_producers)
+
+    @property
     def need_you(self) -> str:
         """How many groups and transactions, and producers if there are, a person has to look at, or that not all of
         them are known; empty where everything was read and nothing needs anybody. What was not read is no number.
@@ -82,7 +88,7 @@ class ElectionAftermath:
         elif not self.all_read:
             unknown.append("not all groups and transactions could be read")
         rest = ", ".join(unknown)
-        if not (groups or self.hanging or self.refused_producers):
+        if not self.somebody:
             return f"Not known whether somebody needs you: {rest}: V" if rest else ""
         return f"{', '.join(some)} need you{f', or more: {rest}' if rest else ''}: V"
 

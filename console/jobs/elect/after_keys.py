@@ -68,7 +68,15 @@ class AfterKeys:
 
     def took(self, found: ElectionAftermath) -> None:
         """What was read of the plan's partitions when the plan was verified."""
-        self._found, self._of_plan = found, True
+        # Before an election nobody can read the transactions of its partitions: that is no news.
+        self._is_found(found, found.need_you if found.somebody or not found.leaderless else "")
+        self._of_plan = True
+
+    def _is_found(self, found: ElectionAftermath, clients: str) -> None:
+        """``clients``: whom pane 1 names until it is read again."""
+        session = self._desk.session
+        self._found = found
+        session.left_to_do = replace(session.left_to_do, clients=clients.removesuffix(": V"))
 
     async def _read(self) -> None:
         session, plan = self._desk.session, self._desk.session.draft.plan
@@ -81,7 +89,8 @@ class AfterKeys:
                 self._desk.tasks.plan_is(draft_changes.verified(session.draft, verified))
                 self.took(verified.aftermath)
             else:
-                self._found = await session.run(lambda backend: _of_all(backend, progress))
+                found = await session.run(lambda backend: _of_all(backend, progress))
+                self._is_found(found, found.need_you if found.somebody else "")
                 self._of_plan = False
         finally:
             self._reading = False

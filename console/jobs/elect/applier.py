@@ -179,6 +179,9 @@ class Applier:
         session.plan_is(
             draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
         )
+        rescue, elected = draft_changes.rescue_of(frozen.plan, applied.rescued), applied.elected
+        if rescue is not None and elected is not None and any(one.succeeded for one in elected.results):
+            session.left_to_do = session.left_to_do.with_saved(rescue)
         verified = await self._verified(frozen.plan) if applied.elected is not None else None
         session.poller.ask()
         self._tell(applied, sent.conclusion, verified)
@@ -224,6 +227,7 @@ class Applier:
         try:
             verified = await verified_now(session, plan, self._desk.progress.begin("verifying"))
         except (BackendError, InputError):  # also a rescue that is damaged: V says which
+            session.left_to_do = replace(session.left_to_do, clients=NOT_VERIFIED.removesuffix(": V"))
             return None
         finally:
             self._desk.progress.end()

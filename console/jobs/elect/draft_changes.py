@@ -124,11 +124,12 @@ def applied(draft: Draft, checks: Sequence[Judgement], done: Applied) -> Draft:
         checks={check.tp: check for check in checks},
         outcomes={**draft.outcomes, **outcomes_of(checks, elected)},
         states={**draft.states, **states},
-        rescue=_rescue(draft.plan, done.rescued) or draft.rescue,
+        rescue=rescue_of(draft.plan, done.rescued) or draft.rescue,
     )
 
 
-def _rescue(plan: Plan, rescued: Rescued | None) -> DraftRescue | None:
+def rescue_of(plan: Plan, rescued: Rescued | None) -> DraftRescue | None:
+    """What was read before the plan was applied; None: nothing."""
     if rescued is None or not rescued.offsets:
         return None
     parted: dict[TopicPartition, int] = {}

@@ -52,6 +52,7 @@ class RecordRestorer:
         progress = self._desk.progress.begin("reading the rescue")
         prepared = await session.run(lambda backend: change.read(backend, cluster_id, progress))
         if prepared.records <= 0:
+            session.left_to_do = session.left_to_do.without_saved(prepared.contents.path)
             markers = sum(row.counts.control for row in prepared.rows)
             there = "No record is left to write back: every record of this rescue is there"
             if markers:  # an open transaction, which only its end lets consumers pass
@@ -98,6 +99,8 @@ class RecordRestorer:
         if rescue is not None and rescue.directory == restored.prepared.contents.path:
             counted_back = None if restored.failures else restored.records
             session.plan_is(replace(session.draft, rescue=rescue._replace(restored=counted_back)))
+        if not restored.failures:
+            session.left_to_do = session.left_to_do.without_saved(restored.prepared.contents.path)
         session.poller.ask()
         self._desk.tell(sent, RESTORED, goes_on=". B continues")
 
