@@ -89,6 +89,14 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
             return _SUGGESTED.get(verdict, "report only")
 
 
+_ELECTING = (AdviceKind.ELECT, AdviceKind.COMPARE, AdviceKind.CHOOSE)
+
+
+def offers_election(advice: Advice) -> bool:
+    """Whether a leader is what it asks for, or offers."""
+    return bool(advice.instead) or advice.kind in _ELECTING
+
+
 def _is_choice(advice: Advice | None) -> bool:
     """Whether what stands above the table offers to choose a leader."""
     return advice is not None and advice.kind is AdviceKind.CHOOSE and not advice.reassigning
@@ -244,6 +252,14 @@ def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[Partitio
             return "elected"
         return "in plan" if row.state.tp in shown.picked else ""
 
+    def advised(row: PartitionRow) -> str:
+        shown = view()
+        if row.state.tp in shown.elected:
+            return ""
+        # What stands above the table says to apply the plan, or whom to start.
+        planned = row.state.tp in shown.picked and row.advice is not None and offers_election(row.advice)
+        return "apply" if planned else suggested(row)
+
     return (
         _pane("state", "STATE", lambda r: str(r.health), sort=lambda r: _RANK[r.health], tone=_state_tone),
         Field(
@@ -267,7 +283,7 @@ def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[Partitio
             width=6,
         ),
         _pane("answered", "ANSWERED", _answered, sort=_answered_order, tone=_answered_tone, priority=6),
-        _pane("suggested", "SUGGESTED", suggested, sort=_suggested_order, tone=_suggested_tone),
+        _pane("suggested", "SUGGESTED", advised, sort=_suggested_order, tone=_suggested_tone),
         _pane("loses", "OFFSETS LOST", loses, sort=lambda r: loss_order(r.loss), tone=_loses_tone),
         _data("topic", "TOPIC", lambda r: r.state.topic),
         _data("partition", "NUMBER", lambda r: r.state.partition),

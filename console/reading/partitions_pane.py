@@ -6,14 +6,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from console.reading.partition_report import PartitionsView, awaited_before, partition_fields, suggested, why
+from console.reading.partition_report import (
+    PartitionsView,
+    awaited_before,
+    offers_election,
+    partition_fields,
+    suggested,
+    why,
+)
 from console.reading.partition_row import (
     PartitionHealth,
     PartitionHealthCounts,
     PartitionRow,
     count_partitions,
 )
-from recovery.advice import Advice, AdviceKind, FirstStep, first_steps
+from recovery.advice import AdviceKind, FirstStep, first_steps
 from recovery.model import ReplicaLog, Survey
 from recovery.ranking import Ranking
 from recovery.strategy import DecisionKind
@@ -24,8 +31,9 @@ from recovery.wording.advice_text import (
     AdvisedStep,
     advice_text,
     advised_steps,
+    better_starts,
+    planned_warnings,
     short_reason,
-    start_instead,
 )
 from recovery.wording.cluster_advice import AdviceTopic, ClusterAdvice
 from recovery.wording.cluster_health_text import leader_unknown_text
@@ -249,12 +257,15 @@ class PartitionsPane(TablePane):
         """What is left to do where a leader was chosen; what would undo that stays."""
         if not self._chosen:
             return
-        texts = [advice_text(step.advice, step.partitions) for step in self._chosen]
-        warnings = dict.fromkeys(warning for text in texts for warning in text.warnings)
-        # The condition of an election holds until it is sent.
-        instead = dict.fromkeys(filter(None, (start_instead(step.advice) for step in self._chosen)))
-        partitions = counted(sum(step.partitions for step in self._chosen), "partition")
-        action = f"Apply the plan: {partitions}{''.join(f'; {one}' for one in instead)}."
+        advised = [step.advice for step in self._chosen]
+        plan = f"the plan: {counted(sum(step.partitions for step in self._chosen), 'partition')}."
+        # What keeps more than an election is better until it is sent.
+        instead, some = better_starts(self._chosen, self._counts.steps)
+        if instead is None:
+            action = f"Apply {plan}"
+        else:
+            action = f"{instead.where[:1].upper()}{instead.where[1:]}; else apply {plan}"
+        warnings = dict.fromkeys((*some, *(one for advice in advised for one in planned_warnings(advice))))
         yield AdvicePart(AdviceText(action, warnings=tuple(warnings)), _PLAN)
 
     def rest_lines(self, width: int) -> list[Line]:
@@ -341,7 +352,7 @@ def _key(step: AdvisedStep) -> str:
         return "Enter"
     if advice.kind is AdviceKind.READ_DISK:
         return _PANES[AdviceTopic.DISKS]
-    return "c" if _elects(advice) else ""
+    return "c" if offers_election(advice) else ""
 
 
 _PLAN = "plan"
@@ -351,7 +362,6 @@ _PANES: dict[str, str] = {
     AdviceTopic.DISKS: "5",
     _PLAN: "6",
 }
-_ELECTING = (AdviceKind.ELECT, AdviceKind.COMPARE, AdviceKind.CHOOSE)
 
 
 def _open_and_chosen(
@@ -363,16 +373,11 @@ def _open_and_chosen(
     if not view.picked:
         return steps, ()
     advised = [(row.state.tp, row.advice) for row in view.rows if row.advice is not None]
-    chosen = {tp for tp, one in advised if tp in view.picked and _elects(one)} | view.elected
+    chosen = {tp for tp, one in advised if tp in view.picked and offers_election(one)} | view.elected
     return (
         first_steps((tp, one) for tp, one in advised if tp not in chosen),
         first_steps((tp, one) for tp, one in advised if tp in chosen - view.elected),
     )
-
-
-def _elects(advice: Advice) -> bool:
-    """Whether a leader is what it asks for, or offers."""
-    return bool(advice.instead) or advice.kind in _ELECTING
 
 
 def _reason(row: PartitionRow, *, in_full: bool, drawn: bool) -> str:

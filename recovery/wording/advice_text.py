@@ -234,10 +234,83 @@ def started_before(advice: Advice) -> tuple[int, ...]:
     return ()
 
 
-def start_instead(advice: Advice) -> str:
-    """Whom to start in place of an election that is planned, and when; "" for nobody."""
-    whole = started_before(advice) if advice.kind is AdviceKind.ELECT else ()
-    return f"start {_few(whole)} instead if {_its(whole)} host kept power" if whole else ""
+class StartInstead(NamedTuple):
+    """What keeps more than an election that is planned: ``do`` ("start broker 2") where ``condition`` holds ("if
+    its host kept power", "" for none), and ``then`` what comes of it.
+    """
+
+    do: str
+    condition: str
+    then: str
+
+    @property
+    def where(self) -> str:
+        """What to do, and when."""
+        return " ".join(filter(None, (self.do, self.condition)))
+
+    @property
+    def sentence(self) -> str:
+        do = _capital(" ".join(filter(None, (f"{self.do} instead", self.condition))))
+        return f"{do}: {self.then}."
+
+
+_ELECTED_BACK = "Kafka elects it once it is back"
+
+
+def start_instead(advice: Advice) -> StartInstead | None:
+    """Whom to start in place of an election that is planned, as the advice was before; None: nobody."""
+    if advice.kind is AdviceKind.ELECT:
+        whole = started_before(advice)
+        kept = f"if {_its(whole)} host kept power"
+        return StartInstead(f"start {_few(whole)}", kept, "its log may hold more") if whole else None
+    if advice.kind not in (AdviceKind.BRING_BACK, AdviceKind.START_TOGETHER):
+        return None
+    join = either if advice.kind is AdviceKind.BRING_BACK else both
+    who = _few(advice.brokers, join)
+    elected = _ELECTED_BACK if len(advice.brokers) == 1 else "Kafka elects one of them once they are back"
+    if advice.read_before:
+        return StartInstead(f"read {_disk_of(advice.read_before)} and start {who}", "", elected)
+    if silent := started_before(advice):
+        kept = f"if {_its(silent)} host kept power, then {who}"
+        return StartInstead(f"start {_few(silent)}", kept, "their logs may hold more")
+    if advice.check_disk and not advice.was_shut_down:
+        kept = f"if {_its(advice.brokers)} host{'' if len(advice.brokers) == 1 else 's'} kept power"
+        return StartInstead(f"start {who}", kept, elected)
+    return StartInstead(f"start {who} with {_its(advice.brokers)} old disk", "", elected)
+
+
+def better_starts(
+    planned: Sequence[FirstStep], steps: Iterable[FirstStep]
+) -> tuple[StartInstead | None, tuple[str, ...]]:
+    """What keeps more than the elections that are ``planned``: for all of them, None where nothing does, or the
+    sentences for some of them. ``steps`` are those of every partition: who is not to be started before one of them
+    is started after the elections.
+    """
+    held: frozenset[int] = frozenset().union(*(step.advice.holds_back for step in (*planned, *steps)))
+    better: dict[tuple[StartInstead, bool], list[FirstStep]] = {}
+    for step in planned:
+        if (instead := start_instead(step.advice)) is not None:
+            better.setdefault((instead, bool(held & step.advice.starts)), []).append(step)
+    if len(better) == 1:
+        ((instead, later), of) = next(iter(better.items()))
+        if not later and len(of) == len(planned):
+            return instead, ()
+    return None, tuple(_better_for(of, *how) for how, of in better.items())
+
+
+def _better_for(steps: Sequence[FirstStep], instead: StartInstead, later: bool) -> str:
+    number = sum(step.partitions for step in steps)
+    which = str(steps[0].example) if number == 1 else f"{number:,} of them"
+    if later:
+        when = " ".join(filter(None, (f"{instead.do} afterwards", instead.condition)))
+        return f"{which}: better not here (d in pane 6): {when}."
+    return f"{which}: better {instead.where}."
+
+
+def planned_warnings(advice: Advice) -> Iterator[str]:
+    """What speaks against an election that is planned for it, beside what :func:`start_instead` says."""
+    returns = () if advice.kind is not AdviceKind.BRING_BACK else tuple(_return_warnings(advice))
+    yield from (one for one in _warnings(advice) if one not in returns)
 
 
 def _bring_back(advice: Advice, count: int) -> str:

@@ -330,8 +330,24 @@ async def test_that_a_broker_is_better_started_than_another_elected_stays_until_
         await robot.sees("Start broker 2 if its host kept power; else elect 1.")
         await robot.plans(1)
         await robot.opens("1")
-        await robot.sees("Apply the plan: 1 partition; start broker 2 instead")
+        await robot.sees("Start broker 2 if its host kept power; else apply the plan: 1")
         await robot.opens("6")
         await robot.arms()
         await robot.asks_to_apply()
         await robot.sees("Start broker 2 instead if its host kept power")
+
+
+async def test_a_start_that_keeps_more_is_offered_until_the_plan_is_sent() -> None:
+    async with console("hanging-transactions", size=(120, 40)) as robot:
+        await robot.looked()
+        await robot.press("a", "c")
+        await robot.takes("aggressive")
+        await robot.idle()
+        await robot.opens("6")
+        await robot.arms()
+        await robot.asks_to_apply()
+        # The others must be elected before broker 3 starts.
+        await robot.sees(
+            "transfers-0: better not here (d in pane 6): start broker 3 afterwards if its host kept power."
+        )
+        await robot.sees("transfers-0: 2 loses an unknown number")

@@ -28,12 +28,13 @@ from console.jobs.elect import draft_changes
 from console.jobs.elect.plan_text import ACKS_REFUSED
 from console.plan_files import save_plan
 from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
+from recovery.advice import first_steps
 from recovery.model import TopicPartition
 from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers, failed_disks, without_disks
-from recovery.wording.advice_text import start_instead
+from recovery.wording.advice_text import better_starts
 from recovery.wording.quantity_text import and_more, both, counted
 from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
@@ -179,9 +180,9 @@ class Applier:
         session.plan_is(
             draft_changes.applied(session.draft, (*prepared.refused, *applied.prepared.checks), applied)
         )
-        rescue, elected = draft_changes.rescue_of(frozen.plan, applied.rescued), applied.elected
-        if rescue is not None and elected is not None and any(one.succeeded for one in elected.results):
-            session.left_to_do = session.left_to_do.with_saved(rescue)
+        saved, elected = draft_changes.rescue_of(frozen.plan, applied.rescued), applied.elected
+        if saved is not None and elected is not None and any(one.succeeded for one in elected.results):
+            session.left_to_do = session.left_to_do.with_saved(saved)
         verified = await self._verified(frozen.plan) if applied.elected is not None else None
         session.poller.ask()
         self._tell(applied, sent.conclusion, verified)
@@ -190,10 +191,11 @@ class Applier:
 
     def _start_instead(self, plan: Plan) -> tuple[str, ...]:
         """Whom to start in place of these elections, as pane 1 advises."""
-        made = self._desk.session.rows.made_of
-        advised = (made[row.tp][1].advice for row in plan.rows if row.tp in made)
-        texts = dict.fromkeys(filter(None, (start_instead(one) for one in advised if one is not None)))
-        return tuple(f"{text[:1].upper()}{text[1:]}: its log may hold more." for text in texts)
+        rows = self._desk.session.rows
+        made = ((row.tp, rows.made_of[row.tp][1].advice) for row in plan.rows if row.tp in rows.made_of)
+        planned = first_steps((tp, advice) for tp, advice in made if advice is not None)
+        instead, some = better_starts(planned, rows.counts.steps)
+        return some if instead is None else (instead.sentence,)
 
     async def _checked(self, plan: Plan) -> tuple[PreparedPlan, RescueOutlook | None]:
         """The comparison, and what a rescue of what can be read takes. Raises InputError if it has no room."""

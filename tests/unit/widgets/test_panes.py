@@ -108,7 +108,15 @@ async def test_nobody_is_asked_to_choose_what_is_chosen_already() -> None:
         await pilot.pause()
         said = text_of(pilot.app)
         assert "Do first: Apply the plan" in said and "[6]" in said and "[c]" not in said
+        assert "! orders-7: better" in said
+        (planned,) = (one for one in said.splitlines() if "OFFLINE" in one and "orders-7" in one)
+        assert "apply" in planned and "wait for 3" not in planned
         assert "in the plan: 6 shows what that loses" in said
+        pane.update(replace(shown, picked=frozenset({ORDERS})))
+        await pilot.pause()
+        said = " ".join(text_of(pilot.app).split())
+        assert "Start broker 3 if its host kept power; else apply the plan: 1 partition." in said
+        assert "If its host lost power" not in said
         pane.update(replace(shown, picked=choosing, elected=choosing))
         await pilot.pause()
         said = text_of(pilot.app)
