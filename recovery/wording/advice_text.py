@@ -261,8 +261,8 @@ def start_instead(advice: Advice) -> StartInstead | None:
     """Whom to start in place of an election that is planned, as the advice was before; None: nobody."""
     if advice.kind is AdviceKind.ELECT:
         whole = started_before(advice)
-        kept = f"if {_its(whole)} host kept power"
-        return StartInstead(f"start {_few(whole)}", kept, "its log may hold more") if whole else None
+        condition = f"if {_its(whole)} host kept power"
+        return StartInstead(f"start {_few(whole)}", condition, "its log may hold more") if whole else None
     if advice.kind not in (AdviceKind.BRING_BACK, AdviceKind.START_TOGETHER):
         return None
     join = either if advice.kind is AdviceKind.BRING_BACK else both
@@ -271,11 +271,11 @@ def start_instead(advice: Advice) -> StartInstead | None:
     if advice.read_before:
         return StartInstead(f"read {_disk_of(advice.read_before)} and start {who}", "", elected)
     if silent := started_before(advice):
-        kept = f"if {_its(silent)} host kept power, then {who}"
-        return StartInstead(f"start {_few(silent)}", kept, "their logs may hold more")
+        condition = f"if {_its(silent)} host kept power, then {who}"
+        return StartInstead(f"start {_few(silent)}", condition, "their logs may hold more")
     if advice.check_disk and not advice.was_shut_down:
-        kept = f"if {_its(advice.brokers)} host{'' if len(advice.brokers) == 1 else 's'} kept power"
-        return StartInstead(f"start {who}", kept, elected)
+        condition = f"if {_its(advice.brokers)} host{'' if len(advice.brokers) == 1 else 's'} kept power"
+        return StartInstead(f"start {who}", condition, elected)
     return StartInstead(f"start {who} with {_its(advice.brokers)} old disk", "", elected)
 
 
@@ -286,11 +286,11 @@ def better_starts(
     sentences for some of them. ``steps`` are those of every partition: who is not to be started before one of them
     is started after the elections.
     """
-    held: frozenset[int] = frozenset().union(*(step.advice.holds_back for step in (*planned, *steps)))
+    held_back: frozenset[int] = frozenset().union(*(step.advice.holds_back for step in (*planned, *steps)))
     better: dict[tuple[StartInstead, bool], list[FirstStep]] = {}
     for step in planned:
         if (instead := start_instead(step.advice)) is not None:
-            better.setdefault((instead, bool(held & step.advice.starts)), []).append(step)
+            better.setdefault((instead, bool(held_back & step.advice.starts)), []).append(step)
     if len(better) == 1:
         ((instead, later), of) = next(iter(better.items()))
         if not later and len(of) == len(planned):

@@ -347,7 +347,5 @@ async def test_a_start_that_keeps_more_is_offered_until_the_plan_is_sent() -> No
         await robot.arms()
         await robot.asks_to_apply()
         # The others must be elected before broker 3 starts.
-        await robot.sees(
-            "transfers-0: better not here (d in pane 6): start broker 3 afterwards if its host kept power."
-        )
+        await robot.sees("transfers-0: better not here (d in pane 6): start broker 3 afterwards if its host")
         await robot.sees("transfers-0: 2 loses an unknown number")
