@@ -286,11 +286,11 @@ def better_starts(
     sentences for some of them. ``steps`` are those of every partition: who is not to be started before one of them
     is started after the elections.
     """
-    held_back: frozenset[int] = frozenset().union(*(step.advice.holds_back for step in (*planned, *steps)))
+    not_first: frozenset[int] = frozenset().union(*(step.advice.holds_back for step in (*planned, *steps)))
     better: dict[tuple[StartInstead, bool], list[FirstStep]] = {}
     for step in planned:
         if (instead := start_instead(step.advice)) is not None:
-            better.setdefault((instead, bool(held_back & step.advice.starts)), []).append(step)
+            better.setdefault((instead, bool(not_first & step.advice.starts)), []).append(step)
     if len(better) == 1:
         ((instead, later), of) = next(iter(better.items()))
         if not later and len(of) == len(planned):
