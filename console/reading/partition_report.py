@@ -258,7 +258,8 @@ def partition_fields(view: Callable[[], PartitionsView]) -> tuple[Field[Partitio
             return ""
         # What stands above the table says to apply the plan, or whom to start.
         planned = row.state.tp in shown.picked and row.advice is not None and offers_election(row.advice)
-        return "apply" if planned else suggested(row)
+        waits = row.decision is None or row.decision.verdict is not DecisionKind.ELECT
+        return "apply" if planned and waits else suggested(row)
 
     return (
         _pane("state", "STATE", lambda r: str(r.health), sort=lambda r: _RANK[r.health], tone=_state_tone),
