@@ -56,10 +56,12 @@ class BrokerError(BackendError):
     """A broker could not be asked. ``trouble`` says how, the message is one line with the address.
 
     ``sent`` is True where the request may have reached the broker: it may have been carried out. ``remembered``: it
-    was seen a moment ago, and nobody has waited for it again.
+    was seen a moment ago, and nobody has waited for it again. ``behind``: an earlier request on the same connection
+    was not answered, and this one waited for it.
     """
 
     remembered = False
+    behind = False
 
     def __init__(self, trouble: ConnectionProblem, where: str, detail: str, *, sent: bool = False) -> None:
         super().__init__(f"{where}: {detail}")
@@ -73,6 +75,11 @@ class BrokerError(BackendError):
         error = BrokerError(self.trouble, self.where, self.detail)
         error.remembered = True
         return error
+
+    def behind_another(self) -> BrokerError:
+        """This error, of a request that waited for another one."""
+        self.behind = True
+        return self
 
     @property
     def reached(self) -> bool:

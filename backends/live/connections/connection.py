@@ -248,7 +248,7 @@ class BrokerConnection:
             if in_turn:
                 raise
             detail = f"no answer within {limit:g} s to an earlier request"
-            raise self._error(ConnectionProblem.NO_ANSWER, detail) from None
+            raise self._error(ConnectionProblem.NO_ANSWER, detail).behind_another() from None
 
     def close(self) -> None:
         """Close at once; what is in flight fails. May be called in any state."""
@@ -279,7 +279,7 @@ class BrokerConnection:
             self.close()
             if self._overdue:
                 detail = f"{self._overdue} to an earlier request"
-                raise self._error(ConnectionProblem.NO_ANSWER, detail, sent=True) from None
+                raise self._error(ConnectionProblem.NO_ANSWER, detail, sent=True).behind_another() from None
             # A listener with another security.protocol may answer ApiVersions, and nothing after it.
             hint = "" if self.answers else protocol_hint(self._settings)
             raise self._error(*explain(error, hint), sent=True) from None

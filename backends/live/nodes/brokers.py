@@ -404,8 +404,9 @@ class BrokerFleet:
             return await self._any(pool, ask, fresh, again=again)
         except AllFailed as error:
             failed = error
-        if any(isinstance(one, BrokerError) and one.remembered for one in failed.errors):
-            # Nobody else is left: who was silent a moment ago may answer now, as after a cut of the network.
+        if any(isinstance(one, BrokerError) and (one.remembered or one.behind) for one in failed.errors):
+            # Nobody else is left: who was silent a moment ago may answer now, as after a cut of the network, and
+            # on a new connection, where this request does not wait for another one.
             self.forget_silent()
             try:
                 return await self._any(pool, ask, fresh, again=again)
