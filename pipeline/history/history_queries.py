@@ -84,7 +84,9 @@ WITH ended AS (
 )
 SELECT cluster_id, topic, partition, kind, began_at, last_seen_at, ended_at,
     (unix_micros(last_seen_at) - unix_micros(began_at)) / 1e6D AS at_least_s,
-    (unix_micros(ended_at) - unix_micros(sound_at)) / 1e6D AS at_most_s, outcome,
+    (unix_micros(ended_at) - unix_micros(sound_at)) / 1e6D AS at_most_s,
+    -- As in the table, where every column may be null.
+    nullif(outcome, '') AS outcome,
     CASE WHEN kind <> 'offline' OR outcome <> 'recovered' THEN NULL
         WHEN coalesce(array_contains(isr, next_leader), false) THEN 'elected from the ISR'
         WHEN coalesce(array_contains(elr, next_leader), false) THEN 'elected from the ELR'
