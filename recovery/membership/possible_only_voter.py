@@ -45,6 +45,16 @@ def only_voter_warning(nodes: Sequence[str]) -> str:
     )
 
 
+def stop_if_rebuilt(leader: str, voters: Sequence[str]) -> str:
+    """When the ``voters`` that run are stopped, without full stop. A quorum that was rebuilt itself has the rebuild
+    in its own log, as the brokers have: its voters are the ones that must run.
+    """
+    return (
+        f"Only if a broker's log holds a rebuild that the log of controller {leader} does not hold (ktriage quorum"
+        f" evidence with both), stop {controllers_text(voters)}"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class BrokersFollowing:
     """The quorum that a leader describes, beside the brokers that are known. A broker of the leader's own list that
@@ -124,15 +134,9 @@ class BrokersFollowing:
 
     @property
     def stop_leading(self) -> str:
-        """When the voters that run are stopped, without full stop. A quorum that was rebuilt itself has the rebuild
-        in its own log, as the brokers have: its voters are the ones that must run.
-        """
-        voters = {key.id for key in self.found.quorum.voters.keys}
-        stop = f"stop {controllers_text(sorted(map(str, voters & self.found.running)))}"
-        return (
-            f"Only if a broker's log holds a rebuild that the log of controller {self.found.quorum.leader.id} does"
-            f" not hold (ktriage quorum evidence with both), {stop}"
-        )
+        """:func:`stop_if_rebuilt` of the voters that run."""
+        voters = {key.id for key in self.found.quorum.voters.keys} & self.found.running
+        return stop_if_rebuilt(str(self.found.quorum.leader.id), [str(node) for node in sorted(voters)])
 
     def refusal(self, leaving: Collection[int], *, not_rebuilt: bool = False) -> str:
         """Why a voter that is down is neither replaced nor removed, and how the way is cleared; "" if it may be.

@@ -12,7 +12,7 @@ from recovery.membership.controllers_asked import (
     old_voter_names,
     old_voters_stopped,
 )
-from recovery.membership.possible_only_voter import only_voter_warning, rebuild_evidence
+from recovery.membership.possible_only_voter import only_voter_warning, rebuild_evidence, stop_if_rebuilt
 from recovery.membership.voters import ReplicaKey
 from recovery.wording.quantity_text import both, either
 
@@ -249,7 +249,7 @@ class QuorumWithoutLeader:
         doubt = self.may_be_rebuilt
         yield from self.possible_rebuild if doubt else ()
         yield (
-            f"{'Only if it was not: set controller.quorum.bootstrap.servers' if doubt else 'Set it'} to"
+            f"{'For that, set controller.quorum.bootstrap.servers' if doubt else 'Set it'} to"
             f" {self.servers_wanted} there and restart these brokers one by one (without a controller a broker may"
             " not end on SIGTERM), or start a controller with its disk at one of those addresses"
         )
@@ -281,7 +281,16 @@ class QuorumWithoutLeader:
             return ()
         away = [host.name for host in self.hosts if not host.votes]
         blind = [int(name.rpartition(" ")[2]) for name in self.brokers]
-        return (*((only_voter_warning(away),) if away else ()), rebuild_evidence(blind))
+        leader = next((host.name for host in self.hosts if host.leads), "")
+        if not away or not leader:
+            return (*((only_voter_warning(away),) if away else ()), rebuild_evidence(blind))
+        disks = "its disk" if len(away) == 1 else "their disks"
+        return (
+            only_voter_warning(away),
+            rebuild_evidence(blind),
+            f"{stop_if_rebuilt(leader, [host.name for host in self.up])}, then start {both(away)} with {disks}; if"
+            f" not, let the brokers find controller {leader}",
+        )
 
     def _majority_lost(self) -> Iterator[str]:
         down = ", ".join(

@@ -246,6 +246,16 @@ def _static_voters(
         yield AdviceText(f"{both(waiting)} {has} no vote: upgrade the quorum, then add {it}.", reasons=(how,))
 
 
+def replaceable(
+    quorum: QuorumHealth | Unknown | None, brokers: KnownBrokers = NO_BROKER_ASKED
+) -> tuple[int, ...]:
+    """The voters that are down, or run with a new disk, and that :func:`quorum_advice` offers to replace."""
+    if not isinstance(quorum, QuorumHealth) or not quorum.dynamic:
+        return ()
+    dead = {member.key.id for member in quorum.dead_voters}
+    return tuple(sorted(dead.difference(BrokersFollowing(quorum, brokers).possible_only_voters)))
+
+
 def quorum_advice(
     quorum: QuorumHealth | Unknown | None,
     replaced: Collection[ReplicaKey] = (),

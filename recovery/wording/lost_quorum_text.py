@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from recovery.membership.controllers_asked import FEW, node_names
+from recovery.membership.controllers_asked import FEW, controllers_text, node_names
 from recovery.membership.possible_only_voter import rebuild_evidence
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.wording.after_rebuild_text import Connected, after_rebuild, unconnected
@@ -51,7 +51,7 @@ def action(lost: QuorumWithoutLeader) -> str:
     if not _stuck(lost):
         return ""
     if lost.rebuilt_at:
-        return f"{lost.rebuilt}."
+        return f"{_in_order(lost, lost.rebuilt)}."
     unclear = [host.name for host in lost.hosts if host.may_be_up]
     if not lost.proved and unclear:
         return f"Find out whether {either(unclear)} runs: it may lead, and only this side may be cut off."
@@ -61,7 +61,15 @@ def action(lost: QuorumWithoutLeader) -> str:
     if not lost.certain:  # whoever has not seen the quorum has not seen whether it was rebuilt either
         them = "it" if lost.short == 1 else "them"
         return f"Start {which} with {_disks(lost.short)}, unless a rebuild replaced {them}."
-    return f"Start {which} with {_disks(lost.short)}: a leader is elected, nothing is lost."
+    return _in_order(lost, f"Start {which} with {_disks(lost.short)}: a leader is elected, nothing is lost.")
+
+
+def _in_order(lost: QuorumWithoutLeader, way: str) -> str:
+    """A way back, after old voters that lead were stopped: beside them Kafka cuts a log off."""
+    if not lost.old_running:
+        return way
+    old = controllers_text([str(node) for node in lost.old_running])
+    return f"Stop {old}, then {way[0].lower()}{way[1:]}"
 
 
 WARNING = "Never format: an empty disk has neither vote nor log."
@@ -89,7 +97,7 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     if not _stuck(lost):
         return ()
     if lost.rebuilt_at:
-        start = WayBack(lost.rebuilt, f"Brokers follow once it leads. {lost.never_again}.")
+        start = WayBack(_in_order(lost, lost.rebuilt), f"Brokers follow once it leads. {lost.never_again}.")
         # Of a rebuild that was read from a disk nobody has the plan here.
         back = shlex.join(("ktriage", "quorum", "rebuild", lost.plan_file or "PLAN", "--undo"))
         cost = "Refused once that controller has led. Then the old voters count again, short of a majority."
@@ -98,7 +106,7 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     need = f"{lost.short} of {both(old)}" if lost.short < len(old) else both(old)
     return (
         WayBack(
-            f"Bring back {need}, with {_disks(lost.short)}",
+            _in_order(lost, f"Bring back {need}, with {_disks(lost.short)}"),
             f"{_cost_of_old_disk(lost)} Whoever holds the highest offset should be among those that lead again: a"
             " majority without it can lose the newest metadata.",
         ),

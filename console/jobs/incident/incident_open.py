@@ -33,6 +33,7 @@ from recovery.unread_disks import (
 )
 from recovery.wording.advice_text import steps_lines, without_reasons
 from recovery.wording.after_rebuild_text import growth_line, rebuilt_line
+from recovery.wording.cluster_advice import replaceable
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
 from recovery.wording.lost_quorum_text import last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
@@ -345,6 +346,7 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
         *(words for words in _disk_commands(incident) if words not in before_elections),
         *_fix_commands(incident),
         *_client_commands(incident),
+        *(() if stuck else _replacements(incident)),
     ):
         yield line(*words)
     for rescue in incident.rescues:
@@ -374,6 +376,14 @@ def _client_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
 def _rebuild_commands(incident: Incident, stuck: bool) -> tuple[tuple[str, ...], ...]:
     """What shows how far a rebuilt quorum is."""
     return () if stuck or incident.sources.rebuilt is None else (("quorum", "status"), ("check",))
+
+
+def _replacements(incident: Incident) -> Iterator[tuple[str, ...]]:
+    """The plan of a replacement for each voter that is down, where the advice offers it and no run comes before."""
+    now = incident.sources.now
+    busy = incident.going_on is not None or not incident.unfinished.without(Left.RECORDS).nothing
+    nodes = () if now is None or busy else replaceable(now.members_health, now.known_brokers)
+    yield from (("quorum", "replace", str(node), "--why", "disk", "--dry-run") for node in nodes)
 
 
 def _quorum_first(incident: Incident) -> bool:

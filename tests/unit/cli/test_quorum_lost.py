@@ -99,6 +99,15 @@ def test_the_hand_over_says_which_node_must_come_back_and_what_shows_it(call: Ca
     assert after.startswith("ktriage quorum status --simulate two-of-three-voters-lost"), told
 
 
+def test_the_hand_over_has_the_command_of_the_replacement_that_its_advice_names(call: Caller) -> None:
+    """One voter of three; the command shows the plan, and sends nothing."""
+    failed = ("--simulate", "controller-node-failure")
+    told = " ".join(call("ktriage", "handover", *failed).out.split())
+    command = "ktriage quorum replace 102 --why disk --dry-run --simulate controller-node-failure"
+    assert "Or replace it" in told and command in told.split("NEXT COMMANDS ")[1], told
+    assert call(*command.split()).status == 0
+
+
 @pytest.mark.parametrize(
     ("job", "needs"), [("elect", True), ("quorum", True), ("read", False), ("groups", False)]
 )

@@ -203,13 +203,16 @@ def lost(**changed: Any) -> QuorumWithoutLeader:
 
 
 def test_a_leader_that_brokers_cannot_find_is_told_with_the_setting_to_change() -> None:
-    first, never, look, then, *_ = lost().sentences
+    first, never, look, if_rebuilt, then, *_ = lost().sentences
     assert first.startswith("controller 2 leads; broker 9 cannot find it, because")
     assert "(gone:9093, host1:9093)" in first
     assert never.startswith("Do not replace, format or wipe 1") and "quorum evidence LOG_DIR" in look
-    assert then.startswith(
-        "Only if it was not: set controller.quorum.bootstrap.servers to host2:9093,host3:9093 there"
+    assert if_rebuilt == (
+        "Only if a broker's log holds a rebuild that the log of controller 2 does not hold (ktriage quorum evidence"
+        " with both), stop controllers 2 and 3, then start 1 with its disk; if not, let the brokers find"
+        " controller 2"
     )
+    assert then.startswith("For that, set controller.quorum.bootstrap.servers to host2:9093,host3:9093 there")
     # Who knows the rebuild knows that 2 leads what was rebuilt.
     assert lost(replaced=(key(9),)).sentences[1].startswith("Set it to host2:9093,host3:9093 there")
 
@@ -417,7 +420,11 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
         told
     )
     advice = cluster_advice(ClusterHealth(quorum_finding(without)), None, without, (), ()).first[0].text
-    assert advice.action.startswith("Start 1 with its old disk"), advice
+    assert advice.action.startswith("Stop controllers 2 and 3, then start 1 with its old disk"), advice
+    assert (
+        "  1. Stop controllers 2 and 3, then bring back 1, with its old disk. Nothing is lost."
+        in "\n".join(told)
+    )
     assert advice.warnings[0].startswith("Stop controllers 2 and 3"), advice
 
 
