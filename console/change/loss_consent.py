@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from console.change.change import Question
 from recovery.acknowledged.verdict import VerdictValue
 from recovery.model import Standing
-from recovery.plan.plan_review import Summary, brief_candidate_harm, passes_over, summarise, worst
+from recovery.plan.plan_review import (
+    AcknowledgedLoss,
+    Summary,
+    brief_candidate_harm,
+    passes_over,
+    summarise,
+    worst,
+)
 from recovery.plan.successors import risk_lines
 from recovery.plan.values import Plan
 from recovery.unread_brokers import unread_brokers
@@ -101,9 +108,7 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
         of = "" if summary.elect == 1 else f" of {counted(acknowledged.of(VerdictValue.SOME), 'partition')}"
         yield f"{acknowledged.at_least:,}{or_more} committed offsets{of}."
     elif str(acknowledged) and not acknowledged.is_none(summary.elect):
-        # Of one partition there is nothing to count.
-        verdicts = str(acknowledged).removesuffix(": 1") if summary.elect == 1 else acknowledged
-        yield f"Acknowledged records: {verdicts}."
+        yield f"Acknowledged records: {_acknowledged(acknowledged, summary.elect)}."
     losing = worst(plan, named if summary.elect > 1 else 1)
     what = summary.unacknowledged or "records"
     if summary.elect == 1:
@@ -118,6 +123,22 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
     yield from _passed_over(plan, summary)
     marked = (f"{row.tp}: {mark}: {mark.meaning}" for row in worst(plan, WORST) for mark in row.marks)
     yield from islice(marked, WORST)
+
+
+def _acknowledged(lost: AcknowledgedLoss, elections: int) -> str:
+    """The verdicts in words, the worst first, each with the partitions that have it: of one there is nothing to
+    count.
+    """
+    words = {
+        VerdictValue.SOME: f"{lost.at_least:,}{'' if lost.exact else ' or more'} committed",
+        VerdictValue.OPEN: "not known",
+        VerdictValue.IN_DOUBT: "perhaps none, but there are signs against that",
+        VerdictValue.UNCHECKED: "none as far as is known, not fully checked",
+    }
+    return "; ".join(
+        f"{f'of {lost.of(value):,} partitions ' if elections > 1 else ''}{words.get(value, value)}"
+        for value, _ in lost.parts()
+    ).replace("of 1 partitions", "of 1 partition")
 
 
 def _passed_over(plan: Plan, summary: Summary) -> Iterator[str]:

@@ -129,7 +129,8 @@ def _cost_of_old_disk(lost: QuorumWithoutLeader) -> str:
     if lost.certain:
         return "Nothing is lost."
     return (
-        "Nothing is lost where it is a voter's and no rebuild replaced it: such a disk must never start."
+        "Nothing is lost where it is a voter's and no rebuild replaced it. Only a disk that a rebuild replaced must"
+        " never start."
         f" {rebuild_evidence()}."
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import Unreachable
@@ -113,6 +113,7 @@ async def test_an_empty_line_is_no_answer_and_leaves_the_question_open() -> None
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(TextQuestion("To which file?"), taken.append)
         await pilot.pause()
+        assert app.screen.query_one(Input).outer_size.height == 1, "more rows look like a second field"
         await pilot.press("enter")
         await pilot.pause()
         assert taken == []

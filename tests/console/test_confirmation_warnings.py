@@ -96,8 +96,8 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
     ("verdict", "warned", "line"),
     [
         (NONE_LOST, False, "No record acknowledged with acks=all: that is proved."),
-        (UNCHECKED, True, "Acknowledged records: none, unchecked."),
-        (IN_DOUBT, True, "Acknowledged records: none, in doubt."),
+        (UNCHECKED, True, "Acknowledged records: none as far as is known, not fully checked."),
+        (IN_DOUBT, True, "Acknowledged records: perhaps none, but there are signs against that."),
         (SOME_LOST, True, "300 or more committed offsets."),
     ],
 )

@@ -216,7 +216,7 @@ async def test_what_is_typed_before_a_question_has_opened_runs_no_command() -> N
         await robot.until(lambda: robot.desk.busy, "the comparison under way")
         await robot.pilot.pause()
         robot.hits("d")
-        await robot.hears("applying the plan: keys do nothing until this asks or is done; Esc stops it")
+        await robot.hears("reading once more before asking: keys do nothing until this asks or is done")
         assert robot.desk.pane == "6" and robot.session.draft.partitions == planned
         assert robot.session.safety.armed and not robot.session.poller.state.schedule.paused
         backend.let.set()

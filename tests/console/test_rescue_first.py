@@ -80,7 +80,7 @@ async def test_what_destroys_the_most_is_the_last_choice_and_the_journal_says_so
     async with planned() as robot:
         await robot.asks_to_apply()
         await robot.press("ctrl+r", "ctrl+r", "ctrl+r")
-        await robot.sees("NOTHING is read first: what is cut off is gone for good.")
+        await robot.sees("! NOTHING is read first: what is cut off is gone for good.")
         await robot.confirms("payments", "incident 1")
         await robot.idle()
         await robot.hears("Broker 2 leads payments-0. No group")

@@ -459,7 +459,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
     def _chosen_option(self, width: int) -> list[Line]:
         options = self.request.options
         chosen, other = options[self._option], options[(self._option + 1) % len(options)]
-        shown = Piece(f"{printable(chosen.text)} ", chosen.tone)
+        # Colour alone does not tell it from the others.
+        warning = "! " if chosen.tone is Tone.BAD else ""
+        shown = Piece(f"{warning}{printable(chosen.text)} ", chosen.tone)
         label = Piece(f"{self.request.option_label:{_LABEL}}", Tone.STRONG)
         return fold(line(label, shown, Piece("Ctrl+R", Tone.KEY), f": {other.label}"), width, " " * _LABEL)
 

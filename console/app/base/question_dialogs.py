@@ -30,6 +30,8 @@ class TextQuestion(DismissOnce[str | None], ModalScreen[str | None]):
         background: $surface; overflow-y: auto; scrollbar-size-vertical: 1;
     }
     TextQuestion Label { width: 100%; }
+    /* More rows would look like another field. */
+    TextQuestion Input, TextQuestion Input:focus { height: 1; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
 

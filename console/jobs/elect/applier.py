@@ -118,6 +118,9 @@ def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> Re
     )
 
 
+_BEFORE_ASKING = "reading once more before asking"
+
+
 class Applier:
     """Arms the console, and applies the plan after a confirmation. ``aftermath`` is told what the clients need."""
 
@@ -126,7 +129,7 @@ class Applier:
         self._aftermath = aftermath
 
     def handlers(self) -> Handlers:
-        return {"arm": self._arm, "apply": lambda: self._desk.tasks.begin("applying the plan", self._apply())}
+        return {"arm": self._arm, "apply": lambda: self._desk.tasks.begin(_BEFORE_ASKING, self._apply())}
 
     def _arm(self) -> None:
         self._desk.say(*switch_arming(self._desk.session))
@@ -155,6 +158,7 @@ class Applier:
         def agreed(answer: ConfirmAnswer) -> ApplyPlan:
             """Exactly the plan that was confirmed: every row is judged again right before its election."""
             refuse_changed(whole, session.draft.plan, session.view.cluster_id, session.safety)
+            self._desk.tasks.busy = "applying the plan"
             self._save(whole.plan)
             agreed_to.update((row.tp, row.leader_epoch) for row in frozen.plan.rows)
             session.elected_here.update(agreed_to)

@@ -121,6 +121,7 @@ def test_a_disk_that_comes_back_loses_nothing_only_where_it_is_known_to_have_a_v
         assert way.cost.startswith("Nothing is lost where it is a voter's and no rebuild replaced it"), (
             way.cost
         )
+        assert "Only a disk that a rebuild replaced must never start." in way.cost
         assert "ktriage quorum evidence LOG_DIR says whether the quorum was rebuilt" in way.cost
 
 
