@@ -106,12 +106,9 @@ def _row(
     topic: TopicSpec, brokers: dict[int, BrokerSpec], intern: Interner, *, tracked: bool
 ) -> tuple[Registration, ...]:
     row = []
+    if topic.start:
+        return tuple(_tracked(one, brokers) if tracked else one.registration for one in topic.start)
     for number in range(topic.partitions):
-        if topic.start:
-            row.append(
-                _tracked(topic.start[number], brokers) if tracked else topic.start[number].registration
-            )
-            continue
         replicas = topic.assignments[number % len(topic.assignments)]
         directories: tuple[str, ...] = ()
         if tracked:
@@ -122,12 +119,15 @@ def _row(
 
 def _tracked(start: PartitionStart, brokers: dict[int, BrokerSpec]) -> Registration:
     """With the log dir of each replica; one without a log may be placed anywhere."""
-    directories = []
-    for replica in start.registration.replicas:
-        log, spec = start.logs.get(replica), brokers[replica]
-        placed = log is not None and spec.log_dirs > 1
-        directories.append(directory_id(replica, log.directory) if placed and log else MIGRATING_DIRECTORY)
-    return start.registration._replace(directories=tuple(directories))
+    directories = {
+        replica: directory_id(replica, log.directory)
+        for replica, log in start.logs.items()
+        if brokers[replica].log_dirs > 1
+    }
+    replicas = start.registration.replicas
+    return start.registration._replace(
+        directories=tuple(directories.get(replica, MIGRATING_DIRECTORY) for replica in replicas)
+    )
 
 
 def _index(spec: BrokerSpec, number: int) -> int:
@@ -143,10 +143,10 @@ def _directory(spec: BrokerSpec, number: int) -> str:
 def _place(
     topic: TopicSpec, table: PartitionTable, disks: dict[int, BrokerDisk], brokers: dict[int, BrokerSpec]
 ) -> None:
-    for tp, start in zip(table.keys_of(topic.name), topic.start, strict=False):
-        for replica, log in start.logs.items():
-            disks[replica].store(tp, log)
     if topic.start:
+        for tp, start in zip(table.keys_of(topic.name), topic.start, strict=True):
+            for replica, log in start.logs.items():
+                disks[replica].store(tp, log)
         return
     end = topic.records
     spans = (EpochSpan(0, 0, end),) if end else ()

@@ -209,7 +209,6 @@ def _topics(
         assignments = spread(brokers, topic.replication_factor)
     names = [topic.name.replace("{n}", str(number)) for number in range(topic.count)]
     own = topic.replication_factor is None
-    partitions = topic.partitions if topic.start is None else len(topic.start)
     min_isr, strategy = _min_isr(topic, path), _strategy(topic, path)
     configs = {
         name: value for name, value in topic.configs.items() if name not in (MIN_ISR, *STRATEGY_VALUES)
@@ -217,7 +216,7 @@ def _topics(
     return [
         TopicSpec(
             name,
-            partitions,
+            topic.each,
             # The placement of each topic continues where the previous topic ended.
             assignments if own else _rotated(assignments, number * topic.partitions),
             min_isr,
@@ -304,7 +303,7 @@ def _few_enough(topics: tuple[TopicModel, ...]) -> None:
     known: set[str] = set()
     partitions = 0
     for index, topic in enumerate(topics):
-        partitions += topic.count * (topic.partitions if topic.start is None else len(topic.start))
+        partitions += topic.count * topic.each
         if partitions > PARTITIONS:
             raise MisplacedValue(("topics", index, "partitions"), f"at most {PARTITIONS:,} partitions in all")
         names = {topic.name.replace("{n}", str(number)) for number in range(topic.count)}

@@ -188,6 +188,11 @@ class TopicModel(StrictModel):
             raise ValueError("with a count, the name needs {n}")
         return self
 
+    @property
+    def each(self) -> int:
+        """How many partitions each topic has."""
+        return self.partitions if self.start is None else len(self.start)
+
 
 class WorkloadModel(StrictModel):
     """A batch of ``records`` to each of the ``partitions`` (default: all), ``every`` seconds.
