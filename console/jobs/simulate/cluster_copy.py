@@ -56,8 +56,9 @@ async def read_copy(
     leads.
     """
     reading = await read_cluster(backend, duration, began, progress, disks=disks)
-    topics = tuple(dict.fromkeys(state.topic for state in reading.partitions.states))
-    configs = await backend.topic_configs(topics)
+    topics = dict.fromkeys(state.topic for state in reading.partitions.states)
+    more = await backend.topic_configs([topic for topic in topics if topic not in reading.configs])
+    configs = {**reading.configs, **more}
     moving = await backend.reassignments()
     native = (await backend.capabilities()).native_elections
     return _Copier(reading, configs, () if isinstance(moving, Unknown) else moving, native=native).copy()
