@@ -129,12 +129,6 @@ def read_manifest(path: Path) -> BundleManifest:
         return _manifest(path, archive)
 
 
-def read_member(path: Path, name: str) -> bytes:
-    """One member, compared with the manifest. Raises InputError."""
-    with _opened(path) as archive:
-        return _checked(path, archive, _manifest(path, archive), name)
-
-
 def open_bundle(path: Path) -> tuple[BundleManifest, RecordedBackend]:
     """The cluster that the bundle holds. Every member is compared with the manifest. Raises InputError."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # slow to import, for a bundle only
