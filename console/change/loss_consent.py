@@ -125,20 +125,21 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
     yield from islice(marked, WORST)
 
 
+_NOT_PROVED = {
+    VerdictValue.IN_DOUBT: "perhaps none, but there are signs against that",
+    VerdictValue.UNCHECKED: "none as far as is known, not fully checked",
+}
+
+
 def _acknowledged(lost: AcknowledgedLoss, elections: int) -> str:
     """The verdicts in words, the worst first, each with the partitions that have it: of one there is nothing to
     count.
     """
-    words = {
-        VerdictValue.SOME: f"{lost.at_least:,}{'' if lost.exact else ' or more'} committed",
-        VerdictValue.OPEN: "not known",
-        VerdictValue.IN_DOUBT: "perhaps none, but there are signs against that",
-        VerdictValue.UNCHECKED: "none as far as is known, not fully checked",
-    }
     return "; ".join(
-        f"{f'of {lost.of(value):,} partitions ' if elections > 1 else ''}{words.get(value, value)}"
+        (f"of {counted(lost.of(value), 'partition')} " if elections > 1 else "")
+        + (_NOT_PROVED.get(value) or lost.words(value))
         for value, _ in lost.parts()
-    ).replace("of 1 partitions", "of 1 partition")
+    )
 
 
 def _passed_over(plan: Plan, summary: Summary) -> Iterator[str]:

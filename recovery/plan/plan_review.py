@@ -37,11 +37,14 @@ class AcknowledgedLoss(NamedTuple):
 
     def parts(self) -> Iterator[tuple[VerdictValue, str]]:
         """Each value that occurs, the worst first, in words with its count."""
-        lost = f"{self.at_least:,}{'' if self.exact else ' or more'} committed"
-        words = {VerdictValue.SOME: lost, VerdictValue.OPEN: "not known"}
         for value in _WORST_FIRST:
             if count := self.of(value):
-                yield value, f"{words.get(value, value)}: {count:,}"
+                yield value, f"{self.words(value)}: {count:,}"
+
+    def words(self, value: VerdictValue) -> str:
+        """What such elections lose."""
+        lost = f"{self.at_least:,}{'' if self.exact else ' or more'} committed"
+        return {VerdictValue.SOME: lost, VerdictValue.OPEN: "not known"}.get(value, str(value))
 
     def __str__(self) -> str:
         """Such as ``500 or more committed: 1; not known: 1; none, unchecked: 3; none: 2``; "" where unjudged."""
