@@ -162,7 +162,7 @@ class AfterPane(TablePane):
             text = "groups and transactions are being read" if self._view.reading else "V reads them"
             return [line(Piece(f"  {text}", Tone.INFO))]
         where = "on the partitions of the plan" if self._view.of_plan else "on the whole cluster"
-        need = found.need_you.removesuffix(": V")
+        need = found.need_you
         head = Piece(need or "No group and no transaction needs you", Tone.BAD if need else Tone.GOOD)
         lines = fold(line(Piece("  "), head, Piece(f" ({where})", Tone.DIM)), width, "  ")
         for text in _summary(found):

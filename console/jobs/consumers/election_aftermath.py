@@ -89,8 +89,8 @@ class ElectionAftermath:
             unknown.append("not all groups and transactions could be read")
         rest = ", ".join(unknown)
         if not self.somebody:
-            return f"Not known whether somebody needs you: {rest}: V" if rest else ""
-        return f"{', '.join(some)} need you{f', or more: {rest}' if rest else ''}: V"
+            return f"Not known whether somebody needs you: {rest}" if rest else ""
+        return f"{', '.join(some)} need you{f', or more: {rest}' if rest else ''}"
 
     @property
     def leaderless(self) -> int:

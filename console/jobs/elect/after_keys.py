@@ -76,7 +76,7 @@ class AfterKeys:
         """``clients``: whom pane 1 names until it is read again."""
         session = self._desk.session
         self._found = found
-        session.left_to_do = replace(session.left_to_do, clients=clients.removesuffix(": V"))
+        session.left_to_do = replace(session.left_to_do, clients=clients)
 
     async def _read(self) -> None:
         session, plan = self._desk.session, self._desk.session.draft.plan

@@ -233,7 +233,7 @@ class Applier:
         try:
             verified = await verified_now(session, plan, self._desk.progress.begin("verifying"))
         except (BackendError, InputError):  # also a rescue that is damaged: V says which
-            session.left_to_do = replace(session.left_to_do, clients=NOT_VERIFIED.removesuffix(": V"))
+            session.left_to_do = replace(session.left_to_do, clients=NOT_VERIFIED)
             return None
         finally:
             self._desk.progress.end()
@@ -248,7 +248,8 @@ class Applier:
         done = () if applied.elected is None else [r for r in applied.elected.results if r.succeeded]
         under = [r.state for r in done if r.state is not None and r.state.usable is False]
         # A partition with a leader may not be writable yet: an election alone brings no replica back.
-        clients = NOT_VERIFIED if verified is None else verified.aftermath.need_you
+        need_you = NOT_VERIFIED if verified is None else verified.aftermath.need_you
+        clients = f"{need_you}: V" if need_you else ""
         elected = f"{len(done):,} {'elected' if under or clients else 'recovered'}"
         if applied.rescued is not None:
             elected = f"{applied.rescued.offsets:,} offsets rescued, {elected}"
@@ -286,7 +287,7 @@ def _elected(applied: Applied) -> set[tuple[TopicPartition, int]]:
     return {(r.row.tp, r.row.leader_epoch) for r in results if r.election.outcome not in nothing}
 
 
-NOT_VERIFIED = "Groups and transactions could not be read: V"
+NOT_VERIFIED = "Groups and transactions could not be read"
 NOBODY = "No group and no transaction needs you. J: the journal"
 
 
