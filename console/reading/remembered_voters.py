@@ -80,11 +80,12 @@ async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
     if membership is None or refused or not isinstance(quorum, Unknown):
         if isinstance(quorum, Unknown):
             return QuorumAnswer(quorum)
+        earlier = remembered_quorum(cluster_id)
         if membership is not None and health(quorum, LivenessLimits()).dead_voters:
             with contextlib.suppress(BackendError):
                 await membership.open()
-                quorum = with_rebuild(quorum, await read_rebuild(membership, quorum))
-        return QuorumAnswer(quorum, earlier=remembered_quorum(cluster_id))
+                quorum = with_rebuild(quorum, await read_rebuild(membership, quorum), earlier)
+        return QuorumAnswer(quorum, earlier=earlier)
     with contextlib.suppress(BackendError, TimeoutError):
         async with time_limit(membership, LOST_SECONDS):
             await membership.open()
@@ -122,20 +123,22 @@ def remembered_quorum(cluster_id: str) -> RememberedQuorum | None:
         keys,
         tuple(voter.key for voter in replaced_by_rebuild(saved, swapped=False)),
         has_led="rebuiltAt" not in saved,
+        rebuilt_epoch=saved.get("rebuiltEpoch"),
     )
 
 
-def with_rebuild(quorum: Quorum, rebuilt: RebuiltLog | Unknown | None) -> Quorum:
+def with_rebuild(
+    quorum: Quorum, rebuilt: RebuiltLog | Unknown | None, earlier: RememberedQuorum | None
+) -> Quorum:
     """The quorum with the rebuild that it goes on from: as its own metadata log tells it, else as it is remembered
-    of the same leader's disk. Epochs that elections alone do not reach are of another rebuild.
+    (``earlier``) of the same leader's disk. Epochs that elections alone do not reach are of another rebuild.
     """
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
         return replace(quorum, rebuilt_epoch=rebuilt.epoch)
-    saved, earlier = recall(quorum.cluster_id, MEMORY), remembered_quorum(quorum.cluster_id)
-    if saved is None or earlier is None or quorum.leader not in earlier.voters:
+    if earlier is None or quorum.leader not in earlier.voters:
         return quorum
     apart = sorted((earlier.epoch, quorum.leader_epoch))
-    return quorum if rebuilt_between(*apart) else replace(quorum, rebuilt_epoch=saved.get("rebuiltEpoch"))
+    return quorum if rebuilt_between(*apart) else replace(quorum, rebuilt_epoch=earlier.rebuilt_epoch)
 
 
 def rebuilt_at_address(addresses: Collection[str]) -> str:
@@ -195,8 +198,8 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
         # Who leads since a moment ago lists brokers only when they have fetched.
         await membership.pause(BETWEEN_READINGS)
         reading = replace(reading, health=(await read_quorum_state(membership)).health)
-    known = replace(reading.health, quorum=with_rebuild(reading.quorum, rebuilt))
-    reading = replace(reading, health=known)
+    quorum = with_rebuild(reading.quorum, rebuilt, remembered_quorum(reading.cluster_id))
+    reading = replace(reading, health=replace(reading.health, quorum=quorum))
     for other in asked.others(reading.quorum):
         if other.led is not None and rebuilt_away(reading.quorum, other.led):
             remember_voters(other.led)
@@ -339,7 +342,7 @@ def remember_voters(quorum: Quorum, replaced: Iterable[Voter] | None = None) -> 
         saved = recall(quorum.cluster_id, MEMORY)
         gone = replaced_by_rebuild(saved) if replaced is None else tuple(replaced)
         swapped = {voter.key for voter in replaced_by_rebuild(saved, swapped=True)}
-        known = with_rebuild(quorum, None) if quorum.rebuilt_epoch is None else quorum
+        known = with_rebuild(quorum, None, earlier) if quorum.rebuilt_epoch is None else quorum
         rebuilt = {} if known.rebuilt_epoch is None else {"rebuiltEpoch": known.rebuilt_epoch}
         remember(quorum.cluster_id, MEMORY, {**saved_voters(quorum, at, gone, swapped), **rebuilt})
 

@@ -108,7 +108,8 @@ NEW_METADATA_LOG = (
 class RememberedQuorum(NamedTuple):
     """The cluster's quorum as it was seen ``at`` a time: its leader's epoch, its voters and their addresses;
     ``replaced``: the voters that a rebuild replaced, as far as they are known. ``has_led`` False: a rebuild made
-    it, and nobody has seen it lead since.
+    it, and nobody has seen it lead since. ``rebuilt_epoch``: the epoch of the rebuild that it goes on from; None:
+    none is known.
     """
 
     epoch: int
@@ -117,6 +118,7 @@ class RememberedQuorum(NamedTuple):
     voters: tuple[ReplicaKey, ...]
     replaced: tuple[ReplicaKey, ...] = ()
     has_led: bool = True
+    rebuilt_epoch: int | None = None
 
     def is_beyond(self, quorum: Quorum) -> bool:
         """Whether the quorum is so far behind that it is not the one that was seen: an election is one epoch."""

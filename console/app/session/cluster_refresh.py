@@ -181,7 +181,7 @@ class ClusterRefresh:
         log = None if isinstance(history, Unknown) else history.rebuilt
         if isinstance(history, Unknown) or log is None:
             return replace(view, after_rebuild=None, controllers_at=now if due else asked_at)
-        quorum = with_rebuild(quorum, log)
+        quorum = replace(quorum, rebuilt_epoch=log.epoch)
         written = before.partitions if before is not None and before.log == log else None
         asked = None if before is None else before.asked
         if before is None or due:
@@ -345,7 +345,7 @@ class ClusterRefresh:
             return _with(view, quorum=found, lost=None, earlier=None)
         log = None if view.after_rebuild is None else view.after_rebuild.log
         earlier = remembered_quorum(view.cluster_id)
-        return _with(view, quorum=with_rebuild(found, log), lost=None, earlier=earlier)
+        return _with(view, quorum=with_rebuild(found, log, earlier), lost=None, earlier=earlier)
 
     async def _dirs(self, backend: Backend, view: View, request: ViewRequest) -> View:
         if not request.log_dirs and _recent(view.dirs_at, self.clock()):

@@ -101,7 +101,7 @@ async def refuse_possible_only_voter(
             if isinstance(controllers, Unknown)
             else {controller.id for controller in controllers}
         )
-        found = health(with_rebuild(quorum, rebuilt), LivenessLimits(), ids)
+        found = health(with_rebuild(quorum, rebuilt, earlier), LivenessLimits(), ids)
         if not brokers.asked and not BrokersFollowing(found, brokers).following:
             brokers = await brokers_of_log(membership)
         why = BrokersFollowing(found, brokers).refusal(leaving, not_rebuilt=not_rebuilt)

@@ -467,17 +467,20 @@ def test_who_has_seen_the_rebuild_knows_the_quorum_that_goes_on_from_it_without_
     """As where the log's beginning is gone, or may not be read."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     grown = quorum(1, 2, 3, down=(3,), leader_epoch=1_007)
-    assert with_rebuild(grown, None).rebuilt_epoch is None
+    assert with_rebuild(grown, None, remembered_quorum(CLUSTER)).rebuilt_epoch is None
     remember_voters(replace(quorum(1, 2, 3, leader_epoch=1_004), rebuilt_epoch=1_003))
     remember_voters(quorum(1, 2, 3, leader_epoch=1_005))
     for asked in (grown, replace(grown, leader=key(2))):
-        assert with_rebuild(asked, Unknown(Why.NOT_ALLOWED, "")).rebuilt_epoch == 1_003
+        assert (
+            with_rebuild(asked, Unknown(Why.NOT_ALLOWED, ""), remembered_quorum(CLUSTER)).rebuilt_epoch
+            == 1_003
+        )
     for other in (
         replace(grown, leader=ReplicaKey(1, "another")),
         replace(grown, leader_epoch=7),
         replace(grown, leader_epoch=2_010),
     ):
-        assert with_rebuild(other, None).rebuilt_epoch is None, other
+        assert with_rebuild(other, None, remembered_quorum(CLUSTER)).rebuilt_epoch is None, other
 
 
 def test_who_was_seen_with_another_metadata_log_is_not_told_to_move_the_old_one_again(
