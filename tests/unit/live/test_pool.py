@@ -114,6 +114,24 @@ async def test_a_connection_that_is_being_checked_is_waited_for_and_no_second_on
     assert (adopted.closed, pool.steps(1), brokers.opened) == (False, 0, [])
 
 
+async def test_who_is_being_checked_is_asked_before_who_is_still_being_opened() -> None:
+    brokers = Brokers()
+    brokers.addresses[2] = "there"
+    brokers.may_open.clear()
+    pool = Pool(brokers.connect, brokers.fits)
+
+    async def check(_: BrokerConnection) -> None:
+        await brokers.may_open.wait()
+
+    pool.adopt(1, cast("BrokerConnection", Connection("here")), check)
+    opening = asyncio.ensure_future(pool.get(2))
+    await brokers.asked.wait()
+    assert 0 < pool.steps(1) < pool.steps(2) < NOT_BEGUN
+    brokers.may_open.set()
+    await opening
+    assert pool.steps(1) == pool.steps(2) == 0
+
+
 async def test_a_connection_whose_check_fails_is_closed_and_another_one_is_opened() -> None:
     brokers = Brokers()
     pool = Pool(brokers.connect, brokers.fits)
