@@ -6,7 +6,7 @@ failed: their clusters are left out, by name, and the job runs again for the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import FilesGone, PipelineError
 from pipeline.storage import storage_path
 from pipeline.tables.delta_table import DataFile, unreadable
-from pipeline.tables.schema_conversion import conformed
+from pipeline.tables.schema_conversion import conformed, ddl
 
 BATCH = 20_000
 TASKS = 64
@@ -65,18 +65,19 @@ def leaving_out_undecodable(
 
 def undecodable(spark: Any, files: Sequence[DataFile]) -> Reasons:
     """The files that cannot be decoded, and why; each file is read whole, in Spark's tasks."""
-    from pipeline.spark_tasks import answers  # noqa: PLC0415  # needs an extra
+    expected = {file.place.uri: (file.rows, file.schema) for file in files}
 
-    named = [(file.place.uri, file.rows, file.schema) for file in files]
-    tasks = min(len(named), TASKS)
-    dealt = [named[task::tasks] for task in range(tasks)]
-    return dict(map(tuple, answers(spark, dealt, _problems, _REASONS).collect()))
+    def problems(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = {uri: decoding_problem(uri, *expected[uri]) for uri in batch["uri"].to_pylist()}
+            rows = [{"uri": uri, "reason": why} for uri, why in found.items() if why]
+            yield pa.RecordBatch.from_pylist(rows, _REASONS)
 
-
-def _problems(files: Sequence[tuple[str, int, pa.Schema]]) -> Iterator[Any]:
-    found = [(uri, decoding_problem(uri, rows, schema)) for uri, rows, schema in files]
-    rows = [{"uri": uri, "reason": why} for uri, why in found if why]
-    yield pa.RecordBatch.from_pylist(rows, _REASONS)
+    if not expected:
+        return {}
+    named = spark.createDataFrame([(uri,) for uri in expected], "uri string")
+    found = named.repartition(min(len(expected), TASKS)).mapInArrow(problems, ddl(_REASONS))
+    return dict(map(tuple, found.collect()))
 
 
 def decoding_problem(uri: str, rows: int, schema: pa.Schema) -> str:

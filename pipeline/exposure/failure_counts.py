@@ -18,28 +18,17 @@ was on at least that many (FEW_SILENT in :mod:`recovery.acknowledged.verdict`); 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.exposure.failure_groups import (
-    Columns,
-    Losses,
-    Names,
-    broker_names,
-    by_name,
-    distinct,
-    each_replica,
-    has_name,
-    log_dir_names,
-    one_name,
-    sorted_names,
-)
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf
 from pipeline.plan.row_checks import QUARANTINED, flaws
+from pipeline.tables.schema_conversion import conformed
 from pipeline.tables.schemas import EFFECTS
 from recovery.arrays.nested_arrays import Array, Items, bounds, fields, items, numbers, truths, valid, within
 from recovery.model import Standing
@@ -57,6 +46,11 @@ COUNTS = pa.schema(
     ]
 )
 """The counts of one failure in one batch. Of the kind "quarantined", ``failed`` is the reason."""
+
+_LOSSES = pa.schema(
+    [*((name, pa.int64()) for name in ("row", "one", "other")), *((name, pa.bool_()) for name in EFFECTS)]
+)
+"""The loss of one name or of two, as numbers (``other`` -1: of one), and which effects it has on the row."""
 
 Racks = Mapping[str, Mapping[int, str]]
 """The racks of a cluster's brokers."""
@@ -77,214 +71,193 @@ def failure_counts(batches: Iterable[Any], racks: Racks, what_if: WhatIf = NOTHI
 
 
 class _Rows(NamedTuple):
-    """Partitions and their replicas. ``members``: for each replica whether it is in the ISR, in the ELR and
-    alive, alive, alive outside the ISR, and silent (its log or its epochs are unknown), and a 1. ``left``: the sums
-    of each row.
+    """Partitions, by the last index, and their replicas, by the first one: of each whether it is in the ISR, in the
+    ELR and alive, alive, and silent (its log or its epochs are unknown). Behind a row's last replica all are false.
     ``least``: the effective min ISR, -1 if it is unknown. ``led``: whether it has a leader, also after the drain.
     ``no_elr``: the controller keeps the last member in the ISR. ``unclean``: the topic elects uncleanly by itself.
     """
 
-    cluster: Array
-    clusters: Any
-    owner: Array
-    broker: Array
-    members: Columns
-    left: Columns
+    in_sync: Array
+    eligible: Array
+    alive: Array
+    silent: Array
     least: Array
     led: Array
     no_elr: Array
     unclean: Array
 
 
-class _Counted(NamedTuple):
-    """Losses, and which of them have each of :data:`EFFECTS`, as indices."""
+class _Names(NamedTuple):
+    """Of each replica the index of its name in ``texts``, -1 without a name. The texts ascend, so that two names
+    have the same order in every batch.
+    """
 
-    losses: Losses
-    effects: Columns
+    code: Array
+    texts: Any
 
 
 def _broken_rows(batch: Any, flaw: Any) -> Any:
-    table = pa.table({"cluster_id": batch["cluster_id"], "reason": flaw})
-    found = table.filter(pc.is_valid(flaw)).group_by(["cluster_id", "reason"]).aggregate([([], "count_all")])
-    count = found.num_rows
-    reasons = found["reason"].combine_chunks()
-    columns = {
-        "cluster_id": found["cluster_id"].combine_chunks(),
-        "kind": pa.array([QUARANTINED] * count, pa.string()),
-        "failed": pa.ListArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), reasons),
-        "partitions": found["count_all"].combine_chunks(),
-    }
-    arrays = [columns.get(f.name, pa.nulls(count, f.type)) for f in COUNTS]
-    return pa.RecordBatch.from_arrays(
-        [a.cast(f.type) for a, f in zip(arrays, COUNTS, strict=True)], COUNTS.names
-    )
+    table = pa.table({"cluster_id": batch["cluster_id"], "failed": flaw}).filter(pc.is_valid(flaw))
+    found = table.group_by(table.column_names).aggregate([([], "count_all")]).combine_chunks()
+    cluster, reason, rows = (found[name].combine_chunks() for name in (*table.column_names, "count_all"))
+    failed = pa.ListArray.from_arrays(pa.array(np.arange(len(rows) + 1), pa.int32()), reason)
+    columns = {"cluster_id": cluster, "kind": pa.repeat(QUARANTINED, len(rows)), "failed": failed}
+    return conformed(pa.RecordBatch.from_pydict(columns | {"partitions": rows}), COUNTS)
 
 
 def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
-    if what_if.drained:
-        rows, _ = _rows(batch, what_if._replace(drained=()))
-        drained = one_name(np.isin(rows.broker, what_if.drained), what_if.drain_text)
-        yield _by_failure(rows, WHAT_IF, drained, _each_replica(rows))
-    rows, replicas = _rows(batch, what_if)
-    single = _each_replica(rows)
-    brokers = broker_names(rows.broker)
-    kinds = {
-        "broker": brokers,
-        "rack": _racks_of(rows, brokers, racks),
-        "log dir": log_dir_names(brokers, fields(replicas.values)["log_dir"]),
-    }
-    for kind, names in kinds.items():
-        yield _by_failure(rows, kind, names, single)
-    for loss in what_if.losses:
-        failed = np.zeros(len(rows.broker), bool)
-        for kind, name in loss.parts:
-            failed |= has_name(kinds[kind], name)
-        yield _by_failure(rows, WHAT_IF, one_name(failed, loss.text), single)
-    yield _by_topic(rows, brokers, single, batch["topic"])
-
-
-def _rows(batch: Any, what_if: WhatIf) -> tuple[_Rows, Items]:
     replicas = items(batch["replicas"])
     columns = fields(replicas.values)
+    brokers, directory = columns["broker"].cast(pa.string()), columns["log_dir"]
+    named = pc.if_else(pc.not_equal(directory, ""), directory, pa.scalar(None, pa.string()))
+    names = {
+        "broker": brokers,
+        "rack": _racks_of(batch, replicas, racks),
+        "log dir": pc.binary_join_element_wise(brokers, named, ":"),
+    }
+
+    def together(question: str, failed: Array, rows: _Rows) -> Any:
+        lost = _Names(_grid(replicas, np.where(failed, 0, -1), -1), pa.array([question]))
+        return _counts(batch, WHAT_IF, _losses(rows, lost), lost.texts)
+
+    if what_if.drained:
+        drained = np.isin(numbers(columns["broker"], -1), what_if.drained)
+        yield together(what_if.drain_text, drained, _rows(batch, replicas, what_if._replace(drained=())))
+    rows = _rows(batch, replicas, what_if)
+    for kind, texts in names.items():
+        coded = _names(replicas, texts)
+        losses = _losses(rows, coded)
+        yield _counts(batch, kind, losses, coded.texts)
+        if kind == "broker":
+            alone = losses.filter(pc.equal(losses["other"], -1))
+            yield _counts(batch, TOPIC, alone, coded.texts, of_topic=True)
+    for loss in what_if.losses:
+        parts = [truths(pc.equal(names[kind], name)) for kind, name in loss.parts]
+        yield together(loss.text, np.any(parts, axis=0), rows)
+
+
+def _grid(replicas: Items, values: Array, nothing: Any) -> Array:
+    """The values of replicas by their place in the assignment and by row; ``nothing`` behind a row's last one."""
+    grid = np.full((replicas.sizes.max(initial=0), len(replicas.sizes)), nothing, values.dtype)
+    grid[replicas.at, replicas.owner] = values
+    return grid
+
+
+def _rows(batch: Any, replicas: Items, what_if: WhatIf) -> _Rows:
+    columns = fields(replicas.values)
     owner, broker = replicas.owner, numbers(columns["broker"], -1)
-    stays = ~np.isin(broker, what_if.drained) if what_if.drained else np.ones(len(owner), bool)
+    stays = ~np.isin(broker, what_if.drained)
     alive = truths(pc.equal(columns["standing"], Standing.ELECTABLE.value)) & stays
     in_sync = within(owner, broker, items(batch["isr"])) & stays
     eligible = within(owner, broker, items(batch["elr"])) & alive & (what_if.elr is not False)
     silent = valid(columns["unknown"]) | valid(columns["lineage_unknown"])
-    each = (in_sync, eligible, alive, alive & ~in_sync, silent, np.ones(len(owner), bool))
-    members = [column.astype(COUNT) for column in each]
-    left = [_sums(column, replicas.first) for column in members]
+    in_sync, eligible, alive, silent = (
+        _grid(replicas, values, False) for values in (in_sync, eligible, alive, silent)
+    )
     least = numbers(batch["min_isr"], -1)
     if what_if.min_isr is not None:
-        least = np.full(batch.num_rows, what_if.min_isr, np.int64)
-    no_elr = ~valid(batch["elr"]) if what_if.elr is None else np.full(batch.num_rows, not what_if.elr)
-    clusters = batch["cluster_id"].dictionary_encode()
-    rows = _Rows(
-        numbers(clusters.indices, -1),
-        clusters.dictionary,
-        owner,
-        broker,
-        members,
-        left,
+        least = np.full(batch.num_rows, what_if.min_isr)
+    return _Rows(
+        in_sync,
+        eligible,
+        alive,
+        silent,
         np.where(least < 0, -1, np.minimum(least, replicas.sizes)).astype(COUNT),
-        (left[0] + left[1] > 0) if what_if.drained else np.ones(batch.num_rows, bool),
-        no_elr,
+        np.any(in_sync | eligible, axis=0) | (not what_if.drained),
+        ~valid(batch["elr"]) if what_if.elr is None else np.full(batch.num_rows, not what_if.elr),
         truths(batch["unclean_elections"]),
     )
-    return rows, replicas
 
 
-def _sums(column: Array, first: Array) -> Array:
-    """The sum of each row; ``first``: where each row begins, and the end."""
-    total = np.concatenate([[0], np.cumsum(column, dtype=np.int64)])
-    found: Array = np.diff(total[first]).astype(COUNT)
-    return found
+def _racks_of(batch: Any, replicas: Items, racks: Racks) -> Any:
+    """The rack of each replica; null if it is unknown."""
+    clusters = batch["cluster_id"].dictionary_encode()
+    broker = numbers(fields(replicas.values)["broker"], -1)
+    pairs = pa.array((numbers(clusters.indices, -1)[replicas.owner] << 32) | broker).dictionary_encode()
+    known = [racks.get(name, {}) for name in clusters.dictionary.to_pylist()]
+    found = [known[pair >> 32].get(pair & 0xFFFFFFFF) for pair in pairs.dictionary.to_pylist()]
+    return pa.array(found, pa.string()).take(pairs.indices)
 
 
-def _racks_of(rows: _Rows, brokers: Names, racks: Racks) -> Names:
-    """The rack of each replica; none if it is unknown."""
-    size = len(brokers.texts)
-    pairs, place = distinct(rows.cluster[rows.owner] * size + brokers.code, len(rows.clusters) * size)
-    known = [racks.get(name, {}) for name in rows.clusters.to_pylist()]
-    ids = [int(text) for text in brokers.texts.to_pylist()]
-    found = [known[pair // size].get(ids[pair % size]) for pair in pairs.tolist()]
-    coded = pa.array(found, pa.string()).dictionary_encode()
-    return sorted_names(numbers(coded.indices, -1)[place], coded.dictionary)
+def _names(replicas: Items, texts: Any) -> _Names:
+    coded = texts.dictionary_encode()
+    order = pc.sort_indices(coded.dictionary)
+    # The last place is read by -1.
+    rank = np.full(len(order) + 1, -1)
+    rank[order.to_numpy()] = np.arange(len(order))
+    return _Names(_grid(replicas, rank[numbers(coded.indices, -1)], -1), coded.dictionary.take(order))
 
 
-def _each_replica(rows: _Rows) -> _Counted:
-    losses = each_replica(rows.owner, rows.members)
-    return _Counted(losses, _effects(rows, losses))
+def _losses(rows: _Rows, names: _Names) -> Any:
+    """What the loss of each name, and of each two names of a row, does to the row: a table of :data:`_LOSSES`."""
+    code = names.code
+    # Several replicas of a row may have one name, which is lost once.
+    fresh = [(one >= 0) & ~(code[:place] == one).any(axis=0) for place, one in enumerate(code)]
+    found = [_LOSSES.empty_table()]
+    for first, second in combinations_with_replacement(range(len(code)), 2):
+        at = np.flatnonzero(fresh[first] & fresh[second])
+        mine, *of_rows = (np.take(values, at, axis=-1) for values in (code, *rows))
+        one, other = mine[first], mine[second]
+        effects = _effects(_Rows(*of_rows), (mine == one) | (mine == other))
+        if first == second:
+            other = np.full(len(at), -1)
+        else:
+            one, other = np.minimum(one, other), np.maximum(one, other)
+        found.append(pa.table([at, one, other, *effects], schema=_LOSSES))
+    return pa.concat_tables(found).combine_chunks()
 
 
-def _by_failure(rows: _Rows, kind: str, names: Names, single: _Counted) -> Any:
-    """The counts of each failure of that kind, and of each two that share a partition."""
-    losses, name = by_name(rows.owner, rows.members, names, single.losses)
-    effects = single.effects if losses is single.losses else _effects(rows, losses)
-    first, second = name[losses.first], name[losses.second]
-    one = np.concatenate([name, np.minimum(first, second)])
-    other = np.concatenate([np.full(losses.groups, -1), np.maximum(first, second)])
-    size = len(names.texts) + 1
-    key = (rows.cluster[losses.row] * size + one) * size + other + 1
-    found, sums = _summed(key, len(rows.clusters) * size * size, effects)
-    other, one, cluster = found % size - 1, found // size % size, found // size // size
-    both = np.stack([one, other], axis=1).reshape(-1)
-    sizes = bounds(np.where(other < 0, 1, 2)).astype(np.int32)
-    failed = pa.ListArray.from_arrays(pa.array(sizes), names.texts.take(pa.array(both[both >= 0])))
-    clusters = rows.clusters.take(pa.array(cluster))
-    return _batch(clusters, kind, pa.nulls(len(found), pa.string()), failed, sums)
-
-
-def _by_topic(rows: _Rows, brokers: Names, single: _Counted, topic: Any) -> Any:
-    """The counts of each broker's loss by topic."""
-    topics = topic.dictionary_encode()
-    size, names = len(topics.dictionary) + 1, len(brokers.texts) + 1
-    key = (rows.cluster[rows.owner] * size + numbers(topics.indices, 0)[rows.owner]) * names + brokers.code
-    effects = [effect[: np.searchsorted(effect, single.losses.groups)] for effect in single.effects]
-    found, sums = _summed(key, len(rows.clusters) * size * names, effects)
-    offsets = pa.array(np.arange(len(found) + 1), pa.int32())
-    failed = pa.ListArray.from_arrays(offsets, brokers.texts.take(pa.array(found % names)))
-    named = topics.dictionary.take(pa.array(found // names % size))
-    clusters = rows.clusters.take(pa.array(found // names // size))
-    return _batch(clusters, TOPIC, named, failed, sums)
-
-
-def _effects(rows: _Rows, losses: Losses) -> Columns:
-    """Which losses have each of :data:`EFFECTS`: their indices, ascending."""
-    row, taken = losses.row, losses.taken
-    known = rows.led & (rows.least >= 0)
-    already = known & (rows.left[0] < rows.least)
-    isr = rows.left[0][row] - taken[0]
-    gone = np.flatnonzero((isr == 0) & rows.led[row])
-    gone = gone[rows.left[1][row[gone]] == taken[1][gone]]
-    alive = rows.left[2][row[gone]] - taken[2][gone]
-    at_once = rows.unclean[row[gone]] & (alive > 0)
-    elected, offline = gone[at_once], gone[~at_once]
-    # After the election the replicas that are alive follow the new leader.
-    isr[elected] = alive[at_once]
-    under = np.flatnonzero(isr < np.where(known & ~already, rows.least, 0)[row])
-    writable = under[~np.isin(under, offline, assume_unique=True)]
-    least = rows.least[row[writable]]
-    writable = writable[(isr[writable] >= least - 1) & (least > 1)]
-    of, least = row[offline], rows.least[row[offline]]
-    _, _, alive, behind, silent, _ = (
-        left[of] - lost[offline] for left, lost in zip(rows.left, taken, strict=True)
+def _effects(rows: _Rows, lost: Array) -> Sequence[Array]:
+    """Which rows have each of :data:`EFFECTS` after the loss of those replicas."""
+    least, led = rows.least, rows.led
+    isr, elr, alive, behind = (
+        np.sum(which & ~lost, axis=0, dtype=COUNT)
+        for which in (rows.in_sync, rows.eligible, rows.alive, rows.alive & ~rows.in_sync)
     )
+    known = led & (least >= 0)
+    already = known & (np.sum(rows.in_sync, axis=0, dtype=COUNT) < least)
+    gone = led & (isr == 0) & (elr == 0)
+    at_once = gone & rows.unclean & (alive > 0)
+    offline = gone & ~at_once
+    # After the election the replicas that are alive follow the new leader.
+    isr = np.where(at_once, alive, isr)
+    under = known & ~already & (isr < least)
     # With fewer unknown logs than min ISR, one of the known logs has each acknowledged record.
-    certain = (least >= 0) & (taken[-1][offline] + silent < least)
+    certain = np.sum(lost | rows.silent, axis=0, dtype=COUNT) < least
     return (
-        np.flatnonzero(rows.led[row]),
+        led,
         offline,
         # A replica is left that could be elected, but only uncleanly.
-        offline[alive > 0],
+        offline & (alive > 0),
         under,
-        np.flatnonzero(already[row]),
-        np.flatnonzero((rows.led & (rows.least < 0))[row]),
+        already,
+        led & (least < 0),
         # If one of the lagging replicas had been in sync, it would have been elected.
-        offline[behind > 0],
-        writable,
+        offline & (behind > 0),
+        under & ~offline & (isr >= least - 1) & (least > 1),
         # Kafka does not look for the log that has the most.
-        np.sort(np.concatenate([offline[~certain], elected])),
-        offline[certain],
+        (offline & ~certain) | at_once,
+        offline & certain,
         # After a loss of power it may come back without its newest records, and is elected all the same.
-        offline[rows.no_elr[of]],
-        elected,
+        offline & rows.no_elr,
+        at_once,
     )
 
 
-def _summed(key: Array, limit: int, effects: Columns) -> tuple[Array, list[Array]]:
-    """The different keys, and how many of each have each effect; the keys are below ``limit``."""
-    found, place = distinct(key, limit)
-    return found, [np.bincount(place[effect], minlength=len(found)) for effect in effects]
-
-
-def _batch(cluster: Any, kind: str, topic: Any, failed: Any, effects: Columns) -> Any:
-    columns = [
-        cluster,
-        pa.array([kind] * len(cluster), pa.string()),
-        topic,
-        failed,
-        *(pa.array(effect, pa.int64()) for effect in effects),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=COUNTS)
+def _counts(batch: Any, kind: str, losses: Any, texts: Any, *, of_topic: bool = False) -> Any:
+    """The losses of each failure, by cluster, added up; by topic too, if that is asked for."""
+    keys = ["cluster_id", *(["topic"] if of_topic else []), "one", "other"]
+    of_row = {name: batch[name].dictionary_encode() for name in keys[:-2]}
+    for name, coded in of_row.items():
+        losses = losses.append_column(name, coded.indices.take(losses["row"].combine_chunks()))
+    found = losses.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in EFFECTS])
+    found = found.combine_chunks()
+    both = np.stack([found[name].to_numpy() for name in ("one", "other")], axis=1)
+    sizes = bounds((both >= 0).sum(axis=1)).astype(np.int32)
+    columns = {
+        **{name: coded.dictionary.take(found[name].combine_chunks()) for name, coded in of_row.items()},
+        "kind": pa.repeat(kind, len(found)),
+        "failed": pa.ListArray.from_arrays(pa.array(sizes), texts.take(pa.array(both[both >= 0]))),
+        **{name: found[f"{name}_sum"].combine_chunks() for name in EFFECTS},
+    }
+    return conformed(pa.RecordBatch.from_pydict(columns), COUNTS)

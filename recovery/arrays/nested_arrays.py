@@ -91,23 +91,3 @@ def within(owner: Array, broker: Array, among: Items) -> Array:
     at = np.minimum(np.searchsorted(listed, mine), len(listed) - 1)
     found: Array = listed[at] == mine
     return found
-
-
-def expand(first: Array, sizes: Array) -> tuple[Array, Array]:
-    """The items of ranges: the range of each item, and its index. ``first`` and ``sizes`` have one value per
-    range.
-    """
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    return owner, np.arange(len(owner)) - bounds(sizes)[owner] + first[owner]
-
-
-def joined(*parts: Any) -> Any:
-    """Text joined from columns, numbers and words, one text per row; at least one part is a column."""
-    texts = [part if isinstance(part, str) else text(part) for part in parts]
-    return pc.binary_join_element_wise(*texts, "")
-
-
-def text(column: Any) -> Any:
-    """A column as text."""
-    values = pa.array(column) if isinstance(column, np.ndarray) else column
-    return values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
