@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from recovery.membership.controllers_asked import MetadataRetention
 from recovery.membership.preflight import NodeIdentity
 from recovery.membership.quorum import Quorum  # a bundle's JSON is read by the annotations
 from recovery.model import Unknown
@@ -48,12 +49,14 @@ class NodeSettings:
     """What a process was started with; ``auto_join`` is None where the release does not know it (before 4.2).
 
     ``bootstrap_servers`` and ``static_voters`` are controller.quorum.bootstrap.servers and .voters, as written.
+    ``retention`` is None where the node does not tell it.
     """
 
     bootstrap_servers: tuple[str, ...] = ()
     static_voters: tuple[str, ...] = ()
     auto_join: bool | None = None
     metadata_log_dir: str = ""
+    retention: MetadataRetention | None = None
 
 
 class NodeProbe(NamedTuple):

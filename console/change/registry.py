@@ -115,6 +115,9 @@ ACTIONS = (
         "status", "check", "Check before an incident: reachable brokers, supported requests, permissions."
     ),
     _command(
+        "status", "readiness", "Find what would make an incident long, before it happens; with a score."
+    ),
+    _command(
         "status", "info", "Show which ktriage this is: version, paths, extras. No cluster is contacted."
     ),
     _command("status", "status", "Show the whole cluster on one screen: what is broken, the worst first."),

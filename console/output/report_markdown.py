@@ -7,6 +7,7 @@ from operator import itemgetter
 
 from console.output.log_picture import LEGEND, text_drawing
 from console.output.report_blocks import (
+    ReportBars,
     ReportBlock,
     ReportCommands,
     ReportDrawing,
@@ -40,6 +41,8 @@ def markdown_lines(blocks: Iterable[ReportBlock]) -> Iterator[str]:
                 yield from (f"    {printable(line)}" for line in text_drawing(row))
                 yield ""
                 yield markdown_text(LEGEND)
+            case ReportBars(measure, rows):
+                yield from (f"- {markdown_text(f'{name}: {value} ({measure})')}" for name, value, _ in rows)
         yield ""
 
 
@@ -64,6 +67,8 @@ def plain_lines(blocks: Iterable[ReportBlock]) -> Iterator[str]:
                 yield from (f"  {line}" for line in lines)
             case ReportDrawing(row):
                 yield from text_drawing(row)
+            case ReportBars(measure, rows):
+                yield from (f"- {name}: {value} ({measure})" for name, value, _ in rows)
 
 
 def markdown_text(text: str) -> str:

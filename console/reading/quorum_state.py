@@ -158,6 +158,11 @@ async def ask_controllers(
             if node.id >= 0 and (node.role is ProcessRole.BROKER or isinstance(node.answer, NodeProbe))
         },
         known_brokers(found.brokers) if membership.asks_brokers else NO_BROKER_ASKED,
+        {
+            f"controller {node.id}": node.settings.retention
+            for node in found.controllers
+            if node.settings is not None and node.settings.retention is not None
+        },
     )
 
 

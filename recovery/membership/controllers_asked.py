@@ -44,6 +44,13 @@ class AskedController(NamedTuple):
         return self.blank or self.problem is None or self.problem.why is not Why.NOT_ANSWERED
 
 
+class MetadataRetention(NamedTuple):
+    """``metadata.max.retention.ms`` and ``metadata.max.retention.bytes`` of a controller; -1: no limit."""
+
+    ms: int
+    size: int
+
+
 class QuorumProblem(StrEnum):
     """What the answers show, the worst first."""
 
@@ -165,12 +172,14 @@ class RememberedQuorum(NamedTuple):
 class ControllersAsked:
     """The answers by address. ``servers``: what each broker and controller runs with as
     controller.quorum.bootstrap.servers, by "broker 1" or "controller 100"; None where it did not tell.
-    ``brokers``: those that are registered, and who of them answers.
+    ``brokers``: those that are registered, and who of them answers. ``retention``: how long the controllers that
+    told it keep the metadata log, by "controller 100".
     """
 
     controllers: tuple[AskedController, ...] = ()
     servers: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     brokers: KnownBrokers = KnownBrokers()  # noqa: RUF009  # frozen
+    retention: Mapping[str, MetadataRetention] = field(default_factory=dict)
 
     def at(self, address: str) -> AskedController | None:
         """The answer at that address; None: it was not asked."""

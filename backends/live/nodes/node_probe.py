@@ -13,6 +13,7 @@ from backends.live.client.addresses import Address
 from backends.live.client.settings import ClientSettings
 from backends.live.connections.connection import BrokerConnection
 from backends.live.errors import BrokerError, ConnectionProblem, as_unknown, check, on_cluster, unknown
+from recovery.membership.controllers_asked import MetadataRetention
 from recovery.model import Unknown, Why
 
 CONTROLLERS = 2
@@ -25,6 +26,8 @@ _KEYS = (
     "metadata.log.dir",
     "log.dirs",
     "log.dir",
+    "metadata.max.retention.ms",
+    "metadata.max.retention.bytes",
 )
 _BROKER_RESOURCE = 4
 _UNSUPPORTED_VERSION = 35
@@ -150,7 +153,15 @@ def _parsed(values: dict[str, str] | int) -> NodeSettings | Unknown:
         _words(values.get("controller.quorum.voters", "")),
         None if auto_join is None else auto_join == "true",
         values.get("metadata.log.dir") or dirs.split(",")[0],
+        _retention(values),
     )
+
+
+def _retention(values: dict[str, str]) -> MetadataRetention | None:
+    limits = [values.get(f"metadata.max.retention.{unit}", "") for unit in ("ms", "bytes")]
+    if not all(limit.removeprefix("-").isdecimal() for limit in limits):
+        return None
+    return MetadataRetention(*map(int, limits))
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from backends.base.answers import Offered
@@ -135,15 +135,11 @@ def problems(checked: CheckReport, job: Job | None = None) -> list[str]:
         if reach.problem is not None and (job is None or (job is not Job.QUORUM and reach.fenced is not True))
     ]
     wanted = None if job is None else needed(job)
-    for right in checked.rights:
-        if wanted is not None and (right.operation, right.resource) not in wanted:
-            continue
-        if right.granted is False:
-            lines.append(f"missing: {right.operation} on {_resource(right)}, used for {_used_for(right)}")
-        elif wanted is not None and isinstance(right.granted, Unknown) and not right.looked_at:
-            lines.append(
-                f"not known: {right.operation} on {right.resource} ({printable(str(right.granted))})"
-            )
+    rights = [
+        right for right in checked.rights if wanted is None or (right.operation, right.resource) in wanted
+    ]
+    missing, not_known = missing_rights(rights)
+    lines += (*missing, *(not_known if wanted is not None else ()))
     if job in (Job.QUORUM, Job.GROUPS):
         return lines
     if isinstance(checked.hidden, Unknown):
@@ -154,6 +150,21 @@ def problems(checked: CheckReport, job: Job | None = None) -> list[str]:
         topics = counted(len(checked.hidden), "topic")
         lines.append(f"{topics} may not be seen: {_names(checked.hidden)}")
     return lines
+
+
+def missing_rights(rights: Iterable[PermissionCheck]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those that are missing, and those of which that is not known, each in one line."""
+    missing = [
+        f"missing: {right.operation} on {_resource(right)}, used for {_used_for(right)}"
+        for right in rights
+        if right.granted is False
+    ]
+    not_known = [
+        f"not known: {right.operation} on {right.resource} ({printable(str(right.granted))})"
+        for right in rights
+        if isinstance(right.granted, Unknown) and not right.looked_at
+    ]
+    return tuple(missing), tuple(not_known)
 
 
 def _elr(checked: CheckReport) -> str:

@@ -48,6 +48,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("status", *DISK),
     ("replicas", "--all-offline-partitions", *DISK),
     ("check", *DISK),
+    ("readiness", *DISK),
     ("plan", "--all-offline-partitions", "--strategy", "aggressive", "plan.json", *DISK),
     ("review", "plan.json", *DISK),
     ("recover", "--all-offline-partitions", "--show-replica-info", "--dry-run", *DISK),

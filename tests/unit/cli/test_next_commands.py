@@ -22,6 +22,7 @@ INCIDENTS = [*(name for name in names() if name not in LARGE), *map(str, OWN)]
 FIRST = (
     ("status",),
     ("check",),
+    ("readiness",),
     ("log-dirs",),
     ("plan", "--all-offline-partitions", "--strategy", "aggressive", "recovery.json"),
 )

@@ -39,6 +39,7 @@ READ_ONLY_PROFILE = "clusters: {production: {bootstrap: 'kafka:9092', read-only:
 
 LINES: dict[str, tuple[tuple[str, ...], ...]] = {
     "check": ((),),
+    "readiness": ((),),
     "info": ((),),
     "status": ((),),
     "replicas": ((),),

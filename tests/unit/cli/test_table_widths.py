@@ -15,6 +15,7 @@ COMMANDS = (
     ("status", "--rows", "3", "--simulate", "disk-failure"),
     ("status", "--simulate", "two-of-three-voters-lost"),
     ("check", "--simulate", DOWN),
+    ("readiness", "--simulate", DOWN),
     ("log-dirs", "--simulate", DOWN),
     ("quorum", "status", "--simulate", "controller-disk-failure-leader"),
     ("plan", "new.json", "--rows", "3", "--simulate", DOWN),
