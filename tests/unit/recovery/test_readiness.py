@@ -177,3 +177,15 @@ def test_what_could_not_be_looked_at_is_named_and_is_neither_good_nor_bad() -> N
     assert result.at_least(Weight.GRAVE)
     nothing = readiness(ClusterFacts(NOW, (), {}, (), Operator(True), unseen="nothing was answered"))
     assert nothing.score is not None
+
+
+def test_the_gravest_weakness_is_told_first() -> None:
+    result = readiness(
+        replace(
+            GOOD,
+            operator=GOOD.operator._replace(journal_shared=False),
+            dirs=WEAK["a disk is full"][0]["dirs"],
+            blocks_on_dead_leader=True,
+        )
+    )
+    assert [one.weight for _, one in result.weaknesses] == [Weight.GRAVE, Weight.SERIOUS, Weight.LIGHT]
