@@ -120,6 +120,7 @@ class ClusterHealth(NamedTuple):
     ``empty_on_leader``: partitions whose leader is alone in the ISR, and has no byte of them.
     ``votes_wanted``: controllers that are to get a vote: the quorum tolerates no failure.
     ``lost_offsets``: partitions whose leader lacks what was read before somebody else elected it.
+    ``second_quorum``: the voters that a rebuild replaced and that lead a quorum beside this one, by name.
     ``disks_end_ms`` and ``recorded_ms``: as in :class:`backends.base.answers.ClusterInfo`. With the first, nothing
     is known to run, and every partition counts as offline.
     """
@@ -143,6 +144,7 @@ class ClusterHealth(NamedTuple):
     disks_end_ms: int | None = None
     recorded_ms: int | None = None
     votes_wanted: tuple[int, ...] = ()
+    second_quorum: tuple[str, ...] = ()
 
     @property
     def from_disks(self) -> bool:
@@ -182,6 +184,7 @@ class ClusterHealth(NamedTuple):
             self.dirs_not_listed,
             self.empty_on_leader,
             self.lost_offsets,
+            self.second_quorum,
         )
         return self.sees_all and not any(wrong) and not self.self_electing
 
@@ -190,7 +193,7 @@ class ClusterHealth(NamedTuple):
         """Whether something cannot be written or elected now, or data is at stake."""
         now = self.quorum.state is QuorumState.LED_BY_NON_VOTER or not self.current
         stake = self.failed_dirs or self.self_electing or self.disks_to_read or self.empty_on_leader
-        return now or bool(self.offline or stake or self.lost_offsets)
+        return now or bool(self.offline or stake or self.lost_offsets or self.second_quorum)
 
     @property
     def sees_all(self) -> bool:

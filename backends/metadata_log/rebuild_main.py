@@ -63,10 +63,14 @@ def run_rebuild(rebuild: ScriptedRebuild, arguments: Sequence[str]) -> int:
         sys.stderr.write("--yes needs --reason TEXT; nothing was written\n")
         return 2
     try:
-        if not given.yes and not _is_confirmed(rebuild, undo=given.undo):
-            sys.stderr.write("not confirmed; nothing was written\n")
+        confirmed = given.yes or _is_confirmed(rebuild, undo=given.undo)
+        reason = confirmed and (given.reason or input("type the reason, for the journal: ").strip())
+        if not reason:
+            sys.stderr.write(
+                f"not confirmed{', a reason is needed' if confirmed else ''}; nothing was written\n"
+            )
             return 1
-        return _undo(order, given.reason) if given.undo else _apply(rebuild, given.reason)
+        return _undo(order, reason) if given.undo else _apply(rebuild, reason)
     except (RewriteError, MetadataDirError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -89,7 +93,11 @@ def _is_confirmed(rebuild: ScriptedRebuild, *, undo: bool) -> bool:
         )
         if not rebuild.dead:
             question = "type the node id of the controller that becomes the only voter: "
-    return sorted(input(question).replace(",", " ").split()) == sorted(wanted)
+    for again in (True, False):
+        if sorted(input(question).replace(",", " ").split()) == sorted(wanted):
+            return True
+        sys.stderr.write(f"{' '.join(wanted)} was expected{'; nothing was written yet' if again else ''}\n")
+    return False
 
 
 def _apply(rebuild: ScriptedRebuild, reason: str) -> int:

@@ -30,6 +30,8 @@ COMMIT_OFFSETS, WRITE_MARKERS = "commit-offsets", "write-markers"
 HEAL, REASSIGN, CANCEL_REASSIGNMENT = "heal", "reassign", "cancel-reassignment"
 KEEP_LOG, UNREGISTER = "keep-log", "unregister-broker"
 REPLACE, CONFIRM = "replace-controller", "confirm-steps"
+NOT_REBUILT = "notRebuilt"
+"""In the detail of a replacement: somebody has looked that nobody has rebuilt the quorum."""
 ADD_VOTER, REMOVE_VOTER, UPGRADE_FEATURE = "add-voter", "remove-voter", "upgrade-feature"
 UNREGISTER_CONTROLLER = "unregister-controller"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from backends.garbage_collection import without_collection
 from console.journal.change_kinds import (
     CONFIRM,
+    NOT_REBUILT,
     REPLACE,
     Left,
     OpenChange,
@@ -72,6 +73,12 @@ class Unfinished:
     def of(self, *actions: str) -> tuple[OpenChange, ...]:
         """The open changes of these kinds."""
         return tuple(change for change in self.changes if change.action in actions)
+
+    @property
+    def resume(self) -> tuple[str, ...]:
+        """The command that finishes it. Whoever looked that nobody has rebuilt the quorum is asked again else."""
+        looked = any(change.detail.get(NOT_REBUILT) for change in self.of(REPLACE))
+        return ("resume", "--not-rebuilt") if looked else ("resume",)
 
     @property
     def orders(self) -> tuple[SentRequest, ...]:

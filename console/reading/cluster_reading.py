@@ -63,7 +63,8 @@ class ClusterReading:
     of a copied metadata log; None: there was none. ``unread`` is whose disks may hold what a leader lacks,
     ``disks`` what became of those that the journal has as not read before an election, ``steps`` what to do first.
     ``began`` is when the reading began, in seconds since 1970. ``cut_off``: what leaders lack that were elected
-    while a console looked on, and not by that console; a single look cannot tell it.
+    while a console looked on, and not by that console; a single look cannot tell it. ``second_quorum`` as in
+    ClusterHealth, where the controllers were asked one by one.
     """
 
     cluster: ClusterInfo
@@ -88,6 +89,7 @@ class ClusterReading:
     steps: tuple[FirstStep, ...] = ()
     began: float = 0.0
     cut_off: tuple[CutOffLogs, ...] = ()
+    second_quorum: tuple[str, ...] = ()
 
     def with_parts(self, **parts: Any) -> ClusterReading:
         """This reading with parts that were read again: a part that is as it was stays the very same object, and so
@@ -327,6 +329,7 @@ def _health(reading: ClusterReading) -> ClusterHealth:
         votes_wanted=votes_wanted(
             reading.members_health, () if reading.earlier is None else reading.earlier.replaced
         ),
+        second_quorum=reading.second_quorum,
     )
 
 

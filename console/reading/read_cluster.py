@@ -79,11 +79,11 @@ async def read_cluster(
     """
     cluster = await backend.open()
     async with tasks() as group:
-        quorum = group.create_task(quorum_or_lost(backend, cluster.cluster_id))
+        source = MetadataLogSource()
+        quorum = group.create_task(quorum_or_lost(backend, cluster.cluster_id, source))
         log_dirs = group.create_task(backend.log_dirs())
         found = await backend.partitions()
         configs = group.create_task(backend.topic_configs(topics_of(offline_of(found))))
-        source = MetadataLogSource()
         times = group.create_task(OfflineTimesReader(source).read(backend, found.states, now))
         result = await _survey_all(backend, found.states, duration, progress)
     reading = ClusterReading(

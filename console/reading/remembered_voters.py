@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from backends.base.errors import BackendError, NoLeader
+from backends.base.metadata_log import MetadataLogSource
 from backends.base.simulated_clusters import is_simulated
 from backends.base.time_limit import time_limit
 from console.errors import NotDone
@@ -35,7 +36,7 @@ from recovery.membership.quorum_health import health
 from recovery.membership.voters import ReplicaKey
 from recovery.model import Unknown, Why
 from recovery.wording.after_rebuild_text import growth_line
-from recovery.wording.quantity_text import printable
+from recovery.wording.quantity_text import printable, time_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,8 +73,12 @@ class QuorumAnswer(NamedTuple):
         return self.lost or self.quorum
 
 
-async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
-    """The quorum of an open backend; where no leader answers its controllers are asked one by one."""
+async def quorum_or_lost(
+    backend: Backend, cluster_id: str, source: MetadataLogSource | None = None
+) -> QuorumAnswer:
+    """The quorum of an open backend; where no leader answers its controllers are asked one by one. ``source``: the
+    metadata log, where the caller reads it too.
+    """
     quorum = await backend.quorum()
     membership: Membership | None = getattr(backend, "membership", None)
     refused = isinstance(quorum, Unknown) and quorum.why in (Why.NOT_ALLOWED, Why.NOT_OFFERED, Why.NOT_ASKED)
@@ -82,15 +87,24 @@ async def quorum_or_lost(backend: Backend, cluster_id: str) -> QuorumAnswer:
             return QuorumAnswer(quorum)
         earlier = remembered_quorum(cluster_id)
         if membership is not None and health(quorum, LivenessLimits()).dead_voters:
-            with contextlib.suppress(BackendError):
-                await membership.open()
-                quorum = with_rebuild(quorum, await read_rebuild(membership, quorum), earlier)
+            rebuilt = await _rebuild_in(source or MetadataLogSource(), backend, quorum)
+            quorum = with_rebuild(quorum, rebuilt, earlier)
         return QuorumAnswer(quorum, earlier=earlier)
     with contextlib.suppress(BackendError, TimeoutError):
         async with time_limit(membership, LOST_SECONDS):
             await membership.open()
             return QuorumAnswer(quorum, await lost(membership, cluster_id, recall(cluster_id, MEMORY)))
     return QuorumAnswer(quorum)
+
+
+async def _rebuild_in(
+    source: MetadataLogSource, backend: Backend, quorum: Quorum
+) -> RebuiltLog | Unknown | None:
+    """As :func:`read_rebuild`, of a log that others read too."""
+    if quorum.leader_epoch <= EPOCH_MARGIN:
+        return None
+    unread, history = await source.read(backend), source.history
+    return history if isinstance(history, Unknown) else unread or history.rebuilt
 
 
 async def reading_or_lost(membership: Membership) -> QuorumReading | QuorumWithoutLeader:
@@ -209,19 +223,27 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
     return replace(reading, asked=asked, rebuilt=rebuilt, earlier=earlier)
 
 
-async def quorum_problems(membership: Membership) -> tuple[str, ...]:
-    """What is wrong with the quorum that its leader does not tell, such as brokers that would not find the next
-    leader; nothing where nobody leads, unless old voters do, or where the question failed.
+class QuorumProblems(NamedTuple):
+    """What is wrong with a quorum that its leader does not tell, and ``second_quorum`` as in ClusterHealth."""
+
+    texts: tuple[str, ...] = ()
+    second_quorum: tuple[str, ...] = ()
+
+
+async def quorum_problems(membership: Membership) -> QuorumProblems:
+    """Such as brokers that would not find the next leader; nothing where nobody leads, unless old voters do, or
+    where the question failed.
     """
     with contextlib.suppress(BackendError):
         try:
             reading = await reading_of_everybody(membership, await read_quorum_state(membership))
         except NoLeader:
-            return await _old_voters_lead(membership)
+            return QuorumProblems(await _old_voters_lead(membership))
         to_grow = growth_line(reading.rebuilt, reading.health)
         texts = (*(one.text for one in reading.findings), _not_replaced(reading), to_grow)
-        return tuple(printable(text) for text in texts if text)
-    return ()
+        second = () if reading.asked is None else reading.asked.second_quorum(reading.quorum)
+        return QuorumProblems(tuple(printable(text) for text in texts if text), second)
+    return QuorumProblems()
 
 
 def _not_replaced(reading: QuorumReading) -> str:
@@ -242,19 +264,19 @@ async def _old_voters_lead(membership: Membership) -> tuple[str, ...]:
     return (without.of_old_voters,) if without.old_running else ()
 
 
-async def rebuilt_problems(backend: Backend, quorum: Quorum | Unknown | None) -> tuple[str, ...]:
+async def rebuilt_problems(backend: Backend, quorum: Quorum | Unknown | None) -> QuorumProblems:
     """The same of a quorum that was rebuilt, as its epoch shows; nothing of any other, whose controllers are not
     asked one by one.
     """
     membership: Membership | None = getattr(backend, "membership", None)
     if membership is None or quorum is None or isinstance(quorum, Unknown):
-        return ()
+        return QuorumProblems()
     if quorum.leader_epoch <= EPOCH_MARGIN:
-        return ()
+        return QuorumProblems()
     with contextlib.suppress(BackendError):
         await membership.open()
         return await quorum_problems(membership)
-    return ()
+    return QuorumProblems()
 
 
 def remember_rebuild(plan: RebuildPlan, file: Path, reason: str, at: str = "") -> None:
@@ -324,9 +346,11 @@ def applied_rebuild(cluster_id: str) -> str:
     record = recall(cluster_id, REBUILD)
     if record is None:
         return ""
+    reason = f"; reason: {record['reason']}" if record["reason"] else ""
+    at = time_text(round(datetime.fromisoformat(record["at"]).timestamp() * 1000))
     return printable(
-        f"{record['at']} {record['by']}: ktriage quorum rebuild {record['file']}, which made controller"
-        f" {record['node']} the only voter; reason: {record['reason']}"
+        f"{at} {record['by']}: ktriage quorum rebuild {record['file']}, which made controller"
+        f" {record['node']} the only voter{reason}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -105,6 +105,11 @@ class AfterRebuild:
         found = quorum_findings(self.health, self.asked, self.log)
         # Brokers that are to be started have a step of their own.
         return tuple(one.text for one in found if one.problem is not QuorumProblem.NOT_FOLLOWED)
+
+    @property
+    def second_quorum(self) -> tuple[str, ...]:
+        """As in ClusterHealth."""
+        return () if self.asked is None else self.asked.second_quorum(self.quorum)
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -217,7 +222,8 @@ def quorum_findings(
     old = () if several or earlier is None else earlier.older(health.quorum, asked)
     alone = () if old else alone  # why none follows is known then
     if rebuilt is not None and not isinstance(rebuilt, Unknown):
-        old = (*old, *old_disks(health, asked, rebuilt))
+        beside = () if asked is None else asked.second_quorum(health.quorum)
+        old = (*old, *old_disks(health, asked, rebuilt, beside))
     return (*found[:several], *old, *alone, *found[several:])
 
 
@@ -235,9 +241,11 @@ def no_broker_follows(following: BrokersFollowing) -> tuple[ControllerFinding, .
 
 
 def old_disks(
-    health: QuorumHealth, asked: ControllersAsked | None, rebuilt: RebuiltLog
+    health: QuorumHealth, asked: ControllersAsked | None, rebuilt: RebuiltLog, beside: Collection[str] = ()
 ) -> Iterator[ControllerFinding]:
-    """Voters that the rebuild replaced and that run again: with the disk that they had, or at the address."""
+    """Voters that the rebuild replaced and that run again: with the disk that they had, or at the address. Not of
+    those that answer as voters of a second quorum, ``beside`` this one.
+    """
     running = {member.key for member in health.members if member.fetches}
     nodes = {key.id for key in running}
     registered = {at.address for voter in health.quorum.voters.voters for at in voter.endpoints}
@@ -259,7 +267,7 @@ def old_disks(
             () if asked is None else (one for one in asked.controllers if one.address in at and one.reached)
         )
         for one in answers:
-            if one.node in (-1, node) and node not in nodes:
+            if one.node in (-1, node) and node not in nodes and str(node) not in beside:
                 answering.setdefault((node, one.address), (one, []))[1].append(voter.key.directory_id)
     # A node may have had several disks, each of which a rebuild replaced.
     for (node, address), (one, disks) in answering.items():

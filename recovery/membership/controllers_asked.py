@@ -267,6 +267,14 @@ class ControllersAsked:
             quorums.setdefault((one.led.cluster_id, one.led.leader), one)
         return tuple(quorums.values())
 
+    def second_quorum(self, quorum: Quorum) -> tuple[str, ...]:
+        """The voters that a rebuild replaced by those of this ``quorum``, and that lead beside it; named as in
+        :func:`old_voters`.
+        """
+        led = [other.led for other in self.others(quorum) if other.led is not None]
+        older = {key for one in led if rebuilt_away(one, quorum) for key in one.voters.keys}
+        return old_voter_names(sorted(older), quorum.voters.keys)
+
     def _quorums(self, quorum: Quorum) -> Iterator[ControllerFinding]:
         others = self.others(quorum)
         for one in others:
@@ -347,16 +355,20 @@ class ControllersAsked:
                 groups.setdefault(servers, []).append(name)
         voters = both([key.id for key in quorum.voters.keys])
         wanted = ",".join(self._where(voter) for voter in quorum.voters.voters)
+        # Whoever names this voter alone is blind again once others are added and it fails.
+        more = " and to the addresses of the voters that you add," if len(quorum.voters.voters) == 1 else ""
         for servers, names in groups.items():
             known = self.voters_named(quorum, servers)
             up = [v.key.id for v in quorum.voters.voters if v.key.id in known and _fetches(health, v)]
-            when = f"once {both(up)} is down" if up else "when the leader changes, or when they start"
+            one = len(names) == 1
+            start, nodes = ("it starts", "this node") if one else ("they start", "these nodes one by one")
+            when = f"once {both(up)} is down" if up else f"when the leader changes, or when {start}"
             which = f"only {both(sorted(known))}" if known else "none"
             yield ControllerFinding(
                 QuorumProblem.LEADER_NOT_NAMED,
                 f"{node_names(names)} will find no leader {when}: controller.quorum.bootstrap.servers there"
-                f" ({', '.join(servers)}) names {which} of the voters {voters}. Set it to {wanted} there, and"
-                " restart these nodes one by one",
+                f" ({', '.join(servers)}) names {which} of the voters {voters}. Set it to {wanted}{more} there, and"
+                f" restart {nodes}",
             )
 
     def _where(self, voter: Voter) -> str:

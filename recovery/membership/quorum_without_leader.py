@@ -156,6 +156,8 @@ class QuorumWithoutLeader:
         return (
             f"the only voter since the rebuild of {self.rebuilt_at}"
             if self.rebuilt_at
+            else f"the only voter since a rebuild, as last seen {self.recorded_at}"
+            if self.is_only_voter
             else f"voters as last seen {self.recorded_at}"
             if self.certain
             else f"controllers that {self._named_by}"
@@ -204,14 +206,25 @@ class QuorumWithoutLeader:
         leading = next((host for host in self.hosts if host.leads), None)
         if leading is not None:
             return tuple(self._led_elsewhere(leading))
-        if self.rebuilt_at and self.missing:
+        if self.starts_only_voter:
             return (f"controller {self.hosts[0].name} is not reached", self.rebuilt, self.never_again)
         return tuple(self._majority_lost() if self.missing else self._enough_answer())
 
     @property
+    def is_only_voter(self) -> bool:
+        """Whether the one host is the only voter since a rebuild."""
+        return len(self.hosts) == 1 and self.certain and bool(self.rebuilt_at or self.replaced)
+
+    @property
+    def starts_only_voter(self) -> bool:
+        """Whether it is started before everything else: it has not led since the rebuild, or it is down."""
+        return self.is_only_voter and self.missing > 0 and (bool(self.rebuilt_at) or self.proved)
+
+    @property
     def rebuilt(self) -> str:
         """Who is started after a rebuild, without a full stop."""
-        return f"Start controller {self.hosts[0].name}, which the rebuild of {self.rebuilt_at} made the only voter"
+        which = f"the rebuild of {self.rebuilt_at}" if self.rebuilt_at else "a rebuild"
+        return f"Start controller {self.hosts[0].name} with its disk: {which} made it the only voter"
 
     @property
     def never_again(self) -> str:
@@ -306,7 +319,8 @@ class QuorumWithoutLeader:
             well = f"If {which} run, the quorum may be well, and the brokers that answer cut off from it"
             stuck = f"{well}: look there first. If they do not, {stuck}"
         if self.certain:
-            yield f"{lost}: {len(self.up)} of {len(self.hosts)} voters answer and {self.majority} are needed"
+            needed = f"{self.majority} {'is' if self.majority == 1 else 'are'} needed"
+            yield f"{lost}: {len(self.up)} of {len(self.hosts)} voters answer and {needed}"
             yield stuck
             which = "all of" if self.missing == len(self.down) else f"{self.missing} of"
             yield f"Bring back {which}: {down}"

@@ -94,8 +94,6 @@ def after_rebuild(
     who = "the new voter" if voter is None else f"controller {voter}"
     which = f"brokers {ids(brokers)}" if brokers else "every broker"
     status = shlex.join(("ktriage", "quorum", "status", "--bootstrap-controller", server))
-    formatted = ("--config", "controller.properties", "--no-initial-controllers", "--cluster-id", cluster_id)
-    storage = shlex.join(("kafka-storage.sh", "format", *formatted))
     waited = [word for broker in away for word in ("--broker-id", str(broker))] or ["--broker-id", "BROKER"]
     stop = NextStep(
         AfterRebuildStep.STOP,
@@ -165,7 +163,7 @@ def after_rebuild(
             AfterRebuildStep.GROW,
             "Grow to three voters: format and start a controller on each of two hosts, and add it",
             f"On the host of an old voter: {NEW_METADATA_LOG[0].lower()}{NEW_METADATA_LOG[1:]}",
-            (*(() if joining else (storage,)), connected("quorum", "add", next(map(str, joining), "NODE"))),
+            growth_commands(cluster_id, joining, connected),
         ),
         NextStep(
             AfterRebuildStep.CHECK,
@@ -174,6 +172,13 @@ def after_rebuild(
             (connected("check"),),
         ),
     )
+
+
+def growth_commands(cluster_id: str, joining: Sequence[int], connected: Connected) -> tuple[str, ...]:
+    """What makes a controller, on its own host, and gives it a vote; of those ``joining`` already the first."""
+    formatted = ("--config", "controller.properties", "--no-initial-controllers", "--cluster-id", cluster_id)
+    storage = shlex.join(("kafka-storage.sh", "format", *formatted))
+    return (*(() if joining else (storage,)), connected("quorum", "add", next(map(str, joining), "NODE")))
 
 
 def _moved_away(path: str, pick: str) -> str:

@@ -19,6 +19,7 @@ from recovery.membership.controllers_asked import (
     controllers_text,
     node_names,
     old_voters,
+    old_voters_stopped,
 )
 from recovery.membership.possible_only_voter import LEAD_NO_BROKER, BrokersFollowing, only_voter_warning
 from recovery.membership.quorum_health import NO_BROKER_ASKED, KnownBrokers, MemberState, QuorumHealth
@@ -80,7 +81,9 @@ def cluster_advice(
     # Where another quorum may be the cluster's, nobody is elected by this one before that is known.
     split = isinstance(quorum, QuorumHealth) and bool(BrokersFollowing(quorum, brokers).possible_only_voters)
     split_first = tuple(found) if split else ()
-    found = [] if split_first else found
+    if health.second_quorum:
+        split_first = (AdvicePart(_second_quorum(health.second_quorum), AdviceTopic.QUORUM), *split_first)
+    found = [] if split else found
     named = {broker for step in steps for broker in (*step.advice.starts, *step.advice.holds_back)}
     named |= {broker for step in steps for broker in (*step.advice.brokers, *step.advice.read_before)}
     named |= {later.broker for step in steps for later in step.advice.led_after}
@@ -210,6 +213,16 @@ def old_voters_advice(quorum: QuorumHealth, earlier: RememberedQuorum) -> Advice
             *(f"{one.text[0].upper()}{one.text[1:]}." for one in earlier.older(quorum.quorum)),
             f"Of brokers that followed them: {RUNBOOK}.",
         ),
+    )
+
+
+def _second_quorum(names: Sequence[str]) -> AdviceText:
+    """What to do where old voters lead beside the quorum that was rebuilt."""
+    return AdviceText(
+        f"Stop {controllers_text(names)}: a rebuild replaced {'it' if len(names) == 1 else 'them'}, and"
+        f" {'it leads' if len(names) == 1 else 'they lead'} a second quorum.",
+        warnings=("What brokers take from the second quorum is lost again.",),
+        reasons=(f"{old_voters_stopped(names)}.", f"Of brokers that followed it: {RUNBOOK}."),
     )
 
 

@@ -290,6 +290,8 @@ def _quorum_parts(health: ClusterHealth) -> Iterator[_Part]:
     state = health.quorum.state
     if health.recorded_ms is not None:
         yield _part(0, f"BUNDLE, {as_of(health.recorded_ms)}, nothing asked now", "BUNDLE")
+    if health.second_quorum:
+        yield _part(0, "2 QUORUMS")
     if health.disks_end_ms is not None:
         yield _part(0, f"FROM DISKS, {as_of(health.disks_end_ms)}, nothing asked", "FROM DISKS")
     elif state in _QUORUM:

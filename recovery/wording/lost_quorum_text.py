@@ -50,7 +50,7 @@ def action(lost: QuorumWithoutLeader) -> str:
     """What to do first, in one sentence; "" where nothing is missing, or somebody leads."""
     if not _stuck(lost):
         return ""
-    if lost.rebuilt_at:
+    if lost.starts_only_voter:
         return f"{_in_order(lost, lost.rebuilt)}."
     unclear = [host.name for host in lost.hosts if host.may_be_up]
     if not lost.proved and unclear:
@@ -78,7 +78,8 @@ WARNING = "Never format: an empty disk has neither vote nor log."
 def warnings(lost: QuorumWithoutLeader) -> Iterator[str]:
     """What goes before that, or against it."""
     yield from (f"{one[0].upper()}{one[1:]}." for one in lost.old_sentences[1:])
-    yield from (f"{lost.never_again}." for _ in lost.rebuilt_at[:1])
+    if lost.starts_only_voter:
+        yield f"{lost.never_again}."
     if bare := [host.name for host in lost.without_metadata]:
         runs = f"{both(bare)} {'runs' if len(bare) == 1 else 'run'} without metadata"
         disks = "its disk is new" if len(bare) == 1 else "their disks are new"
@@ -97,15 +98,16 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
     if not _stuck(lost):
         return ()
     if lost.rebuilt_at:
-        start = WayBack(_in_order(lost, lost.rebuilt), f"Brokers follow once it leads. {lost.never_again}.")
         # Of a rebuild that was read from a disk nobody has the plan here.
         back = shlex.join(("ktriage", "quorum", "rebuild", lost.plan_file or "PLAN", "--undo"))
         cost = "Refused once that controller has led. Then the old voters count again, short of a majority."
-        return (start, WayBack("Take the rebuild back", cost, (back,)))
+        return (_only_voter_started(lost), WayBack("Take the rebuild back", cost, (back,)))
     old = _old_disks(lost)
     need = f"{lost.short} of {both(old)}" if lost.short < len(old) else both(old)
     return (
-        WayBack(
+        _only_voter_started(lost)
+        if lost.starts_only_voter
+        else WayBack(
             _in_order(lost, f"Bring back {need}, with {_disks(lost.short)}"),
             f"{_cost_of_old_disk(lost)} Whoever holds the highest offset should be among those that lead again: a"
             " majority without it can lose the newest metadata.",
@@ -115,7 +117,7 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
             f"{_cost_of_old_disk(lost)} The same node.id, directory and address (or the same DNS name).",
         ),
         WayBack(
-            "Rebuild: only where the disks of a majority are gone for good",
+            f"Rebuild: only where {_gone_disks(lost)} gone for good",
             "The quorum goes on from one copy, with one voter. What this copy lacks is lost (quorum evidence names"
             f" it), and no old voter may ever start again with its disk.{_NO_DISK if not _voting(lost) else ''}"
             f" Read first: {RUNBOOK}",
@@ -239,6 +241,16 @@ def _old_disks(lost: QuorumWithoutLeader) -> list[str]:
 
 def _disks(number: int) -> str:
     return "its old disk" if number == 1 else "their old disks"
+
+
+def _only_voter_started(lost: QuorumWithoutLeader) -> WayBack:
+    return WayBack(_in_order(lost, lost.rebuilt), f"Brokers follow once it leads. {lost.never_again}.")
+
+
+def _gone_disks(lost: QuorumWithoutLeader) -> str:
+    if lost.is_only_voter:
+        return f"the disk of controller {lost.hosts[0].name} is"
+    return "the disks of a majority are"
 
 
 def _id(host: VoterHost) -> str:

@@ -172,7 +172,7 @@ class ClusterRefresh:
         quorum, before = view.quorum, view.after_rebuild
         rebuilt = isinstance(quorum, Quorum) and quorum.leader_epoch > EPOCH_MARGIN
         if membership is None or view.partitions is None or not isinstance(quorum, Quorum) or not rebuilt:
-            return replace(view, after_rebuild=None)
+            return replace(_alone(view), after_rebuild=None)
         now, asked_at = self.clock(), view.controllers_at
         due = not _recent(asked_at, now)
         if before is None and due:
@@ -180,7 +180,7 @@ class ClusterRefresh:
         history, _copied = self.offline_times.source.or_copy(self.copy)
         log = None if isinstance(history, Unknown) else history.rebuilt
         if isinstance(history, Unknown) or log is None:
-            return replace(view, after_rebuild=None, controllers_at=now if due else asked_at)
+            return replace(_alone(view), after_rebuild=None, controllers_at=now if due else asked_at)
         quorum = replace(quorum, rebuilt_epoch=log.epoch)
         written = before.partitions if before is not None and before.log == log else None
         asked = None if before is None else before.asked
@@ -199,7 +199,7 @@ class ClusterRefresh:
         )
         wanted = {TopicPartition(one.topic, one.partition) for one in found.partitions}
         states = {state.tp: state for state in view.partitions.states if state.tp in wanted}
-        shown = _with(view, quorum=quorum)
+        shown = _with(view, quorum=quorum, second_quorum=found.second_quorum)
         return replace(shown, after_rebuild=replace(found, states=states), controllers_at=asked_at)
 
     async def _fenced_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:
@@ -388,6 +388,11 @@ def _with(view: View, **parts: Any) -> View:
     assert view.reading is not None, "the partitions are read first"
     reading = view.reading.with_parts(**parts)
     return view if reading is view.reading else replace(view, reading=reading)
+
+
+def _alone(view: View) -> View:
+    """Of a quorum that was not rebuilt, as far as is known: nobody leads beside it."""
+    return view if view.reading is None else _with(view, second_quorum=())
 
 
 def _recent(at: float | None, now: float) -> bool:

@@ -96,7 +96,7 @@ def _remind(
     for_resume = not left.without(Left.RECORDS).nothing
     if going_on is None:
         if for_resume:
-            run.next("resume")
+            run.next(*left.resume)
         # Records are written to brokers, and the address of a controller leads to none.
         brokers = run.target.kind != "controllers"
         for restore in (change for change in left.of(RESTORE_RECORDS) if brokers and not change.waits):

@@ -36,6 +36,8 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
     except BackendError as error:
         gaps.append(f"The cluster's present state was not read: {error}")
     after = session.view.after_rebuild
+    if present is not None and after is not None:
+        present = present.with_parts(second_quorum=after.second_quorum)
     sources = IncidentSources(
         session.view.cluster_id,
         at_ms - LAST_MS,

@@ -38,7 +38,8 @@ def handover_blocks(incident: Incident, made: str, arguments: Sequence[str]) -> 
     yield ReportHeading(2, "Last done")
     if incident.recorded:
         done = [*map(_run_line, incident.runs[-LAST_RUNS:]), incident.sources.rebuild]
-        yield ReportList(tuple(filter(None, done))) if any(done) else ReportText(_NOTHING_SENT)
+        # Each begins with its time.
+        yield ReportList(tuple(sorted(filter(None, done)))) if any(done) else ReportText(_NOTHING_SENT)
     else:
         yield ReportText("Not known: the journal was not read (below).")
     yield ReportHeading(2, "Not known")

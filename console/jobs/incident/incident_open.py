@@ -32,8 +32,8 @@ from recovery.unread_disks import (
     with_outcome,
 )
 from recovery.wording.advice_text import steps_lines, without_reasons
-from recovery.wording.after_rebuild_text import growth_line, rebuilt_line
-from recovery.wording.cluster_advice import replaceable
+from recovery.wording.after_rebuild_text import Connected, growth_commands, growth_line, rebuilt_line
+from recovery.wording.cluster_advice import replaceable, wait_for_vote
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
 from recovery.wording.lost_quorum_text import last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
@@ -60,7 +60,7 @@ def open_items(incident: Incident) -> Iterator[str]:
         if not health.well:
             yield from health_lines(health)
         if now.lost is not None:
-            yield f"{now.lost.sentence}."
+            yield sentence(now.lost.sentence)
         if not health.current:
             yield from without_reasons(steps_lines((), before=now.cluster_advice.first))
         else:
@@ -333,7 +333,7 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
         yield from () if lost is None or not lost.proved else last_resort(lost)[:1]
     if incident.going_on is None and not stuck:
         if not incident.unfinished.without(Left.RECORDS).nothing:
-            yield line("resume")
+            yield line(*incident.unfinished.resume)
         for restore in (one for one in incident.unfinished.of(RESTORE_RECORDS) if not one.waits):
             yield line(*restore.command)
     before_elections = () if stuck else tuple(_before_elections(incident))
@@ -349,6 +349,7 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
         *(() if stuck else _replacements(incident)),
     ):
         yield line(*words)
+    yield from () if stuck else _growth_commands(incident, line)
     for rescue in incident.rescues:
         if rescue.branches and not rescue.restored:
             yield shlex.join(("ktriage", "rescue", "show", str(rescue.directory)))
@@ -376,6 +377,16 @@ def _client_commands(incident: Incident) -> Iterator[tuple[str, ...]]:
 def _rebuild_commands(incident: Incident, stuck: bool) -> tuple[tuple[str, ...], ...]:
     """What shows how far a rebuilt quorum is."""
     return () if stuck or incident.sources.rebuilt is None else (("quorum", "status"), ("check",))
+
+
+def _growth_commands(incident: Incident, connected: Connected) -> tuple[str, ...]:
+    """What gives a rebuilt quorum its further voters; nothing while old voters lead beside it."""
+    rebuilt, now = incident.sources.rebuilt, incident.sources.now
+    found = None if now is None else now.members_health
+    if rebuilt is None or now is None or now.second_quorum or not isinstance(found, QuorumHealth):
+        return ()
+    waiting = wait_for_vote(found, [voter.key for voter in rebuilt.gone])
+    return growth_commands(found.quorum.cluster_id, waiting, connected) if growth_line(rebuilt, found) else ()
 
 
 def _replacements(incident: Incident) -> Iterator[tuple[str, ...]]:

@@ -37,6 +37,7 @@ from console.reading.read_cluster import read_cluster
 from console.reading.remembered_voters import applied_rebuild, ask_every_controller
 from console.signals import StopRequest
 from recovery.membership.controllers_asked import ControllersAsked
+from recovery.membership.quorum import Quorum
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.metadata_log.timeline import MetadataTimeline
 from recovery.plan.values import Plan
@@ -133,6 +134,8 @@ def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
     plans, rescues = options.plans, options.rescues
     rebuilt = None if timeline is None else timeline.timeline.history.rebuilt
     asked = None if rebuilt is None or now is None else _asked(run, cluster_id, rebuilt, found)
+    if asked is not None and now is not None and isinstance(now.quorum, Quorum):
+        now = now.with_parts(second_quorum=asked.second_quorum(now.quorum))
     done = applied_rebuild(cluster_id)
     return IncidentSources(
         cluster_id, since, until, plans, rescues, timeline, now, virtual, tuple(found), rebuilt, asked, done

@@ -53,7 +53,7 @@ def show(run: Run, cluster_id: str | None, last: int) -> int:
         if not open_ends.nothing:
             run.screen.say(f"cluster {known}:", *open_lines(open_ends, going_on, now()))
             if run.named is not None and going_on is None:
-                run.next("resume")
+                run.next(*open_ends.resume)
     run.screen.out(journal_document(journals) if run.json else journal_lines(journals))
     unread = any(known.unread for journal in journals for known in journal.runs)
     return Status.PARTLY if unread else Status.DONE

@@ -79,7 +79,7 @@ class ChangeVoters(Change[Membership, PreparedChange, VoterChangeResult]):
                 changed = replace(changed, unregistered=await _unregistered(cluster, prepared, run))
             await remember_new_voters(cluster)
             if changed.done:
-                run.operator.says(*await quorum_problems(cluster))
+                run.operator.says(*(await quorum_problems(cluster)).texts)
         return changed
 
     def conclusion(self, result: VoterChangeResult) -> Conclusion:

@@ -171,7 +171,7 @@ def carry_out(
     else:
         screen.out(shown)
     if ask:
-        program.supervisor.run(lambda _stop: _confirmed(program, plan, undo=undo))
+        reason = program.supervisor.run(lambda _stop: _confirmed(program, plan, reason, undo=undo))
     if undo:
         away = undo_rebuild(plan, reason)
         forget_rebuild(plan)
@@ -263,15 +263,28 @@ _NAMED = 10
 """Partitions of strays that the question names; the plan above it has more."""
 
 
-async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None:
-    """Each voter that must never come back is typed by its id. Raises NotDone."""
+async def _confirmed(program: Program, plan: RebuildPlan, reason: str, *, undo: bool) -> str:
+    """Each voter that must never come back is typed by its id; who mistypes is asked once more. Returns the
+    ``reason``, which is asked for where none was given. Raises NotDone.
+    """
     run = Run(program, None, json=False)
+    wanted, question = _wanted(plan, undo=undo)
+    for again in (True, False):
+        if sorted((await run.ask(question)).replace(",", " ").split()) == sorted(wanted.split()):
+            break
+        if not again:
+            raise NotDone(f"not confirmed ({wanted} was expected); nothing was written")
+        program.screen.say(f"{wanted} was expected; nothing was written yet")
+    why = reason or await run.ask("Type the reason, for the journal:")
+    if not why:
+        raise NotDone("not confirmed: give a reason for the journal; nothing was written")
+    return why
+
+
+def _wanted(plan: RebuildPlan, *, undo: bool) -> tuple[str, str]:
+    """What has to be typed, and the question."""
     if undo:
-        if await run.ask(f"put the old log of node {plan.key.id} back? Type its node id:") != str(
-            plan.key.id
-        ):
-            raise NotDone("not confirmed; nothing was written")
-        return
+        return str(plan.key.id), f"put the old log of node {plan.key.id} back? Type its node id:"
     wanted = " ".join(map(str, plan.dead)) or str(plan.key.id)
     question = "type the node ids of the controllers that never start again with the metadata logs they had:"
     if not plan.dead:
@@ -283,5 +296,4 @@ async def _confirmed(program: Program, plan: RebuildPlan, *, undo: bool) -> None
             f"brokers will set {counted(len(plan.strays), 'folder')} aside as strays"
             f" ({', '.join(partitions[:_NAMED])}{more}). To go on, {question}"
         )
-    if sorted((await run.ask(question)).replace(",", " ").split()) != sorted(wanted.split()):
-        raise NotDone(f"not confirmed ({wanted} was expected); nothing was written")
+    return wanted, question

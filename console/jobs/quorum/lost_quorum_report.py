@@ -14,6 +14,7 @@ from console.jobs.quorum.lost_quorum_evidence import (
     online_directories,
 )
 from console.output.json_document import document
+from recovery.membership.controllers_asked import controllers_text, old_voters_stopped
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.lost_quorum import ComparedQuorumCopy, CopyRelation, QuorumCopy, RunningNode
 from recovery.membership.quorum_rebuild import voters_to_name
@@ -125,11 +126,17 @@ def _without_rebuild(chosen: QuorumCopy, copies: Sequence[ComparedQuorumCopy]) -
 
 
 def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
-    """The command that makes a plan from the best copy; nothing where its voters are not known."""
+    """Who is started after a rebuild that the best copy holds; then the command that makes a plan from this copy.
+    Nothing where its voters are not known.
+    """
     best = evidence.chosen
     own = best.voters.find(best.key)
     others = voters_to_name(best, evidence.copies)
-    if not best.voters.voters or set(best.voters.keys) == {best.key}:
+    if not best.voters.voters:
+        return
+    if best.rebuilt_epoch is not None:
+        yield f"next: {_voters_started(best)}"
+    if set(best.voters.keys) == {best.key}:
         return
     history = history_of(best)
     brokers = history.registered_brokers()
@@ -156,10 +163,28 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
     words += [word for path in data for word in ("--data", path)]
     stop = f"stop node {_node(best)}, then " if best.running is RunningNode.RUNS else ""
     command = shlex.join(("ktriage", "quorum", "rebuild", *words, "--plan-out", "rebuild.json"))
+    voters = best.voters.keys
+    gone = (
+        f"the disk of controller {voters[0].id} is gone for good"
+        if best.rebuilt_epoch is not None and len(voters) == 1
+        else "the disks of a majority of the voters are gone for good"
+    )
     yield (
-        "next, only where the disks of a majority of the voters are gone for good (docs/runbook-lost-quorum.md):"
+        f"next, only where {gone} (docs/runbook-lost-quorum.md):"
         f" {stop}{command} (with --data for each further log dir of a broker)"
     )
+
+
+def _voters_started(rebuilt: QuorumCopy) -> str:
+    """The order after a rebuild, without full stop: who must not run is stopped before the others start. Each with
+    its disk: a node may have another one by now.
+    """
+    voters = rebuilt.voters.keys
+    gone = tuple(dict.fromkeys(str(voter.key) for voter in rebuilt.replaced if voter.key not in voters))
+    stop = f"{old_voters_stopped(gone)}; then " if gone else ""
+    disks = "its disk, unless it runs" if len(voters) == 1 else "their disks, unless they run"
+    text = f"{stop}start {controllers_text([str(key) for key in voters])} with {disks}"
+    return f"{text[0].lower()}{text[1:]}"
 
 
 def scan_end_lines(evidence: LostQuorumEvidence) -> Iterator[str]:

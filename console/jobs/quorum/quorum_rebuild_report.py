@@ -43,26 +43,26 @@ def rebuild_lines(plan: RebuildPlan, file: Path) -> Iterator[str]:
     yield printable(
         f"cluster {plan.cluster_id}: controller {voter.key.id} becomes the only voter of the quorum"
     )
-    yield printable(f"  directory     {plan.target}")
+    yield printable(f"  directory: {plan.target}")
     if not plan.in_place:
-        yield printable(f"  filled from   {plan.source}")
-    yield printable(f"  listens at    {', '.join(map(str, voter.endpoints))}")
-    yield from (printable(f"  CHECK         {note}") for note in address_notes(plan))
-    yield f"  log           kept up to offset {offset(plan.log_end)} (quorum epoch {plan.last_epoch})"
+        yield printable(f"  filled from: {plan.source}")
+    yield printable(f"  listens at: {', '.join(map(str, voter.endpoints))}")
+    yield from (printable(f"  CHECK: {note}") for note in address_notes(plan))
+    yield f"  log: kept up to offset {offset(plan.log_end)} (quorum epoch {plan.last_epoch})"
     if plan.cut_bytes:
         yield (
-            f"  torn end      {human_bytes(plan.cut_bytes)} at the end of {plan.segment} are no whole batch,"
+            f"  torn end: {human_bytes(plan.cut_bytes)} at the end of {plan.segment} are no whole batch,"
             " and are"
             " left out"
         )
     sets = " → ".join(ids(key.id for key in voters.keys) for voters in (plan.old, *plan.steps))
     yield (
-        f"  appended      the voters {sets}, from offset {offset(plan.log_end)} on, in quorum epoch"
+        f"  appended: the voters {sets}, from offset {offset(plan.log_end)} on, in quorum epoch"
         f" {offset(plan.epoch)}"
     )
     yield from _partition_lines(plan)
     yield from map(printable, restored_topic_lines(plan.restored_topics))
-    yield printable(f"  back-up       {plan.backup}")
+    yield printable(f"  back-up: {plan.backup}")
     if plan.losses:
         yield "LOST with it, and accepted:"
         yield from (printable(f"  {line}") for line in plan.losses)
@@ -82,7 +82,7 @@ def _partition_lines(plan: RebuildPlan) -> Iterator[str]:
     if not written:
         return
     yield (
-        f"  partitions    {len(written):,} are written behind the voters, with leader epochs above all that any"
+        f"  partitions: {len(written):,} are written behind the voters, with leader epochs above all that any"
         " scanned disk knows:"
     )
     for one in written[:_LISTED]:

@@ -135,7 +135,9 @@ def verdict_lines(reading: QuorumReading) -> Iterator[str]:
     yield from finding_lines(reading)
     yield _head(reading)
     replaced = () if reading.earlier is None else reading.earlier.replaced
-    problems = sentences(reading.health, reading.asked, replaced, advised=not reading.of_old_voters)
+    problems = sentences(
+        reading.health, reading.asked, replaced, advised=not reading.of_old_voters, explained=True
+    )
     yield from (text for _, text in problems)
     if reading.rebuilt is not None:
         yield printable(rebuilt_line(reading.rebuilt, reading.health))
@@ -161,16 +163,18 @@ def sentences(
     replaced: Collection[ReplicaKey] = (),
     *,
     advised: bool = True,
+    explained: bool = False,
     brokers: KnownBrokers = NO_BROKER_ASKED,
 ) -> Iterator[tuple[Tone, str]]:
     """How many failures the quorum tolerates, and one line for each kind of problem; ``advised``: what to do first,
-    unless its voters must not run at all. ``replaced``: the voters that a rebuild replaced. ``brokers``: those that
-    are known, where nobody was ``asked``.
+    unless its voters must not run at all; ``explained``: with the command. ``replaced``: the voters that a rebuild
+    replaced. ``brokers``: those that are known, where nobody was ``asked``.
     """
     known = brokers if asked is None else asked.brokers
     for advice in quorum_advice(found, replaced, known) if advised else ():
         yield Tone.STRONG, " ".join(filter(None, (advice.action, advice.instead)))
         yield from ((Tone.WARN, f"{ADVICE_WARNING}{warning}") for warning in advice.warnings)
+        yield from ((Tone.PLAIN, f"  {reason}") for reason in advice.reasons if explained)
     kind = "dynamic voters" if found.dynamic else "static voters: changed by controller.quorum.voters alone"
     yield Tone.PLAIN, f"kraft.version {found.quorum.kraft_version} ({kind})"
     tolerates = str(found.strength) if asked is None else asked.strength(found)

@@ -144,7 +144,13 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
         planned = prepared.planned
         with self.watch(planned, run.stop) as watcher:
             result = await run_replacement(
-                cluster, planned, run.journal, watcher, run.stop, attended=self.attended
+                cluster,
+                planned,
+                run.journal,
+                watcher,
+                run.stop,
+                attended=self.attended,
+                not_rebuilt=self.not_rebuilt,
             )
         return ReplacementEnding(planned, result, attended=self.attended)
 
@@ -245,7 +251,13 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ReplacementEndin
         if result is None:
             with self.watch(planned, run.stop) as watcher:
                 result = await run_replacement(
-                    cluster, planned, run.journal, watcher, run.stop, attended=self.attended
+                    cluster,
+                    planned,
+                    run.journal,
+                    watcher,
+                    run.stop,
+                    attended=self.attended,
+                    not_rebuilt=self.not_rebuilt,
                 )
         return ReplacementEnding(planned, result, orders=orders, attended=self.attended)
 

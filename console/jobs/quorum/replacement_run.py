@@ -11,7 +11,7 @@ from console.change.unfinished_orders import unfinished_quorum
 from console.errors import InputError
 from console.jobs.quorum.replacement_plan import ReplacementChoice, plan_replacement
 from console.jobs.quorum.replacement_steps import ReplacementResult, StopReason, Watcher, go_through
-from console.journal.change_kinds import REPLACE
+from console.journal.change_kinds import NOT_REBUILT, REPLACE
 from console.journal.journal import Journal
 from console.new_files import write_new
 from console.plan_files import plans_directory, share_plan
@@ -91,11 +91,15 @@ async def run_replacement(
     stop: StopRequest,
     *,
     attended: bool = True,
+    not_rebuilt: bool = False,
 ) -> ReplacementResult:
-    """Carries out the plan; journal entries of earlier runs for it are closed when it is done."""
+    """Carries out the plan; ``not_rebuilt`` as in ReplacementChoice. Journal entries of earlier runs for it are
+    closed when it is done.
+    """
     plan = planned.plan
     found = await unfinished_quorum(membership, planned.cluster_id)
-    entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id})
+    looked = {NOT_REBUILT: True} if not_rebuilt else {}
+    entry = journal.before(REPLACE, {"file": str(planned.file), "planId": plan.header.plan_id, **looked})
     confirmed = found.confirmed_steps(plan.header.plan_id)
     with stop.in_flight():
         result = await go_through(
@@ -114,7 +118,7 @@ async def run_replacement(
         journal.after(entry, {"course": str(result.reason)})
         earlier = [e.entry for e in (*found.of(REPLACE), *found.entries)]
         journal.settle("the replacement was carried out to its end", entries=earlier)
-        for problem in await quorum_problems(membership):
+        for problem in (await quorum_problems(membership)).texts:
             watcher.says(plan.steps[-1], problem)
     # resume finds the newest entry; it replaces those of earlier runs.
     elif replacements := found.of(REPLACE):

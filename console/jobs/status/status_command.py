@@ -75,7 +75,8 @@ def status(
             disks=disks,
             copy=copy,
         )
-        return reading, await rebuilt_problems(backend, reading.quorum)
+        problems = await rebuilt_problems(backend, reading.quorum)
+        return reading.with_parts(second_quorum=problems.second_quorum), problems.texts
 
     disks, copy = read_evidence(evidence), read_metadata_dir(metadata_dir)
     view, rebuilt = run.read(job)

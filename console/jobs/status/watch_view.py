@@ -34,7 +34,7 @@ from console.notifications import Notifications
 from console.output.json_document import one_line
 from console.reading.evidence_sources import FurtherSource, evidence_sources
 from console.reading.read_cluster import read_state
-from console.reading.remembered_voters import quorum_problems
+from console.reading.remembered_voters import QuorumProblems, quorum_problems
 from console.reading.unread_disks import open_disks
 from console.signals import StopRequest
 from recovery.cluster_changes import ClusterChangeKind, WatchedState
@@ -57,8 +57,9 @@ def check_cluster(run: Run, wanted: Job | None) -> int:
         reached = tuple(Contact(one.broker, one.address, one.problem, 0.0, "") for one in report.reach)
         reading = await read_state(backend, report.cluster, reached)
         membership: Membership | None = getattr(backend, "membership", None)
-        quorum = () if membership is None else await quorum_problems(membership)
-        return report, reading.health, await evidence_sources(backend), quorum
+        quorum = QuorumProblems() if membership is None else await quorum_problems(membership)
+        reading = reading.with_parts(second_quorum=quorum.second_quorum)
+        return report, reading.health, await evidence_sources(backend), quorum.texts
 
     checked, health, sources, quorum = run.read(job)
     found = [

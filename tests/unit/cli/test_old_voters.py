@@ -82,8 +82,11 @@ def test_the_hand_over_tells_of_a_rebuild_that_was_carried_out_on_this_host(seen
     }
     remember(cluster, REBUILD, {**record, "before": None})
     done = seen("ktriage", "handover", *OLD).out.partition("LAST DONE")[2]
-    told = f"{SINCE} ada: ktriage quorum rebuild /r.json, which made controller 110 the only voter"
-    assert told in " ".join(done.split()) and "Nothing was sent" not in done, done
+    told = "2026-01-01 00:00:00.000 ada: ktriage quorum rebuild /r.json, which made controller 110 the only voter"
+    assert f"{told}; reason: two disks gone" in " ".join(done.split()), done
+    assert "Nothing was sent" not in done, done
+    remember(cluster, REBUILD, {**record, "reason": "", "before": None})
+    assert "; reason" not in seen("ktriage", "handover", *OLD).out.partition("LAST DONE")[2]
 
 
 def test_a_plan_is_not_made_of_their_states(seen: Caller) -> None:

@@ -413,6 +413,38 @@ def test_partitions_are_named_as_they_are_now() -> None:
     assert TopicPartition("orders", 0) in after().states
 
 
+def told_by_log(monkeypatch: pytest.MonkeyPatch, *gone: Voter) -> None:
+    """The metadata log tells that the quorum was rebuilt, and that these voters were replaced."""
+    read = LiveMetadataLog.read
+
+    async def read_rebuilt(log: LiveMetadataLog, **how: Any) -> int:
+        count = await read(log, **how)
+        log.history.rebuilt = RebuiltLog(4, 9, 1, gone)
+        return count
+
+    monkeypatch.setattr(LiveMetadataLog, "read", read_rebuilt)
+    monkeypatch.setattr("console.reading.quorum_state.EPOCH_MARGIN", 0)
+    monkeypatch.setattr("console.reading.remembered_voters.EPOCH_MARGIN", 0)
+
+
+@pytest.mark.parametrize("command", ["status", "check", "handover"])
+def test_a_second_quorum_is_the_first_line_and_the_first_thing_to_do(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    call, growing = Caller(monkeypatch, tmp_path), ("--simulate", "quorum-growing-1-to-3")
+    told_by_log(monkeypatch, Voter(ReplicaKey(107)))
+    alone = call("ktriage", command, *growing).out
+    monkeypatch.setattr(ControllersAsked, "second_quorum", lambda *_: ("107", "108"))
+    beside = call("ktriage", command, *growing).out
+    first = "Do first: Stop controllers 107 and 108: a rebuild replaced them"
+    assert "2 QUORUMS" not in alone and "Do first: Stop" not in alone, alone
+    if command == "handover":
+        assert "ktriage quorum add 101 --simulate" in alone, alone
+        assert "quorum add" not in beside.partition("NEXT COMMANDS")[2], beside
+    assert beside.index("2 QUORUMS") < len(alone.partition("cluster")[0]) + 400, beside
+    assert command == "check" or first in " ".join(beside.split()), beside
+
+
 def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -422,15 +454,7 @@ def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
     ]
     (new,) = (m for m in members if m["role"] == "observer")
     old = Voter(ReplicaKey(new["id"], new["directoryId"]))
-    read = LiveMetadataLog.read
-
-    async def read_rebuilt(log: LiveMetadataLog, **how: Any) -> int:
-        count = await read(log, **how)
-        log.history.rebuilt = RebuiltLog(4, 9, 1, (old,))
-        return count
-
-    monkeypatch.setattr(LiveMetadataLog, "read", read_rebuilt)
-    monkeypatch.setattr("console.reading.quorum_state.EPOCH_MARGIN", 0)
+    told_by_log(monkeypatch, old)
     told = f"controller {new['id']} runs with the disk ({new['directoryId']}) that it had before"
     status = call("ktriage", "quorum", "status", *disk_failure)
     assert status.status == 1 and told in status.out
@@ -442,7 +466,6 @@ def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
     assert document["rebuilt"]["replaced"][0]["directoryId"] == new["directoryId"]
     assert document["problems"][0]["problem"] == "old disk"
     assert told in call("ktriage", "check", *disk_failure).err
-    monkeypatch.setattr("console.reading.remembered_voters.EPOCH_MARGIN", 0)
     status = call("ktriage", "status", *disk_failure)
     assert status.status == 1 and f"! {told}" in status.out, status
     page = " ".join(call("ktriage", "handover", *disk_failure).out.split())

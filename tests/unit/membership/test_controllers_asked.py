@@ -23,6 +23,7 @@ from console.reading.remembered_voters import (
     with_rebuild,
 )
 from recovery.cluster_health import ClusterHealth, quorum_finding
+from recovery.membership.after_rebuild import quorum_findings
 from recovery.membership.controllers_asked import (
     AskedController,
     ControllersAsked,
@@ -35,9 +36,10 @@ from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import KnownBrokers, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
 from recovery.membership.voters import ReplicaKey
+from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown, Why
 from recovery.wording.cluster_advice import cluster_advice, old_voters_advice
-from recovery.wording.cluster_health_text import health_lines
+from recovery.wording.cluster_health_text import health_line, health_lines
 from recovery.wording.lost_quorum_text import guide_lines
 from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
 
@@ -140,6 +142,24 @@ def test_of_a_rebuilt_quorum_and_its_old_voters_the_old_ones_are_stopped() -> No
     assert "stop controllers 2 and 3, and move __cluster_metadata-0 out of their log dirs" in text
 
 
+def test_old_voters_that_lead_beside_the_rebuilt_quorum_are_stopped_before_anything_else() -> None:
+    """The first line and the first thing to do, whatever else is wrong; and each of them is named once."""
+    old = replace(quorum(1, 2, 3), leader=key(2), leader_epoch=7)
+    rebuilt = replace(quorum(1), leader=key(1), leader_epoch=1_007)
+    asked = ControllersAsked((answers(1, rebuilt), answers(2, old), answers(3)))
+    assert asked.second_quorum(rebuilt) == ("2", "3") and asked.second_quorum(old) == ()
+    found = health(rebuilt, LivenessLimits(), {1, 2, 3})
+    finding = ClusterHealth(quorum_finding(rebuilt), brokers_down=(8,), second_quorum=("2", "3"))
+    assert (
+        health_line(finding).startswith("2 QUORUMS · broker 8 down") and finding.urgent and not finding.well
+    )
+    first = cluster_advice(finding, found, None, (), ()).first[0].text
+    assert first.action == "Stop controllers 2 and 3: a rebuild replaced them, and they lead a second quorum."
+    gone = tuple(voter for voter in old.voters.voters if voter.key.id != 1)
+    told = [one.problem for one in quorum_findings(found, asked, RebuiltLog(4, 9, 1_006, gone))]
+    assert told == [QuorumProblem.SEVERAL_QUORUMS]
+
+
 def test_a_controller_with_a_new_disk_is_told_by_its_directory_or_by_its_silence() -> None:
     dead = quorum(1, 2, 3, down=(3,))
     beside = quorum(1, 2, 3, down=(3,), observers=(key(3, "new"),))
@@ -182,6 +202,19 @@ def test_a_broker_must_name_voters_that_are_left_when_others_fail(
     assert problem is QuorumProblem.LEADER_NOT_NAMED
     assert text.startswith(f"brokers 8 and 9 will find no leader {said}: controller.quorum.bootstrap.servers")
     assert problems(replace(quorum(1, 2, 3, down=down), kraft_version=0), asked) == []
+
+
+def test_the_only_voter_is_not_all_that_a_setting_has_to_name() -> None:
+    """Whoever sets it so is blind again once others were added and that voter fails."""
+    asked = ControllersAsked((answers(1),), {"broker 9": ("gone:9093",), "broker 8": ("gone:9093",)})
+    ((_, text),) = problems(quorum(1), replace(asked, servers={"broker 9": ("gone:9093",)}))
+    assert text.startswith("broker 9 will find no leader when the leader changes, or when it starts")
+    assert (
+        "Set it to host1:9093 and to the addresses of the voters that you add, there, and restart this node"
+        in text
+    )
+    ((_, text),) = problems(quorum(1, 2, 3), ControllersAsked((answers(1),), asked.servers))
+    assert "Set it to host1:9093,host2:9093,host3:9093 there, and restart these nodes one by one" in text
 
 
 def lost(**changed: Any) -> QuorumWithoutLeader:
@@ -412,7 +445,7 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
 
     without = await read_lost(cast(Membership, OldVotersLead()), CLUSTER, recall(CLUSTER, MEMORY))
     assert without.old_running == (2, 3)
-    (problem,) = await quorum_problems(cast(Membership, OldVotersLead()))
+    (problem,) = (await quorum_problems(cast(Membership, OldVotersLead()))).texts
     assert problem.startswith("controllers 2 and 3 lead a quorum of their own, which a rebuild replaced")
     assert "Stop controllers 2 and 3, and move __cluster_metadata-0 out of their log dirs" in problem
     told = list(guide_lines(without))
@@ -420,9 +453,9 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
         told
     )
     advice = cluster_advice(ClusterHealth(quorum_finding(without)), None, without, (), ()).first[0].text
-    assert advice.action.startswith("Stop controllers 2 and 3, then start 1 with its old disk"), advice
+    assert advice.action.startswith("Stop controllers 2 and 3, then start controller 1 with its disk"), advice
     assert (
-        "  1. Stop controllers 2 and 3, then bring back 1, with its old disk. Nothing is lost."
+        "  1. Stop controllers 2 and 3, then start controller 1 with its disk: a rebuild made it the only voter."
         in "\n".join(told)
     )
     assert advice.warnings[0].startswith("Stop controllers 2 and 3"), advice

@@ -299,7 +299,10 @@ def test_whoever_reads_a_copy_of_a_rebuilt_log_knows_of_the_rebuild_from_then_on
     assert "REBUILT" not in shown(tmp_path, disks / "node-100").out
     assert remembered_quorum(plan.cluster_id) is None
     apply_rebuild(plan, "a test", silent)
-    told = shown(tmp_path, disks / "node-100", disks / "node-101").out
+    ended = shown(tmp_path, disks / "node-100", disks / "node-101")
+    told = ended.out
+    order = [ended.err.index(word) for word in ("next: stop controllers 101-", "then start controller 100-")]
+    assert order == sorted(order) and "quorum rebuild --from" not in ended.err, ended
     assert "the log of node 101 does NOT hold this rebuild" in told
     assert (
         f"REBUILT in quorum epoch {plan.epoch:,}: no node must start again with a metadata log of 101-"
@@ -310,9 +313,16 @@ def test_whoever_reads_a_copy_of_a_rebuilt_log_knows_of_the_rebuild_from_then_on
     assert known.at == datetime.fromtimestamp(plan.time_ms // 1000, UTC).isoformat(), "not when it was read"
     assert [key.id for key in known.replaced] == [101, 102] and known.addresses == ("127.0.0.1:1",)
     append(disks / "node-100", leader_change_batch(plan.end, plan.epoch + 1, 5, 100, (100,)))
-    shown(tmp_path, disks / "node-100", disks / "node-1")
+    (disks / "node-1" / SEGMENT).write_bytes((disks / "node-100" / SEGMENT).read_bytes())
+    ended = shown(tmp_path, disks / "node-1")
     known = remembered_quorum(plan.cluster_id)
     assert known is not None and (known.epoch, known.has_led) == (plan.epoch + 1, True)
+    # Of brokers' disks too another rebuild comes only where the rebuilt voter's disk is gone.
+    order = [
+        ended.err.index(word)
+        for word in ("then start controller 100-", "only where the disk of controller 100 is gone for good")
+    ]
+    assert order == sorted(order), ended
 
 
 def test_the_logs_of_voters_alone_do_not_show_that_nobody_rebuilt_the_quorum(tmp_path: Path) -> None:

@@ -110,8 +110,25 @@ def test_a_new_voter_whose_former_disk_was_replaced_is_started_and_not_forbidden
     found = replace(LOST, hosts=(node,), rebuilt_at="then", replaced=gone)
     for told in (guide_lines(found), lost_lines(found)):
         text = "\n".join(told)
-        assert "Start controller 101, which the rebuild of then made the only voter" in text
+        assert "Start controller 101 with its disk: the rebuild of then made it the only voter" in text
         assert "Never start 100, 101 (with the disk first) or 102 with the metadata logs" in text, text
+
+
+def test_the_only_voter_since_a_rebuild_is_started_first_and_another_rebuild_is_for_its_disk_alone() -> None:
+    """It has led, and is down: its disk has all, and the old voters' disks are never started."""
+    found = replace(LOST, hosts=GONE[:1], replaced=(key(100, "d"), key(102, "d")))
+    start, _, rebuild = ways_back(found)
+    assert start.title == "Start controller 101 with its disk: a rebuild made it the only voter"
+    assert start.cost.endswith(
+        "Never start 100 or 102 with the metadata logs that the rebuild replaced: what they"
+        " lead is another quorum."
+    )
+    assert rebuild.title == "Rebuild: only where the disk of controller 101 is gone for good"
+    assert action(found) == f"{start.title}." and "old disk" not in "\n".join(lost_lines(found))
+    beside = replace(found, old_running=(100, 102))
+    assert action(beside).startswith("Stop controllers 100 and 102, then start controller 101 with its disk")
+    # It may run where only this side is cut off.
+    assert action(replace(found, hosts=(GONE[0]._replace(stopped=False),))).startswith("Find out whether 101")
 
 
 def test_a_disk_that_comes_back_loses_nothing_only_where_it_is_known_to_have_a_vote() -> None:

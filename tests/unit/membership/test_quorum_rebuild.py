@@ -406,10 +406,11 @@ def test_the_script_writes_the_same_bytes_and_puts_them_back(disks: Path, tmp_pa
         argv = [sys.executable, "-I", "-S", str(script), *words]
         return subprocess.run(argv, input=typed, capture_output=True, text=True, timeout=60, check=False)
 
-    refused = run(typed="101\n")
-    assert refused.returncode == 1 and "not confirmed" in refused.stderr, refused
+    for answers in ("101\nyes\n", f"{' '.join(map(str, plan.dead))}\n\n"):
+        refused = run(typed=answers)
+        assert refused.returncode == 1 and "not confirmed" in refused.stderr, refused
     assert (contents(target) if target.exists() else None) == before
-    done = run(typed=" ".join(map(str, plan.dead)) + "\n")
+    done = run(typed=f"1\n{' '.join(map(str, plan.dead))}\ntwo disks gone\n")
     assert done.returncode == 0, done
     assert "the plan in words" in done.stdout
     assert contents(target) == expected
@@ -549,7 +550,9 @@ async def test_between_apply_and_start_the_new_voter_is_to_be_started_and_no_old
     assert {endpoint.port for voter in plan.other_voters for endpoint in voter.endpoints} <= {
         p for _, p in asked
     }
-    assert action(without).startswith("Start controller 100, which the rebuild of 20"), action(without)
+    assert action(without).startswith("Start controller 100 with its disk: the rebuild of 20"), action(
+        without
+    )
     never = "Never start 101 or 102 with the metadata logs that the rebuild replaced"
     for told in (warnings(without), guide_lines(without), lost_lines(without)):
         text = "\n".join(told)
@@ -562,15 +565,25 @@ async def test_between_apply_and_start_the_new_voter_is_to_be_started_and_no_old
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "end"), [("101", 1, 51), ("yes", 1, 51), ("", 1, 51), ("101, 102", 0, 53)]
+    ("answer", "status", "end"),
+    [
+        ("101\nyes", 1, 51),
+        ("\n", 1, 51),
+        ("101, 102\n", 1, 51),
+        ("101, 102\ntwo disks gone", 0, 53),
+        ("101\n102 101\ntwo disks gone", 0, 53),
+    ],
 )
-def test_at_a_terminal_each_dead_voter_is_typed(
+def test_at_a_terminal_each_dead_voter_is_typed_and_a_reason_and_who_mistypes_is_asked_once_more(
     disks: Path, tmp_path: Path, answer: str, status: int, end: int
 ) -> None:
     save_rebuild(made(disks, voters=(GivenVoter(100, "", "127.0.0.1", 1),)), tmp_path / "plan.json")
     ended = typing(tmp_path, command_line("ktriage", "quorum", "rebuild", "plan.json"), answer)
     assert ended.status == status, ended
     assert "never start again with the metadata logs they had" in ended.err
+    assert ("101 102 was expected" in ended.err) == (not answer.startswith("101, 102")), ended
+    journals = [path.read_text() for path in tmp_path.rglob("journal.jsonl")]
+    assert any("two disks gone" in journal for journal in journals) == (not status), journals
     assert read_quorum_copy(disks / "node-100").end == end
 
 
@@ -578,6 +591,6 @@ def test_the_question_names_the_folders_that_become_strays(disks: Path, tmp_path
     partition_folder(disks, UNKNOWN, 7)
     plan = made(disks, voters=(GivenVoter(100, "", "127.0.0.1", 1),), accept_strays=True)
     save_rebuild(plan, tmp_path / "plan.json")
-    ended = typing(tmp_path, command_line("ktriage", "quorum", "rebuild", "plan.json"), "101 102")
+    ended = typing(tmp_path, command_line("ktriage", "quorum", "rebuild", "plan.json"), "101 102\nok")
     assert ended.status == 0, ended
     assert f"brokers will set 1 folder aside as strays ({ORDERS}-0). To go on, type the node ids" in ended.err

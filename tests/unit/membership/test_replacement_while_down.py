@@ -275,6 +275,8 @@ class QuorumWithLog:
     answer where ``asks_brokers``.
     """
 
+    simulated = True
+
     def __init__(self, led: Quorum, rebuilt: RebuiltLog | None = None, *, asks_brokers: bool = True) -> None:
         self.led, self.history, self.asks_brokers = led, MetadataHistory(), asks_brokers
         self.history.rebuilt = rebuilt
@@ -301,7 +303,7 @@ class QuorumWithLog:
     async def metadata_log(self) -> QuorumWithLog:
         return self
 
-    async def read(self) -> None:
+    async def read(self, progress: object = None) -> None:
         """All of it is there."""
 
     async def pause(self, _seconds: float) -> None:
