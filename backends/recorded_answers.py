@@ -415,6 +415,9 @@ class RecordedTime(NamedTuple):
     async def advance(self, seconds: float) -> None:
         """No time passes in a bundle."""
 
+    def watch_opening(self, progress: Progress) -> None:
+        """A bundle is read at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedMembership:

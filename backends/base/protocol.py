@@ -67,6 +67,10 @@ class VirtualTime(Protocol):
         """Lets so many seconds pass. Nothing is sent to the cluster."""
         ...
 
+    def watch_opening(self, progress: Progress) -> None:
+        """From now on ``progress`` is told how far ``open`` is, which replays what has happened."""
+        ...
+
 
 class Backend(Protocol):
     """A cluster that can be read and changed. Every call may raise :mod:`backends.base.errors`."""

@@ -21,6 +21,7 @@ from backends.simulator.topology import cluster_id
 if TYPE_CHECKING:
     from backends.base.answers import ClusterInfo
     from backends.base.file_memory import FileAnswers
+    from backends.base.protocol import Progress
     from backends.live.client.addresses import Address
     from backends.simulator.membership import SimulatedMembership
 
@@ -161,6 +162,9 @@ class SimulatorBackend:
     def virtual_now(self) -> int:
         """The time of the simulation, in µs."""
         return self.simulation.now
+
+    def watch_opening(self, progress: Progress) -> None:
+        self._store.progress = progress
 
     async def advance(self, seconds: float) -> None:
         """Let virtual time pass."""

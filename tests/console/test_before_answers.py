@@ -13,6 +13,7 @@ from textual.widgets import Input, OptionList
 
 from backends.base.answers import ClusterInfo, Partitions
 from backends.base.errors import Unreachable
+from backends.base.protocol import Progress
 from backends.simulator.adapter import SimulatorBackend
 from console.app.base.question_dialogs import AnswerOption, ChoiceQuestion, TextQuestion
 from console.app.session.view import Link
@@ -77,6 +78,43 @@ async def test_a_pane_opened_before_the_first_answer_shows_the_worst_partition_o
         await robot.until(
             lambda: "choose a partition in pane 1" not in robot.screen, "the partition's replicas"
         )
+
+
+class SlowToOpen(SimulatorBackend):
+    """A cluster whose replay stops half way until the test lets it go on."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(scenario(name))
+        self.released = threading.Event()
+
+    def watch_opening(self, progress: Progress) -> None:
+        def told(what: str, done: int, of: int) -> None:
+            progress(what, done, of)
+            if of and 2 * done >= of:
+                self.released.wait()
+
+        super().watch_opening(told)
+
+
+async def test_before_there_is_a_picture_the_title_says_what_is_read_how_far_it_is_and_since_when() -> None:
+    slow = SlowToOpen("last-replica-standing")
+    now = [1_000.0]
+
+    def clock() -> float:
+        return now[0]
+
+    async with console(
+        "last-replica-standing", make=lambda _target, _say: slow, looked=False, clock=clock
+    ) as robot:
+        try:
+            await robot.sees("no picture yet", "replaying the incident, second ")
+            now[0] += 400.0
+            await robot.sees("400 s so far")
+            assert "LOST" not in robot.screen.replace("OFFSETS LOST", "")
+        finally:
+            slow.released.set()
+        await robot.looked()
+        await robot.until(lambda: "so far" not in robot.screen, "a title without the end of the replay")
 
 
 class HangingDisks(SimulatorBackend):

@@ -71,6 +71,10 @@ def test_a_cluster_that_does_not_answer_is_asked_again_soon_however_long_the_sil
     assert looked(60.0, untypical=True).due(60.0) == INTERVAL
 
 
+PATIENCE = 0.01
+"""Seconds of the clock that is set by hand: a look is looked after that often."""
+
+
 class Cluster:
     """Answers when it is let; a mock, since no real cluster can be told when to answer."""
 
@@ -112,6 +116,7 @@ class Stage:
         self.failures: list[Exception] = []
         self.cluster = Cluster()
         self.poller = Poller(self.cluster, lambda: self.now, self.shown.append, lambda: None, self._failed)
+        self.poller.patience = PATIENCE
 
     def _failed(self, error: Exception) -> str:
         self.failures.append(error)
@@ -153,15 +158,42 @@ async def test_what_a_look_tells_after_it_was_given_up_is_not_heard(stage: Stage
     assert stage.shown == []
 
 
-async def test_a_look_that_never_comes_back_is_given_up_and_the_cluster_counts_as_lost(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(poller_module, "REFRESH_LIMIT", 0.01)
+async def test_a_look_goes_on_for_as_long_as_it_makes_progress(stage: Stage) -> None:
     stage.cluster.let.clear()
     stage.poller.start()
-    await stage.until(lambda: stage.poller.state.link is Link.LOST)
-    assert "did not return" in stage.poller.state.problem
-    assert stage.poller.state.schedule.began is None
+    await stage.until(lambda: len(stage.cluster.asked) == 1)
+    _, generation = stage.cluster.asked[0]
+    for step in range(20):
+        stage.now += 0.9 * PATIENCE
+        stage.poller.progressed(generation, "asking replicas", step, 20)
+        await asyncio.sleep(2 * PATIENCE)
+    assert stage.poller.progress == ("asking replicas", 19, 20, stage.now)
+    assert stage.poller.state.link is Link.CONNECTING and stage.poller.state.problem == ""
+    stage.cluster.let.set()
+    await stage.until(lambda: stage.poller.state.link is Link.UP)
+    assert len(stage.cluster.asked) == 1
+    await stage.poller.stop()
+
+
+async def test_a_look_without_progress_is_given_up_and_begun_anew_and_no_cluster_is_lost_by_it(
+    stage: Stage,
+) -> None:
+    stage.poller.start()
+    await stage.until(lambda: stage.poller.state.link is Link.UP)
+    seen = stage.poller.view
+    stage.cluster.let.clear()
+    stage.poller.ask()
+    await stage.until(lambda: len(stage.cluster.asked) == 2)
+    _, given_up = stage.cluster.asked[1]
+    stage.now += 2 * PATIENCE
+    await stage.until(lambda: "made no progress" in stage.poller.state.problem)
+    assert stage.poller.state.link is Link.UP and stage.poller.view is seen
+    assert stage.poller.state.schedule.pause_between == INTERVAL
+    stage.poller.progressed(given_up, "asking replicas", 1, 2)
+    assert stage.poller.progress is None, "what a refresh reports after it was given up is not of the next"
+    stage.cluster.let.set()
+    stage.poller.ask()
+    await stage.until(lambda: stage.poller.state.problem == "")
     await stage.poller.stop()
 
 

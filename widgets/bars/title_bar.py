@@ -34,10 +34,10 @@ class RefreshState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Title:
     """``name`` is the profile, scenario or bootstrap address, and ``mark`` LIVE for a real cluster, else what
-    stands for it. ``armed_left_s``: seconds until arming lapses, None
-    while read-only; ``read_only_why``: why it can never be armed, "" where it can. ``age_s`` of the last complete
-    picture, None before the first. ``colour`` is the profile's, a CSS colour. ``health`` is the cluster's, None
-    where nothing was seen of it; ``caveat`` says why it may not be that of now, "" where it is.
+    stands for it. ``reads``: what a long refresh is at; "" for none. ``armed_left_s``: seconds until arming
+    lapses, None while read-only; ``read_only_why``: why it can never be armed, "" where it can. ``age_s`` of the
+    last complete picture, None before the first. ``colour`` is the profile's, a CSS colour. ``health`` is the
+    cluster's, None where nothing was seen of it; ``caveat`` says why it may not be that of now, "" where it is.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Title:
     age_s: float | None = None
     refresh: RefreshState = RefreshState.OPENING
     note: str = ""
+    reads: str = ""
     colour: str | None = None
     health: ClusterHealth | None = None
     caveat: str = ""
@@ -98,7 +99,7 @@ def _badge(title: Title) -> list[Piece]:
 def _fresh(title: Title) -> tuple[Piece, ...]:
     old = Piece("no picture yet" if title.age_s is None else f"picture {age(title.age_s)} old")
     lost = title.refresh in (RefreshState.LOST, RefreshState.NOT_REACHED, RefreshState.PAUSED)
-    state = Piece(f" · {title.refresh.value}", Tone.BAD if lost else Tone.PLAIN)
+    state = Piece(f" · {printable(title.reads) or title.refresh.value}", Tone.BAD if lost else Tone.PLAIN)
     note = Piece(f" · {_note(title)}" if title.note else "", Tone.WARN)
     return line(old, state, note)
 

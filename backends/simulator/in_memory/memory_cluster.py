@@ -115,6 +115,7 @@ class MemoryCluster:
         self._nodes = {node: _MemoryNode(self, node) for node in world.nodes()}
         self._find_addresses()
         loop.connect, loop.moved = self._connect, self._follow_nodes
+        self._watcher: Callable[[], None] | None = None
         self._defect: Exception | None = None
         self._handling: set[asyncio.Task[Any]] = set()
 
@@ -154,6 +155,10 @@ class MemoryCluster:
         """Let virtual time pass until ``time`` (µs)."""
         await self.loop.run(self.loop.come_to(time))
 
+    def watch(self, watcher: Callable[[], None] | None) -> None:
+        """``watcher`` is called whenever virtual time has passed; None: nobody is."""
+        self._watcher = watcher
+
     @property
     def replaying(self) -> bool:
         """Whether a request of an earlier run is not answered yet."""
@@ -190,6 +195,8 @@ class MemoryCluster:
     def _follow_nodes(self) -> None:
         for node in self._nodes.values():
             node.follow()
+        if self._watcher is not None:
+            self._watcher()
 
 
 class _MemoryNode:

@@ -16,16 +16,20 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backends.garbage_collection import without_collection
 from backends.simulator.in_memory.memory_cluster import MemoryCluster
 from backends.simulator.in_memory.virtual_loop import VirtualLoop
+from backends.simulator.loop import SECOND
 from backends.simulator.network import NetworkNode, NetworkRole
 from backends.simulator.scenario.build import Scenario
 from backends.simulator.session import checkpoint, state_file
 from backends.simulator.session.state_file import FORMAT, StateError
 from backends.simulator.simulation import Simulation
+
+if TYPE_CHECKING:
+    from backends.base.protocol import Progress
 
 WORTH_KEEPING = 20_000
 """A replay of at least so many steps (about a second) ends with a checkpoint."""
@@ -40,7 +44,7 @@ class SessionStore:
 
     With ``shares`` a saved state that another process holds is read as it was saved: ``shares`` is called, nothing
     is written, and a change raises StateError. Open it with :meth:`lock`, then :meth:`simulation`. Call ``save``
-    after everything that moves time.
+    after everything that moves time. ``progress`` is told how far a replay is.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class SessionStore:
         self._simulation: Simulation | None = None
         self._shares = shares
         self._borrowed = False
+        self.progress: Progress | None = None
 
     def lock(self) -> None:
         """Raises StateError while another process holds the lock and the state is not shared, or if the file
@@ -122,13 +127,19 @@ class SessionStore:
         """The run at ``now``, continued from its checkpoint if there is one. A long replay ends with a new
         checkpoint.
         """
+        if self.progress is not None:
+            self.progress("building the simulated cluster", 0, 0)
         simulation, done = self._from_checkpoint(sent, now)
         before = simulation.world.loop.steps
         cluster = self.attach(simulation)
+        if (tell := self.progress) is not None:
+            end = now // SECOND
+            cluster.watch(lambda: tell("replaying the incident, second", simulation.now // SECOND, end))
         for row in sent[done:]:
             await cluster.come_to(row["at"])
             cluster.replay(NetworkNode(NetworkRole(row["role"]), row["to"]), b64decode(row["frame"]))
         await cluster.come_to(now)
+        cluster.watch(None)
         own = not self._borrowed and not cluster.replaying
         place = self._checkpoint if own else None
         if place is not None and simulation.world.loop.steps - before >= WORTH_KEEPING:

@@ -23,6 +23,8 @@ from widgets.bars.title_bar import RefreshState, Title, TitleBar
 from widgets.table import RowTable
 
 AGE_STEP = 5.0
+LONG_REFRESH = 10.0
+"""Seconds after which a refresh says what it reads while there is a picture."""
 
 
 def title(session: Session) -> Title:
@@ -39,6 +41,7 @@ def title(session: Session) -> Title:
         age_s=None if view.at is None else _coarse(now - view.at),
         refresh=_refresh(state.link, state.schedule, view.opened is not None),
         note=_note(state.link, state.problem, state.schedule, now),
+        reads=_reads(session, now),
         colour=session.target.colour,
         health=view.health,
         caveat=_caveat(state.link, view, now),
@@ -101,6 +104,21 @@ def _refresh(link: Link, schedule: Schedule, reached: bool) -> RefreshState:
     if schedule.paused:
         return RefreshState.PAUSED
     return RefreshState.SLOWED if schedule.slowed else RefreshState.FRESH
+
+
+def _reads(session: Session, now: float) -> str:
+    """What the running refresh reads, how far it is, and for how long; "" for a short one while there is a
+    picture.
+    """
+    state, progress = session.poller.state, session.poller.progress
+    began = state.schedule.began
+    if began is None or progress is None or state.link is Link.LOST:
+        return ""
+    if session.view.at is not None and now - began < LONG_REFRESH:
+        return ""
+    counts = f" {progress.done:,} of {progress.of:,}" if progress.of else ""
+    took = _coarse(now - began)
+    return f"{progress.what}{counts}{f', {took:.0f} s so far' if took else ''}"
 
 
 def _note(link: Link, problem: str, schedule: Schedule, now: float) -> str:

@@ -15,11 +15,12 @@ from backends.base.failed_disks import FailedDisks
 from backends.base.judged_partitions import PartitionJudge
 from backends.base.membership import Membership
 from backends.base.metadata_log import MetadataLogSource
-from backends.base.protocol import Backend
+from backends.base.protocol import Backend, Progress
 from backends.live.errors import as_unknown
 from backends.metadata_log.copied_log import CopiedMetadataLog
 from console.app.session.view import JudgedDisks, JudgedSurvey, LogRead, View, ViewRequest
 from console.last_healthy import recall
+from console.output.screen import no_progress
 from console.reading.cluster_reading import ClusterReading, Configs, old_if_equal, topics_of, worst_contacts
 from console.reading.disk_evidence import registration_facts
 from console.reading.log_dir_survey import failed_before
@@ -64,7 +65,7 @@ class ClusterRefresh:
     ``offline_times`` reads the time since when each partition is offline. ``evidence`` are disks whose logs stand
     for those of silent replicas, as long as nothing speaks against it. ``copy`` is a copied metadata log, for when
     the active controller's cannot be read. ``elected_here``: the elections that were agreed to in this console, as
-    of now.
+    of now. ``progress`` is told what is being read, and how far that is.
     """
 
     clock: Callable[[], float]
@@ -74,31 +75,37 @@ class ClusterRefresh:
     evidence: tuple[DiskReading, ...] = ()
     copy: CopiedMetadataLog | None = None
     elected_here: Callable[[], Collection[Election]] = frozenset
+    progress: Progress = no_progress
 
     async def read_all(self, backend: Backend, before: View, request: ViewRequest, generation: int) -> View:
         """The whole view. Raises BackendError if nothing could be asked, and InputError if the copied metadata log
         is another cluster's; a part that could not be read is Unknown in it.
         """
+        if before.cluster is None and backend.virtual_time is not None:
+            backend.virtual_time.watch_opening(self.progress)
+        self.progress("asking who is in the cluster", 0, 0)
         cluster = await (backend.open() if before.cluster is None else backend.cluster())
         if before.cluster is not None and before.cluster.cluster_id != cluster.cluster_id:
             before = View()
         view = replace(before, generation=generation, opened=old_if_equal(before.cluster, cluster))
         steps = (
-            self._partitions,
-            self._logs,
-            self._cut_off,
-            self._capabilities,
-            self._quorum,
-            self._dirs,
-            self._offline_times,
-            self._after_rebuild,
-            self._fenced_times,
-            self._verdicts,
-            self._unread_disks,
+            ("listing partitions", self._partitions),
+            ("asking replicas", self._logs),
+            ("comparing logs", self._cut_off),
+            ("asking what brokers offer", self._capabilities),
+            ("asking the quorum", self._quorum),
+            ("reading log dirs", self._dirs),
+            ("reading the metadata log", self._offline_times),
+            ("asking controllers", self._after_rebuild),
+            ("reading the metadata log", self._fenced_times),
+            ("judging partitions", self._verdicts),
+            ("reading the journal", self._unread_disks),
         )
-        for step in steps:
+        for what, step in steps:
+            self.progress(what, 0, 0)
             self._fill(before, view)
             view = await step(backend, view, request)
+        self.progress("asking for reassignments", 0, 0)
         moving = await _value(backend.reassignments())
         return replace(_with(view, reassignments=moving), at=self.clock())
 
@@ -220,9 +227,11 @@ class ClusterRefresh:
         disks = FailedDisks(view.reading.log_dirs, view.reading.failed_before, history)
         judged: dict[TopicPartition, JudgedSurvey] = {}
         verdicts: dict[TopicPartition, PartitionVerdicts] = {}
-        for number, state in enumerate(state for state in view.troubled if state.offline):
+        offline = [state for state in view.troubled if state.offline]
+        for number, state in enumerate(offline):
             survey, old = view.surveys.get(state.tp), view.judged.get(state.tp)
             if number % 200 == 0:
+                self.progress("judging partitions", number, len(offline))
                 await asyncio.sleep(0)
             if survey is None:
                 continue
@@ -316,7 +325,7 @@ class ClusterRefresh:
                 request = SurveyRequest(
                     asked, self.survey_seconds, depth, log_dirs=dirs, picture_wait=PICTURE_WAIT
                 )
-                result = await backend.survey(request)
+                result = await backend.survey(request, self.progress)
                 surveys.extend(result.surveys)
                 contacts.extend(result.contacts)
         return self._with_disks(surveys), worst_contacts(contacts)

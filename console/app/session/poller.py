@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from backends.base.errors import BackendError
 from console.app.session.view import Link, View, ViewRequest
@@ -81,10 +81,14 @@ class Schedule:
         return replace(self, paused=not self.paused)
 
 
-REFRESH_LIMIT = 300.0
-"""Seconds after which a refresh that does not return is given up, so that the next may begin."""
+PATIENCE = 300.0
+"""Seconds without progress after which a refresh is given up, so that the next may begin."""
 SETTLE_SECONDS = 0.15
 """Seconds that the cursor must rest before the logs under it are read."""
+
+
+class _GivenUp(Exception):
+    """A refresh made no progress for too long."""
 
 
 class RefreshCall(Protocol):
@@ -97,10 +101,19 @@ class RefreshCall(Protocol):
     async def part(self, before: View, wanted: ViewRequest, generation: int, /) -> View: ...
 
 
+class RefreshProgress(NamedTuple):
+    """What a refresh was at in the second ``at``; ``done`` of ``of`` items were finished, ``of`` 0: not counted."""
+
+    what: str
+    done: int
+    of: int
+    at: float
+
+
 @dataclass(frozen=True, slots=True)
 class PollerState:
     """The current state: ``problem`` says why the cluster is lost, or why the last refresh failed; "" if all
-    is well.
+    is well. The cluster is lost only where it did not answer: a refresh that takes long says nothing about it.
     """
 
     link: Link = Link.CONNECTING
@@ -113,6 +126,8 @@ class Poller:
 
     ``failed`` gets unexpected errors; they do not end the console. Views are published by ``show``, the one
     place that knows the current generation: what a refresh still reports after it was given up is dropped.
+    ``patience``: seconds without progress after which a refresh is given up. ``progress`` is that of the running
+    refresh, None before its first report.
     """
 
     def __init__(
@@ -128,6 +143,8 @@ class Poller:
         self._show = show
         self._changed = changed
         self._failed = failed
+        self.patience = PATIENCE
+        self.progress: RefreshProgress | None = None
         self.state = PollerState()
         self.view = View()
         self.generation = 0
@@ -171,6 +188,11 @@ class Poller:
             return
         self.view = view
         self._show(view)
+
+    def progressed(self, generation: int, what: str, done: int, of: int) -> None:
+        """The refresh reports where it is; from any thread."""
+        if generation == self.generation:
+            self.progress = RefreshProgress(what, done, of, self._clock())
 
     @property
     def idle(self) -> bool:
@@ -223,7 +245,7 @@ class Poller:
         # The first refresh opens all connections, so its duration says nothing about the next ones. Without a
         # quorum leader a refresh waits for answers that do not come, and a newly elected leader should be
         # seen soon.
-        other = link is Link.LOST or first or isinstance(self.view.quorum, QuorumWithoutLeader)
+        other = bool(problem) or first or isinstance(self.view.quorum, QuorumWithoutLeader)
         self.state = PollerState(link, problem, self.state.schedule.end(self._clock(), untypical=other))
         self._changed()
 
@@ -237,17 +259,17 @@ class Poller:
 
     def _next(self) -> int:
         self.generation += 1
+        self.progress = None
         return self.generation
 
-    async def _outcome(self, asking: Awaitable[View]) -> tuple[Link, str]:
+    async def _outcome(self, asking: Coroutine[Any, Any, View]) -> tuple[Link, str]:
         """A cluster that cannot be asked is a state; the last view stays on the screen."""
         self._asking = True
         try:
-            async with asyncio.timeout(REFRESH_LIMIT):
-                view = await asking
-        except TimeoutError:
+            view = await self._patiently(asking)
+        except _GivenUp:
             self.generation += 1
-            return Link.LOST, f"a refresh did not return within {REFRESH_LIMIT:.0f} s"
+            return self.state.link, f"a refresh made no progress for {self.patience:.0f} s and was given up"
         except (BackendError, ConsoleError) as error:
             return Link.LOST, str(error)
         except Exception as error:  # a defect in a refresh must not end the console during an incident
@@ -256,6 +278,20 @@ class Poller:
             self._asking = False
         self.tell(view)
         return Link.UP, ""
+
+    async def _patiently(self, asking: Coroutine[Any, Any, View]) -> View:
+        """What is asked, for as long as it makes progress. Raises _GivenUp."""
+        task, sign = asyncio.create_task(asking), self._clock()
+        try:
+            while not task.done():
+                sign = sign if self.progress is None else max(sign, self.progress.at)
+                left = sign + self.patience - self._clock()
+                if left <= 0:
+                    raise _GivenUp
+                await asyncio.wait((task,), timeout=None if left == float("inf") else left)
+            return task.result()
+        finally:
+            task.cancel()
 
     def _schedule(self, schedule: Schedule) -> None:
         self.state = PollerState(self.state.link, self.state.problem, schedule)

@@ -101,6 +101,8 @@ class Session:
             partial(self._tell, self._stood),
             self._failed,
         )
+        if self.simulated:  # it only computes: a refresh that was given up would begin from the start again
+            self.poller.patience = float("inf")
         self._beat: asyncio.Task[None] | None = None
         self._shaping: asyncio.Task[None] | None = None
         self._was = Link.CONNECTING
@@ -248,11 +250,15 @@ class Session:
 
     async def whole(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """A whole look, its rows made on the backend's thread too."""
-        return await self._refresh(lambda refresh, b: refresh.read_all(b, before, wanted, generation))
+        return await self._refresh(
+            lambda refresh, b: refresh.read_all(b, before, wanted, generation), generation
+        )
 
     async def part(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """The logs of what the screen shows."""
-        return await self._refresh(lambda refresh, b: refresh.read_logs(b, before, wanted, generation))
+        return await self._refresh(
+            lambda refresh, b: refresh.read_logs(b, before, wanted, generation), generation
+        )
 
     def dismiss_losses(self) -> int:
         """What others' elections cut off was read by a person: the next look says no more of it. Returns how many
@@ -264,7 +270,9 @@ class Session:
             self.poller.ask()
         return len(lost)
 
-    async def _refresh(self, asking: Callable[[ClusterRefresh, Backend], Coroutine[Any, Any, View]]) -> View:
+    async def _refresh(
+        self, asking: Callable[[ClusterRefresh, Backend], Coroutine[Any, Any, View]], generation: int
+    ) -> View:
         choosing, known, others = self.choosing, self.rows, self.others
 
         def tell(view: View) -> None:
@@ -281,6 +289,7 @@ class Session:
                 evidence=self.evidence,
                 copy=self.copy,
                 elected_here=lambda: frozenset(self.elected_here | self._dismissed),
+                progress=partial(self.poller.progressed, generation),
             )
             view = await asking(refresh, backend)
             return view, shaped(view, choosing, known, others=others)
