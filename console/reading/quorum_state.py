@@ -238,6 +238,7 @@ async def lost(
     }
     answering = frozenset(node.address for node in nodes if _runs(node.answer))
     commits = max((led.high_watermark is not None for led in found.led.values()), default=None)
+    old_running = _old_running(found, saved or {})
     described = partial(
         QuorumWithoutLeader,
         cluster_id,
@@ -247,14 +248,14 @@ async def lost(
         replaced=tuple(sorted({voter.key for voter in replaced_by_rebuild(saved)})),
         rebuilt_at=str((saved or {}).get("rebuiltAt", "")),
         plan_file=str((saved or {}).get("planFile", "")),
-        old_running=_old_running(found, saved or {}),
+        old_running=tuple(sorted({key.id for key in old_running})),
         known_brokers=tuple(sorted(node.id for node in found.brokers)),
     )
     if saved is None:
         once = {node.id if node.id >= 0 else node.address: node for node in sorted(nodes, key=_answers)}
         hosts = [_host(ReplicaKey(node.id), node.address, nodes, NOT_KNOWN) for node in once.values()]
         return described(tuple(sorted(hosts, key=lambda host: (host.key.id, host.address))), False, "")
-    others = dict(saved.get("others", ()))
+    others = {**dict(saved.get("others", ())), **dict(old_running)}
     hosts = [
         _host(
             ReplicaKey(v["id"], v["directoryId"]),
@@ -264,22 +265,32 @@ async def lost(
         )._replace(other=others.get(v["id"], ""))
         for v in saved["voters"]
     ]
+    # What an old disk leads is another quorum.
+    hosts = [
+        host._replace(leads=False, metadata_offset=NOT_KNOWN) if host.key.id in dict(old_running) else host
+        for host in hosts
+    ]
     return described(tuple(hosts), True, str(saved["at"]))
 
 
-def _old_running(found: EveryAddress, saved: Mapping[str, Any]) -> tuple[int, ...]:
-    """The voters of a quorum that is led, and was rebuilt away, that answer. One that was formatted again follows
-    the rebuilt quorum, whatever its node id.
+def _old_running(found: EveryAddress, saved: Mapping[str, Any]) -> frozenset[ReplicaKey]:
+    """The voters of a quorum that is led, and was rebuilt away, that answer. A node that was formatted again, and
+    has a vote in the rebuilt quorum, is one of them only where its old disk is seen to run.
     """
-    own = {int(voter["id"]) for voter in saved.get("voters", ())}
+    own = {ReplicaKey(int(voter["id"]), str(voter["directoryId"])) for voter in saved.get("voters", ())}
+    again, answering = {key.id for key in own}, {node.id for node in found.controllers if _answers(node)}
     epoch = int(saved.get("leaderEpoch", 0))
-    old = {
-        key.id
+    return frozenset(
+        key
         for led in found.led.values()
         if rebuilt_between(led.leader_epoch, epoch)
         for key in led.voters.keys
-    }
-    return tuple(sorted({node.id for node in found.controllers if _answers(node)} & old - own))
+        if key not in own and key.id in answering and (key.id not in again or key in _disks_up(led))
+    )
+
+
+def _disks_up(led: Quorum) -> set[ReplicaKey]:
+    return {led.leader, *(replica.key for replica in led.progress if fetches(led, replica))}
 
 
 async def lost_at_named(membership: Membership) -> QuorumWithoutLeader:

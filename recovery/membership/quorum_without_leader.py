@@ -25,8 +25,8 @@ class VoterHost(NamedTuple):
     ``log_end_offset`` is from the leader's last answer, ``metadata_offset`` is the offset that it reports to
     have loaded: both are lower bounds of its log end, NOT_KNOWN if there was no answer. ``why`` it does not
     answer. ``other`` is the directory id that its node was last seen with, where that is not the voter's: a
-    new disk. ``stopped``: nothing listens at its address, so that no controller runs there. ``leads``: it names
-    itself as the leader, which the brokers that were asked do not reach.
+    new disk, or one that a rebuild replaced. ``stopped``: nothing listens at its address, so that no controller
+    runs there. ``leads``: it names itself as the leader, which the brokers that were asked do not reach.
     """
 
     key: ReplicaKey

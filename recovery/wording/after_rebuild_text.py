@@ -256,7 +256,10 @@ def rebuilt_line(rebuilt: RebuiltLog | Unknown, health: QuorumHealth) -> str:
 
 def _old_logs_text(rebuilt: RebuiltLog, old: Sequence[ReplicaKey]) -> str:
     if rebuilt.gone and not old:
-        return "each old voter runs with another metadata log by now"
+        gone = both([str(voter.key) for voter in rebuilt.gone])
+        return (
+            f"each old voter runs with another metadata log by now; none must start again with that of {gone}"
+        )
     # Who goes on with another one has it done; a copy of the former one may still exist.
     former = [str(voter.key) for voter in rebuilt.gone if voter.key not in old]
     too = f", nor with the former one of {both(former)}" if former else ""

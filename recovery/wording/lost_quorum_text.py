@@ -37,10 +37,16 @@ def asked_text(lost: QuorumWithoutLeader) -> str:
     """How many controllers were asked, and who was not reached, with the reasons."""
     stopped = [host for host in lost.hosts if not host.answers and host.stopped]
     unclear = [host for host in lost.hosts if host.may_be_up]
-    new = [host for host in lost.hosts if host.answers and (host.other or host in lost.without_metadata)]
+    old = [host for host in lost.hosts if host.key.id in lost.old_running]
+    new = [
+        host
+        for host in lost.hosts
+        if host not in old and host.answers and (host.other or host in lost.without_metadata)
+    ]
     noun = "voter" if lost.certain else "controller"
     parts = [f"{counted(len(lost.hosts), noun)} asked: {sum(host.answers for host in lost.hosts)} answered"]
     parts += [f"{both([host.name for host in new])} without metadata"] if new else []
+    parts += [f"{both([host.name for host in old])} with what a rebuild replaced"] if old else []
     parts += [f"nothing listens at {both([host.name for host in stopped])}"] if stopped else []
     parts += [f"{both([host.name for host in unclear])} not reached (may run)"] if unclear else []
     return ", ".join(parts)
@@ -60,8 +66,8 @@ def action(lost: QuorumWithoutLeader) -> str:
     which = either(_old_disks(lost)) if lost.short == 1 else f"{lost.short} of {both(_old_disks(lost))}"
     if not lost.certain:  # whoever has not seen the quorum has not seen whether it was rebuilt either
         them = "it" if lost.short == 1 else "them"
-        return f"Start {which} with {_disks(lost.short)}, unless a rebuild replaced {them}."
-    return _in_order(lost, f"Start {which} with {_disks(lost.short)}: a leader is elected, nothing is lost.")
+        return f"Start {which} with {_disks(lost)}, unless a rebuild replaced {them}."
+    return _in_order(lost, f"Start {which} with {_disks(lost)}: a leader is elected, nothing is lost.")
 
 
 def _in_order(lost: QuorumWithoutLeader, way: str) -> str:
@@ -78,7 +84,7 @@ WARNING = "Never format: an empty disk has neither vote nor log."
 def warnings(lost: QuorumWithoutLeader) -> Iterator[str]:
     """What goes before that, or against it."""
     yield from (f"{one[0].upper()}{one[1:]}." for one in lost.old_sentences[1:])
-    if lost.starts_only_voter:
+    if lost.replaced:
         yield f"{lost.never_again}."
     if bare := [host.name for host in lost.without_metadata]:
         runs = f"{both(bare)} {'runs' if len(bare) == 1 else 'run'} without metadata"
@@ -108,7 +114,7 @@ def ways_back(lost: QuorumWithoutLeader) -> tuple[WayBack, ...]:
         _only_voter_started(lost)
         if lost.starts_only_voter
         else WayBack(
-            _in_order(lost, f"Bring back {need}, with {_disks(lost.short)}"),
+            _in_order(lost, f"Bring back {need}, with {_disks(lost)}"),
             f"{_cost_of_old_disk(lost)} Whoever holds the highest offset should be among those that lead again: a"
             " majority without it can lose the newest metadata.",
         ),
@@ -168,7 +174,9 @@ def survives(lost: QuorumWithoutLeader) -> Iterator[str]:
     """Where a copy of the metadata is, as far as it is known from here."""
     for host in lost.hosts:
         end = f"at least to offset {host.offset:,}" if host.offset >= 0 else "its end is not known"
-        if host in lost.without_metadata or host.other:
+        if host.key.id in lost.old_running:
+            yield f"controller {host.name} answers, with a disk that a rebuild replaced: {host.other}"
+        elif host in lost.without_metadata or host.other:
             why = "a new disk, or it started without a leader"
             yield f"controller {host.name} answers, and reports no metadata: {why}"
         elif host.answers:
@@ -239,8 +247,11 @@ def _old_disks(lost: QuorumWithoutLeader) -> list[str]:
     return [host.name for host in (*lost.down, *lost.without_metadata)]
 
 
-def _disks(number: int) -> str:
-    return "its old disk" if number == 1 else "their old disks"
+def _disks(lost: QuorumWithoutLeader) -> str:
+    """Which disks come back: after a rebuild a node may have an older one, which must never start."""
+    if lost.replaced:
+        return "the disk that it had last" if lost.short == 1 else "the disks that they had last"
+    return "its old disk" if lost.short == 1 else "their old disks"
 
 
 def _only_voter_started(lost: QuorumWithoutLeader) -> WayBack:

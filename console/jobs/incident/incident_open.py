@@ -35,7 +35,7 @@ from recovery.wording.advice_text import steps_lines, without_reasons
 from recovery.wording.after_rebuild_text import Connected, growth_commands, growth_line, rebuilt_line
 from recovery.wording.cluster_advice import replaceable, wait_for_vote
 from recovery.wording.cluster_health_text import health_lines, hidden_topic_texts
-from recovery.wording.lost_quorum_text import last_resort
+from recovery.wording.lost_quorum_text import EVIDENCE, last_resort
 from recovery.wording.quantity_text import both, counted, printable, some_of, time_text
 from recovery.wording.unread_disk_text import not_judged_text, unread_disk_lines
 
@@ -330,7 +330,10 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
         yield line("quorum", "status")
         lost = None if incident.sources.now is None else incident.sources.now.lost
         # It reads directories only; a rebuild is decided on by whoever read what it costs.
-        yield from () if lost is None or not lost.proved else last_resort(lost)[:1]
+        if lost is not None and (
+            lost.possible_rebuild if lost.leading is not None else lost.proved and last_resort(lost)
+        ):
+            yield shlex.join(EVIDENCE)
     if incident.going_on is None and not stuck:
         if not incident.unfinished.without(Left.RECORDS).nothing:
             yield line(*incident.unfinished.resume)

@@ -94,7 +94,13 @@ def host_fields(lost: QuorumWithoutLeader) -> tuple[Field[VoterHost], ...]:
             lambda h: str(h.key.id) if h.key.id >= 0 else "not known",
             Tone.STRONG,
         ),
-        Field("answers", "", lambda h: h.answers, _host_state, lambda h: Tone.GOOD if h.votes else Tone.BAD),
+        Field(
+            "answers",
+            "",
+            lambda h: h.answers,
+            partial(_host_state, lost),
+            lambda h: Tone.GOOD if h.votes else Tone.BAD,
+        ),
         Field("", "METADATA HELD", lambda h: h.offset, partial(_metadata_held, lost), json=False),
         Field("directoryId", "DIRECTORY ID", lambda h: h.key.directory_id, priority=6),
         Field("address", "ADDRESS", lambda h: h.address, lambda h: printable(h.address), priority=4),
@@ -235,11 +241,13 @@ def lost_lines(lost: QuorumWithoutLeader) -> Iterator[str]:
         yield from way_lines(lost)
 
 
-def _host_state(host: VoterHost) -> str:
+def _host_state(lost: QuorumWithoutLeader, host: VoterHost) -> str:
     if host.may_be_up:
         return "NO ANSWER"
     if not host.answers:
         return "DOWN"
+    if host.key.id in lost.old_running:
+        return "OLD DISK"
     return "NEW DISK" if host.other else "answers"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from backends.base.errors import NoLeader
 from backends.base.membership import ClusterNode, EveryAddress, Membership, NodeProbe, ProcessRole
-from console.jobs.quorum.quorum_report import sentences, verdict_lines
+from console.jobs.quorum.quorum_report import lost_lines, sentences, verdict_lines
 from console.last_healthy import recall
 from console.reading.quorum_state import QuorumReading, replaced_by_rebuild
 from console.reading.quorum_state import lost as read_lost
@@ -35,13 +35,13 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import Quorum
 from recovery.membership.quorum_health import KnownBrokers, health
 from recovery.membership.quorum_without_leader import QuorumWithoutLeader, VoterHost
-from recovery.membership.voters import ReplicaKey
+from recovery.membership.voters import ReplicaKey, VoterSet
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.model import Unknown, Why
 from recovery.wording.cluster_advice import cluster_advice, old_voters_advice
 from recovery.wording.cluster_health_text import health_line, health_lines
 from recovery.wording.lost_quorum_text import guide_lines
-from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voters
+from tests.unit.membership.quorums import CLUSTER, key, progress, quorum, voter, voters
 
 REFUSED = Unknown(Why.NOT_ANSWERED, "connection refused")
 
@@ -417,6 +417,57 @@ def test_the_voter_that_was_rebuilt_is_never_told_to_be_stopped_or_wiped() -> No
     assert f"Stop controllers 1 (with the disk {disk}), 2 and 3, and move __cluster" in text, text
 
 
+class OldVotersLead:
+    """1 is down, and 2 leads 3 in an epoch from before the rebuild; these ``nodes`` answer."""
+
+    def __init__(self, nodes: tuple[int, ...]) -> None:
+        settings = Unknown(Why.NOT_ALLOWED, "")
+        probes: dict[int, NodeProbe | Unknown] = {
+            node: NodeProbe(address(node), CLUSTER, node, 2, (0, 1), 42, settings) for node in nodes
+        }
+        self.nodes = tuple(
+            ClusterNode(node, ProcessRole.CONTROLLER, address(node), answer)
+            for node, answer in ({1: REFUSED} | probes).items()
+        )
+
+    async def open(self) -> str:
+        return CLUSTER
+
+    async def describe(self) -> Quorum:
+        raise NoLeader("nobody leads")
+
+    async def every_address(self, _further: object) -> EveryAddress:
+        led = replace(quorum(1, 2, 3, down=(1,)), leader=key(2))
+        return EveryAddress((), self.nodes, {address(2): led})
+
+
+async def test_an_old_disk_of_a_node_that_votes_again_leads_another_quorum(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """2 and 3 were formatted again and have votes; with the disks of before the rebuild they lead each other, and
+    no broker is led there.
+    """
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    again = tuple(voter(node, f"new{node}") for node in (2, 3))
+    keys = (key(1), *(one.key for one in again))
+    grown = replace(
+        quorum(1, leader_epoch=1_007),
+        voters=VoterSet((voter(1), *again)),
+        progress=tuple(progress(one) for one in keys),
+    )
+    remember_voters(grown, voters(2, 3).voters)
+    old_voters_lead = cast(Membership, OldVotersLead((2, 3)))
+    without = await read_lost(old_voters_lead, CLUSTER, recall(CLUSTER, MEMORY))
+    assert without.old_running == (2, 3) and without.leading is None and not without.up
+    first = cluster_advice(ClusterHealth(quorum_finding(without)), None, without, (), ()).first[0].text
+    assert first.action.startswith(
+        "Stop controllers 2 and 3, then start 2 of 1, 2 and 3 with the disks that they had last"
+    ), first
+    assert "Never start 2 (with the disk dir2) or 3 (with the disk dir3)" in " ".join(first.warnings), first
+    shown = "\n".join(lost_lines(without))
+    assert shown.count("OLD DISK") == 2 and "controller.quorum.bootstrap.servers" not in shown, shown
+
+
 async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_only_follows_is_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -424,28 +475,10 @@ async def test_without_the_rebuilt_voter_old_voters_that_lead_are_named_and_who_
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     rebuilt = quorum(1, leader_epoch=1_007)
     remember_voters(rebuilt, voters(2, 3, 4).voters)
-    settings = Unknown(Why.NOT_ALLOWED, "")
-    probes: dict[int, NodeProbe | Unknown] = {
-        node: NodeProbe(address(node), CLUSTER, node, 2, (0, 1), 42, settings) for node in (2, 3, 4)
-    }
-    nodes = tuple(
-        ClusterNode(node, ProcessRole.CONTROLLER, address(node), answer)
-        for node, answer in ({1: REFUSED} | probes).items()
-    )
-
-    class OldVotersLead:
-        async def open(self) -> str:
-            return CLUSTER
-
-        async def describe(self) -> Quorum:
-            raise NoLeader("nobody leads")
-
-        async def every_address(self, _further: object) -> EveryAddress:
-            return EveryAddress((), nodes, {address(2): replace(quorum(1, 2, 3), leader=key(2))})
-
-    without = await read_lost(cast(Membership, OldVotersLead()), CLUSTER, recall(CLUSTER, MEMORY))
+    old_voters_lead = cast(Membership, OldVotersLead((2, 3, 4)))
+    without = await read_lost(old_voters_lead, CLUSTER, recall(CLUSTER, MEMORY))
     assert without.old_running == (2, 3)
-    (problem,) = (await quorum_problems(cast(Membership, OldVotersLead()))).texts
+    (problem,) = (await quorum_problems(old_voters_lead)).texts
     assert problem.startswith("controllers 2 and 3 lead a quorum of their own, which a rebuild replaced")
     assert "Stop controllers 2 and 3, and move __cluster_metadata-0 out of their log dirs" in problem
     told = list(guide_lines(without))
