@@ -466,17 +466,21 @@ def copy_refusals(
     compared_copies: Sequence[ComparedQuorumCopy],
     missing: Mapping[str, Sequence[object]],
     accepted: Collection[int],
+    given_up: Collection[int] = (),
 ) -> tuple[str, ...]:
     """Copies that have changes (``missing``) or voters which the chosen one lacks, and are not named by
-    ``--accept-loss-of``; copies that were not comparable, or are of another cluster.
+    ``--accept-loss-of``; copies that were not comparable, or are of another cluster. ``given_up``: the quorum
+    epochs of later rebuilds that are: whoever gives up a few changes of a node has not given up the quorum.
     """
     found = []
     for one in compared_copies:
         copy = one.copy
+        later = later_rebuild(chosen, one)
+        if later and copy.rebuilt_epoch not in given_up:
+            asked = f"{later}. To give that quorum up: --accept-loss-of-rebuild {copy.rebuilt_epoch}"
+            found += [] if asked in found else [asked]
         if copy.path == chosen.path or copy.node in accepted:
             continue
-        if (later := later_rebuild(chosen, one)) and later not in found:
-            found.append(later)
         if one.relation is CopyRelation.OTHER_CLUSTER:
             found.append(f"{copy.path}: is of another cluster, {copy.cluster_id}")
         elif one.relation in (CopyRelation.NOTHING_SHARED, CopyRelation.NOT_COMPARED):

@@ -336,6 +336,11 @@ def rebuild(
     accept_loss_of: list[int] | None = option(
         "--accept-loss-of NODE", "Lose what the copy of this node has beyond the chosen one. May be repeated."
     ),
+    accept_loss_of_rebuild: list[int] | None = option(
+        "--accept-loss-of-rebuild EPOCH",
+        "Give up the quorum that a later rebuild made, in this quorum epoch, and which the chosen copy does not"
+        " know. May be repeated.",
+    ),
     accept_strays: bool = option(
         "--accept-strays", "Go on although brokers' disks hold topics that the copy does not know."
     ),
@@ -426,6 +431,7 @@ def rebuild(
             data,
             unscanned,
             accept_loss_of,
+            accept_loss_of_rebuild,
             accept_strays,
             keep_strays,
             backup,
@@ -471,6 +477,7 @@ def rebuild(
         accept_strays,
         keep_strays,
         backup,
+        tuple(accept_loss_of_rebuild or ()),
     )
     return plan_rebuild(run.program, request, plan_out, json=run.json)
 

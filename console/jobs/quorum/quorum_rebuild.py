@@ -98,7 +98,7 @@ class RebuildRequest:
     """What the options say. ``into`` is the log dir of a blank controller, None: the directory itself is
     written. ``compare``: further copies of the metadata log; ``data``: log dirs of brokers. ``unscanned``:
     brokers whose disks cannot be given. ``accept_loss_of``: nodes whose copies may have more than the chosen
-    one.
+    one; ``accept_loss_of_rebuild``: the quorum epochs of later rebuilds that it does not know.
     """
 
     source: Path
@@ -112,6 +112,7 @@ class RebuildRequest:
     accept_strays: bool = False
     keep_strays: bool = False
     backup: Path | None = None
+    accept_loss_of_rebuild: tuple[int, ...] = ()
 
 
 class RebuildRefused(NotDone):
@@ -170,7 +171,9 @@ def make_rebuild(request: RebuildRequest, answering: Answers = answers) -> Plann
         *refusals(copy, target, request.voters, request.dead, brokers, newer=newer, replaced=replaced),
         *(printable_unread(path, why) for path, why in evidence.unread),
         *scan_refusals(copy, evidence.scans, request.accept_loss_of),
-        *copy_refusals(copy, evidence.copies, evidence.missing, request.accept_loss_of),
+        *copy_refusals(
+            copy, evidence.copies, evidence.missing, request.accept_loss_of, request.accept_loss_of_rebuild
+        ),
         *(f"{copy.path}: {refused}: no controller starts with it" for refused in history.refused.values()),
         *disks.refusals,
         *unscanned_refusal({b: read for b, read in disks.left_out.items() if b not in request.unscanned}),

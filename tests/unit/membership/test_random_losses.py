@@ -174,6 +174,7 @@ def lost_again(
         dead=tuple({*named, *(key.id for key in evidence.chosen.voters.keys)}),
         compare=tuple(copy for copy in copies if copy in (disks.controller, rebuilt)),
         accept_loss_of=(*disks.nodes, first.key.id),
+        accept_loss_of_rebuild=(first.epoch,),
         keep_strays=False,
         accept_strays=True,
     )

@@ -106,8 +106,11 @@ def newer_voters_in(directory: Path) -> None:
         key = ReplicaKey(node, f"AAAAAAAAAAAAAAAAAAAA{node - 100}w")
         return Voter(key, (VoterEndpoint("CONTROLLER", "127.0.0.1", node),))
 
+    epoch = copy.epoch + 1
     with (directory / METADATA / SEGMENT).open("ab") as log:
-        log.write(voters_batch(copy.end, copy.epoch + 1, 5, [VoterSet((stays, added(103), added(104)))]))
+        # Voters in an epoch that nobody led would be those of a rebuild.
+        log.write(leader_change_batch(copy.end, epoch, 5, 102, (100, 101, 102)))
+        log.write(voters_batch(copy.end + 1, epoch, 5, [VoterSet((stays, added(103), added(104)))]))
 
 
 def test_voters_that_only_a_newer_copy_knows_are_dead_too(disks: Path) -> None:
@@ -167,7 +170,11 @@ def test_a_disk_that_a_later_rebuild_replaced_is_not_taken_without_naming_that_r
     )
     assert f"{named}: the quorum is {rebuilt.key} since. If its disk is left, start that" in text, text
     assert "the chosen disk, which must never start" in text, text
-    plan = made(disks, **old | {"accept_loss_of": (1, 2, 100)})
+    # Whoever accepts the loss of a node's changes has not given up the quorum.
+    nodes = old | {"accept_loss_of": (1, 2, 100)}
+    assert f"--accept-loss-of-rebuild {rebuilt.epoch}" in reasons(disks, **nodes)
+    assert named in reasons(disks, **nodes | {"accept_loss_of_rebuild": (rebuilt.epoch + 1,)})
+    plan = made(disks, **nodes | {"accept_loss_of_rebuild": (rebuilt.epoch,)})
     assert plan.losses[0].startswith(named), plan.losses
 
 
