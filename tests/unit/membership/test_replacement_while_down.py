@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from backends.base.membership import ClusterNode, Controller, NodeProbe, ProcessRole
+from backends.live.metadata_log import LiveMetadataLog
 from backends.simulator.adapter import SimulatorBackend
 from console.app.base.confirmed_change import Confirmed
 from console.errors import NotDone
@@ -25,7 +26,9 @@ from console.jobs.quorum.replacement_plan import (
 )
 from console.jobs.quorum.replacement_run import save_replacement
 from console.jobs.quorum.replacement_steps import Watcher
+from console.reading.read_cluster import read_cluster
 from console.reading.remembered_voters import quorum_or_lost
+from console.simulator_backend import scenario
 from recovery.cluster_health import ClusterHealth, quorum_finding
 from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.preflight import LivenessLimits
@@ -328,6 +331,29 @@ async def test_a_voter_of_the_rebuilt_quorum_is_replaced_by_whoever_has_not_seen
         unknown: Any = other
         with pytest.raises(NotDone, match="brokers 1 and 2 are not seen to follow controller 101"):
             await refuse_possible_only_voter(unknown, (102,), not_rebuilt=True)
+
+
+async def test_a_reading_of_the_cluster_reads_the_log_that_tells_of_a_rebuild_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A controller and brokers are down: whether it was rebuilt, and since when partitions are offline."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("console.reading.remembered_voters.EPOCH_MARGIN", 0)
+    opened: list[LiveMetadataLog] = []
+    begin = LiveMetadataLog.__init__
+
+    def counted(log: LiveMetadataLog, *arguments: Any) -> None:
+        opened.append(log)
+        begin(log, *arguments)
+
+    monkeypatch.setattr(LiveMetadataLog, "__init__", counted)
+    backend = SimulatorBackend(scenario("zone-power-loss"))
+    await backend.open()
+    backend.simulation.world.kill_controller(102)
+    await backend.advance(5)
+    reading = await read_cluster(backend, 10.0, 0.0)
+    assert reading.health.quorum.dead_voters == (102,) and reading.offline_times.since
+    assert len(opened) == 1
 
 
 async def test_nothing_is_sent_to_voters_that_no_registered_broker_follows_whoever_has_looked(

@@ -47,7 +47,7 @@ class DiesAtTheServers(Dies):
     at = StepKind.SERVERS
 
 
-def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
+def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies, *, not_rebuilt: bool = False) -> int:
     """Node 103 takes the place of 100 as far as that; returns the number of the step that has to be confirmed."""
 
     async def go() -> ReplacementPlan:
@@ -59,7 +59,12 @@ def half_done(backend: SimulatorBackend, dies: type[Dies] = Dies) -> int:
         watcher = dies(backend.simulation.world, plan)
         with pytest.raises(Killed), Journal.open(cluster_id, run("half"), Clock()) as journal:
             await run_replacement(
-                backend.membership, LoadedReplacement.of(plan, file), journal, watcher, StopRequest()
+                backend.membership,
+                LoadedReplacement.of(plan, file),
+                journal,
+                watcher,
+                StopRequest(),
+                not_rebuilt=not_rebuilt,
             )
         return plan
 
@@ -81,6 +86,16 @@ def test_what_was_confirmed_is_not_asked_again(call: Caller, backend: SimulatorB
     ended = call("ktriage", "resume", *YES, *BC)
     assert "remove voter 100" in ended.out
     assert "bootstrap.servers everywhere" not in ended.out
+
+
+@pytest.mark.parametrize("not_rebuilt", [False, True])
+def test_who_is_told_to_resume_is_told_what_had_been_looked_at(
+    call: Caller, backend: SimulatorBackend, not_rebuilt: bool
+) -> None:
+    """Without that option the very next command would be refused."""
+    half_done(backend, not_rebuilt=not_rebuilt)
+    told = call("ktriage", "quorum", "status", *BC).err
+    assert "next: ktriage resume" in told and ("resume --not-rebuilt" in told) == not_rebuilt, told
 
 
 def test_a_dry_run_counts_what_was_confirmed_in_an_earlier_run(
