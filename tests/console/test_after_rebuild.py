@@ -50,3 +50,12 @@ async def test_old_voters_that_run_are_an_alarm_on_every_pane(monkeypatch: pytes
         await robot.sees("4 Quorum 2 findings", "; 2 findings")
         await robot.opens("4")
         await robot.sees("2 QUORUMS with the same cluster id (1 more finding: M)")
+
+
+@pytest.mark.usefixtures("rebuilt")
+async def test_a_second_quorum_is_the_first_thing_to_do_on_the_first_pane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(AfterRebuild, "second_quorum", ("107",))
+    async with console("quorum-growing-1-to-3", size=(120, 40)) as robot:
+        await robot.sees("2 QUORUMS", "Do first: Stop controller 107: a rebuild replaced it")
