@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from backends.garbage_collection import without_collection
 from benchmarks.pipeline.rolling_restarts import write_restarts
 from pipeline.storage import StoragePath, storage_path
-from pipeline.watch.fold_records import fold_records, in_order
+from pipeline.watch.fold_records import fold_records
 from pipeline.watch.fold_state import dump_state, load_state
 from pipeline.watch.incident_rows import event_rows, incident_rows
-from pipeline.watch.log_part import ShippedPart, part_columns
-from pipeline.watch.packed_records import ROWS, SHARDS, packed, unpacked
+from pipeline.watch.log_part import ShippedPart, incident_records
 from pipeline.watch.shipped_log import ShippedLog
 from pipeline.watch.watch_progress import WatchProgress
 from pipeline.watch.watch_query import WatchSettings, watch
@@ -62,21 +57,13 @@ def stages(folder: Path, records: int) -> dict[str, float]:
     log = ShippedLog(folder / "c")
     end = timed("find whole batches", lambda: log.latest(None, 1 << 40))
     part = ShippedPart("c", folder / "c", None, end)
-    read = timed("read", lambda: list(part_columns(part, ROWS)))
-    rows = pa.Table.from_batches(timed("pack", lambda: list(packed("c", read))))
-    for shard in range(SHARDS):
-        streams = rows.filter(pc.equal(rows["shard"], shard))["records"].to_pylist()
-        fold = IncidentFold(FoldState())
-        with without_collection():
-            ordered = timed("unpack", partial(_unpacked, streams))
-            timed("fold", partial(fold_records, fold, ordered))
-            timed("state", partial(_stored, fold))
-            timed("rows of the tables", partial(_rows, fold))
+    read = timed("read", lambda: incident_records(part))
+    fold = IncidentFold(FoldState())
+    with without_collection():
+        timed("fold", lambda: fold_records(fold, read))
+        timed("state", lambda: _stored(fold))
+        timed("rows of the tables", lambda: _rows(fold))
     return spent
-
-
-def _unpacked(streams: list[bytes]) -> pa.Table:
-    return in_order(unpacked(streams))
 
 
 def _stored(fold: IncidentFold) -> None:

@@ -24,7 +24,10 @@ from recovery.metadata_log.partition_states import EpochState
 from recovery.model import TopicPartition
 
 VERSION = 2
-"""Another one has other topics in a shard."""
+OTHER_STATES = (
+    "the checkpoint has states of another version of ktriage: name another directory by --out, and the logs are"
+    " read from their beginning"
+)
 
 _SUFFIX = ".state"
 _FAST = 1
@@ -88,10 +91,7 @@ def load_state(data: bytes) -> FoldState:
     """Raises PipelineError for a state of another version of ktriage."""
     fields = orjson.loads(zlib.decompress(data))
     if fields["version"] != VERSION:
-        raise PipelineError(
-            f"the checkpoint has a state of version {fields['version']}, and this version of ktriage reads"
-            f" {VERSION}: name another directory by --out, and the logs are read from their beginning"
-        )
+        raise PipelineError(OTHER_STATES)
     shapes = [_registration(values) for values in fields["shapes"]]
     transaction = fields["transaction"]
     return FoldState(

@@ -7,17 +7,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from backends.log_segments.segment_source import SegmentError, SegmentFile
 from backends.metadata_log.directory import MetadataDirError, log_files
 from pipeline.watch.log_columns import MetadataLogColumns, columns_of, gathered, log_columns
-from pipeline.watch.record_columns import record_batch
+from pipeline.watch.record_columns import may_be_shown, record_batch, record_types
 from pipeline.watch.shipped_log import LogFiles, begun, log_directory
 from pipeline.watch.watch_progress import NO_SEGMENT, ShippedPosition
 from recovery.metadata_log.log_changes import IN_SNAPSHOT
 
 ROWS = 50_000
 """Rows of a record batch with a row for each record."""
+
+PARTS = pa.schema([("part", pa.binary())])
+"""A row for each :class:`ShippedPart` of a micro-batch, pickled."""
+
+RECORDS = pa.schema(
+    [("offset", pa.int64()), ("time_ms", pa.int64()), ("batch", pa.int64()), ("record", pa.binary())]
+)
+"""The records of a part that incidents are folded from, in the order of the log. ``batch`` is IN_SNAPSHOT in a
+snapshot. A null record is where the log begins.
+"""
 
 
 class ShippedPart(NamedTuple):
@@ -38,6 +49,19 @@ def read_part(part: ShippedPart, names: list[str]) -> Iterator[Any]:
     """
     for columns in part_columns(part, ROWS):
         yield record_batch(part.cluster, columns, names)
+
+
+def incident_records(part: ShippedPart) -> pa.Table:
+    """Its :data:`RECORDS`, without those that no incident needs, or whose content may be a secret: the state of a
+    fold has the records of a transaction that is not over.
+    """
+    found = [RECORDS.empty_table()]
+    for columns in part_columns(part, ROWS):
+        values = columns.value
+        needed = may_be_shown(values, record_types(values)) | values.is_null().to_numpy(zero_copy_only=False)
+        arrays = [*map(pa.array, (columns.offset, columns.time_ms, columns.batch)), values]
+        found.append(pa.table(arrays, schema=RECORDS).filter(pa.array(needed)))
+    return pa.concat_tables(found).combine_chunks()
 
 
 def part_columns(part: ShippedPart, rows: int) -> Iterator[MetadataLogColumns]:

@@ -5,22 +5,23 @@ files of its metadata log are shipped.
     spark.readStream.format("ktriage.metadata").option("path", "/shipped").load()
 
 With a schema that has only some of the columns (``.schema("cluster string, offset long, leader int")``) only
-these are made. With the columns of :data:`~pipeline.watch.packed_records.PACKED`, a row has many records. The
-directory must be the same place on the driver and on every executor.
+these are made. With the column of :data:`~pipeline.watch.log_part.PARTS`, a row says where
+the records of a cluster are. The directory must be the same place on the driver and on every executor.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from backends.metadata_log.directory import MetadataDirError
 from pipeline.tables.schema_conversion import ddl
-from pipeline.watch.log_part import ShippedPart, part_columns, read_part
-from pipeline.watch.packed_records import PACKED, ROWS, packed
+from pipeline.watch.log_part import PARTS, ShippedPart, read_part
 from pipeline.watch.record_columns import SCHEMA
 from pipeline.watch.shipped_log import MARK, ShippedLog, cluster_directories
 from pipeline.watch.watch_progress import ShippedPosition, StreamOffset, from_json, to_json
@@ -107,8 +108,8 @@ class ShippedLogReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         for part in partition.value:
-            if self._names == PACKED.names:
-                yield from packed(part.cluster, part_columns(part, ROWS))
+            if self._names == PARTS.names:
+                yield pa.record_batch([[pickle.dumps(part)]], schema=PARTS)
             else:
                 yield from read_part(part, self._names)
 

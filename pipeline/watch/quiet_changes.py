@@ -57,7 +57,7 @@ def as_records(records: pa.Table) -> list[MetadataLogRecord]:
 
 
 def fold_columns(fold: IncidentFold, records: pa.Table) -> None:
-    """Folds whole batches, in the order of the log; columns as :data:`pipeline.watch.packed_records.RECORDS`."""
+    """Folds whole batches, in the order of the log; columns as :data:`pipeline.watch.log_part.RECORDS`."""
     values = records["record"].combine_chunks()
     if records.num_rows < FEWEST or not fold.settled or len(_places(values, _TRANSACTIONS)):
         fold.extend(as_records(records))

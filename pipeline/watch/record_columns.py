@@ -128,8 +128,9 @@ def _kind(head: bytes) -> str:
         return f"Type{head[0]}" if head else "Empty"
 
 
-def topics_of(records: Any, types: Any) -> tuple[list[str | None], Any]:
-    """Topic ids as text, the last one None; and for each record of those types the place of its topic's there."""
+def _topic_ids(records: Any) -> Any:
+    """The topic id of each record about a topic or a partition as text; null for the others."""
+    types = record_types(records)
     coded = pc.dictionary_encode(pc.binary_slice(records, SUBJECT_AT + _PARTITION_BYTES, CHANGE_AT))
     texts: list[str | None] = [uuid_text(topic_id) for topic_id in coded.dictionary.to_pylist()]
     of_partition = np.isin(types, (RecordType.PARTITION, RecordType.PARTITION_CHANGE))
@@ -137,7 +138,7 @@ def topics_of(records: Any, types: Any) -> tuple[list[str | None], Any]:
     for at in np.flatnonzero(np.isin(types, (RecordType.TOPIC, RecordType.REMOVE_TOPIC))).tolist():
         places[at] = len(texts)
         texts.append(_fields(records[at].as_py()).get("topic_id"))
-    return [*texts, None], np.where(places < 0, len(texts), places)
+    return pa.array([*texts, None], pa.string()).take(pa.array(np.where(places < 0, len(texts), places)))
 
 
 def may_be_shown(records: Any, types: Any) -> Any:
@@ -146,12 +147,6 @@ def may_be_shown(records: Any, types: Any) -> Any:
     for at in np.flatnonzero(types == RecordType.CONFIG).tolist():
         shown[at] = _fields(records[at].as_py()).get("config_key") == MIN_ISR
     return shown
-
-
-def _topic_ids(records: Any) -> Any:
-    """The topic id of each record about a topic or a partition as text; null for the others."""
-    texts, places = topics_of(records, record_types(records))
-    return pa.array(texts, pa.string()).take(pa.array(places))
 
 
 def _shown_records(records: Any) -> Any:

@@ -15,7 +15,7 @@ _OFFSETS = "offsets"
 """Spark's directory with the offsets of each micro-batch: a file named by its number, whose last line is ours."""
 _COMMITS = "commits"
 """Spark's directory with a file for each micro-batch that is done, named by its number."""
-_STATES = "folds"
+_STATES, _OF_SHARDS = "states", "folds"
 
 
 class WatchCheckpoint(NamedTuple):
@@ -30,6 +30,11 @@ class WatchCheckpoint(NamedTuple):
     @property
     def states(self) -> StoragePath:
         return self.place / _STATES
+
+    @property
+    def of_shards(self) -> StoragePath:
+        """Where an earlier version has its states: several of each cluster."""
+        return self.place / _OF_SHARDS
 
     def began(self) -> bool:
         return (self.place / _QUERY).exists()

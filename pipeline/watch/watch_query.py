@@ -24,9 +24,10 @@ from pipeline.tables.delta_table import check_room, create, data_files, explaine
 from pipeline.tables.schema_conversion import ddl
 from pipeline.tables.schemas import TableDefinition
 from pipeline.watch.fold_records import folded
+from pipeline.watch.fold_state import OTHER_STATES
 from pipeline.watch.incident_rows import TABLES
+from pipeline.watch.log_part import PARTS
 from pipeline.watch.metadata_source import FORMAT, MOST_BYTES, PATH, ShippedLogSource
-from pipeline.watch.packed_records import PACKED
 from pipeline.watch.retryable_failures import RetryableFailures
 from pipeline.watch.shipped_log import cluster_directories, cluster_ids
 from pipeline.watch.watch_checkpoint import CHECKPOINT, WatchCheckpoint
@@ -54,7 +55,7 @@ def start(spark: Any, settings: WatchSettings) -> Any:
     spark.dataSource.register(ShippedLogSource)
     records = (
         spark.readStream.format(FORMAT)
-        .schema(ddl(PACKED))
+        .schema(ddl(PARTS))
         .option(PATH, source.path)
         .option(MOST_BYTES, settings.most_bytes)
         .load()
@@ -85,7 +86,10 @@ def _check(source: StoragePath) -> None:
 
 def _prepare(out: StoragePath) -> None:
     """Creates the tables. Raises PipelineError if they have rows that another checkpoint knows of."""
-    began = WatchCheckpoint.below(out).began()
+    checkpoint = WatchCheckpoint.below(out)
+    if checkpoint.of_shards.exists():
+        raise PipelineError(f"{checkpoint.of_shards.uri}: {OTHER_STATES}")
+    began = checkpoint.began()
     for table in TABLES:
         create(out, table)
         found = opened(out, table)

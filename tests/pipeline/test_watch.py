@@ -72,11 +72,11 @@ def test_a_micro_batch_whose_worker_is_killed_is_carried_out_again_and_written_o
 ) -> None:
     logs = written_logs(tmp_path, 20)
     victim = tmp_path / "victim"
-    fold_group = fold_records._fold_group
+    fold_part = fold_records._fold_part
 
-    def folds_and_waits(states: Any, batch_id: int, key: Any, rows: Any) -> Any:
-        """The first worker of the second micro-batch does not end. The state of its shard is written."""
-        found = fold_group(states, batch_id, key, rows)
+    def folds_and_waits(states: Any, batch_id: int, part: Any) -> Any:
+        """The first worker of the second micro-batch does not end. The state of its cluster is written."""
+        found = fold_part(states, batch_id, part)
         if batch_id == 1:
             try:
                 with victim.open("x") as file:
@@ -94,7 +94,7 @@ def test_a_micro_batch_whose_worker_is_killed_is_carried_out_again_and_written_o
             time.sleep(0.01)
         os.kill(int(victim.read_text()), signal.SIGKILL)
 
-    monkeypatch.setattr(fold_records, "_fold_group", folds_and_waits)
+    monkeypatch.setattr(fold_records, "_fold_part", folds_and_waits)
     seen: list[WatchProgress] = []
     said: list[str] = []
     paused: list[float] = []

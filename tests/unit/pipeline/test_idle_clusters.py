@@ -1,14 +1,15 @@
-"""What ``watch`` does for clusters in which nothing happens: it reads on, and hands on nothing."""
+"""What ``watch`` does for clusters in which nothing happens: it reads on, and no state is written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
 from pathlib import Path
-from typing import Any
 
 from backends.metadata_log.batch_writer import data_batch
+from pipeline.storage import storage_path
+from pipeline.watch.fold_records import _fold_part
+from pipeline.watch.log_part import PARTS
 from pipeline.watch.metadata_source import MOST_TASKS, ShippedLogReader
-from pipeline.watch.packed_records import PACKED, unpacked
 from recovery.controller.registration import PartitionChange
 from recovery.metadata_log.record_codec import NO_OP
 from recovery.metadata_log.records import PartitionChangeRecord
@@ -24,32 +25,32 @@ def idle(log: LogWriter) -> None:
     log.write()
 
 
-def rows_of(reader: ShippedLogReader, start: dict[str, Any], end: dict[str, Any]) -> Sequence[dict[str, Any]]:
-    """What Spark gets of a micro-batch."""
-    return [
-        row
-        for partition in reader.partitions(start, end)
-        for batch in reader.read(partition)
-        for row in batch.to_pylist()
-    ]
-
-
-def test_a_cluster_that_only_says_that_it_is_there_gives_no_row(tmp_path: Path) -> None:
-    log = LogWriter(tmp_path / "c")
+def test_the_state_of_a_cluster_that_only_says_that_it_is_there_is_not_written(tmp_path: Path) -> None:
+    states = tmp_path / "states"
+    log = LogWriter(tmp_path / "shipped" / "c")
     log.append(*topics())
     log.write()
-    reader = ShippedLogReader(tmp_path, MOST, PACKED.names)
-    begun = reader.latestOffset()
-    assert rows_of(reader, reader.initialOffset(), begun)
+    reader = ShippedLogReader(tmp_path / "shipped", MOST, PARTS.names)
+    place = [reader.initialOffset()]
+
+    def micro_batch() -> list[str]:
+        """Which states there are after it."""
+        start, end = place[-1], reader.latestOffset()
+        assert end != start
+        for partition in reader.partitions(start, end):
+            for batch in reader.read(partition):
+                for part in batch["part"].to_pylist():
+                    _fold_part(storage_path(str(states)), len(place), pickle.loads(part))  # noqa: S301
+        place.append(end)
+        return sorted(path.name for path in (states / "c").iterdir())
+
+    assert micro_batch() == ["1.state"]
     for _ in range(3):
         idle(log)
-    later = reader.latestOffset()
-    assert later != begun and not rows_of(reader, begun, later)
+        assert micro_batch() == ["1.state"]
     log.append(PartitionChangeRecord(TOPIC_IDS[0], 0, ISR_GROWS))
     log.write()
-    # Only the shard of that topic: the states of the others are not written again.
-    (row,) = rows_of(reader, later, reader.latestOffset())
-    assert unpacked([row["records"]])["offset"].to_pylist() == [log.offset - 1]
+    assert micro_batch() == ["1.state", "5.state"]
 
 
 def test_many_clusters_are_read_by_a_few_tasks_each_in_one(tmp_path: Path) -> None:

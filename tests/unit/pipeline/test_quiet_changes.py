@@ -12,7 +12,7 @@ import pytest
 from pipeline.watch import quiet_changes
 from pipeline.watch.fold_records import fold_records
 from pipeline.watch.fold_state import dump_state, load_state
-from pipeline.watch.packed_records import RECORDS
+from pipeline.watch.log_part import RECORDS
 from recovery.controller.registration import LeaderRecoveryState, PartitionChange, Registration
 from recovery.metadata_log.incident_fold import FoldState, IncidentFold
 from recovery.metadata_log.log_changes import IN_SNAPSHOT, MetadataLogRecord
