@@ -33,7 +33,7 @@ from recovery.model import NO_LEADER
 FEWEST = 100
 """Fewer records are folded one by one."""
 
-MOST = 100_000
+MOST = 800_000
 """Records of a part. It ends earlier after the last partition that is created in it: the fold takes all changes of
 these.
 """
