@@ -129,8 +129,8 @@ def after_rebuild(
         NextStep(
             AfterRebuildStep.SETTINGS,
             f"On {which}, and on each controller that is added later: controller.quorum.bootstrap.servers must name"
-            f" {server}, and the voters that you add. Where it does not, set it, and restart the node if it runs, once"
-            " the controller leads",
+            f" {server}, and the voters that you add. Where it does not, set it, and restart the node if it"
+            " runs, once the controller leads",
             "Who names only dead nodes never finds the quorum",
         ),
         NextStep(
