@@ -230,6 +230,14 @@ def other_voters(sets: Iterable[VoterSet], key: ReplicaKey) -> tuple[Voter, ...]
     )
 
 
+STATIC_VOTERS = (
+    "On every node, brokers included, set controller.quorum.voters to the surviving controller alone, as"
+    " ID@HOST:PORT, and restart them all, that controller first. No controller must start again with the former"
+    " setting: a majority of the former voters would lead another quorum, and no epoch tells the two apart"
+)
+"""The way out where the voters are a setting (kraft.version 0), without full stop."""
+
+
 def refusals(
     copy: QuorumCopy,
     target: TargetDirectory,
@@ -344,10 +352,7 @@ def _copy_refusals(copy: QuorumCopy) -> list[str]:
     if copy.kraft_version < 1:
         found.append(
             f"kraft.version is {copy.kraft_version}: the voters are no record, nothing needs to be written."
-            " On every node,"
-            " brokers included, set controller.quorum.voters to the surviving controller alone, as"
-            " ID@HOST:PORT, and"
-            " restart them all, that controller first"
+            f" {STATIC_VOTERS}"
         )
     elif not copy.voters.voters:
         found.append(

@@ -17,7 +17,7 @@ from console.output.json_document import document
 from recovery.membership.controllers_asked import controllers_text, old_voters_stopped
 from recovery.membership.directory_ids import directory_uuid
 from recovery.membership.lost_quorum import ComparedQuorumCopy, CopyRelation, QuorumCopy, RunningNode
-from recovery.membership.quorum_rebuild import voters_to_name
+from recovery.membership.quorum_rebuild import STATIC_VOTERS, voters_to_name
 from recovery.wording.quantity_text import both, counted, human_bytes, offset, printable, time_text
 from widgets.fields import Field, json_row, text_rows
 from widgets.text import Tone
@@ -28,6 +28,7 @@ VOTERS_PROVE_NOTHING = (
     "this does not show that nobody rebuilt the quorum: a voter that a rebuild replaced never hears of it. Read the"
     " logs of brokers too"
 )
+_MAJORITY_GONE = "the disks of a majority of the voters are gone for good"
 _OBSERVER = "observer"
 
 
@@ -85,7 +86,7 @@ def evidence_lines(evidence: LostQuorumEvidence, *, best: bool = True) -> Iterat
             f" {gone}. ktriage knows it here from now on"
         )
         yield from _without_rebuild(chosen, evidence.copies)
-    else:
+    elif chosen.voters.voters:  # a setting that names other voters is in no log
         begins = "its beginning" if chosen.snapshot is None else f"offset {offset(chosen.start)}"
         yield f"no rebuild of the quorum is in this log, from {begins} to offset {offset(chosen.end)}"
         if not any(role_of(one.copy) == _OBSERVER for one in evidence.copies):
@@ -133,6 +134,8 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
     own = best.voters.find(best.key)
     others = voters_to_name(best, evidence.copies)
     if not best.voters.voters:
+        if best.kraft_version == 0:
+            yield f"next, only where {_MAJORITY_GONE} (docs/runbook-lost-quorum.md): {STATIC_VOTERS}"
         return
     if best.rebuilt_epoch is not None:
         yield f"next: {_voters_started(best)}"
@@ -167,7 +170,7 @@ def next_plan_lines(evidence: LostQuorumEvidence) -> Iterator[str]:
     gone = (
         f"the disk of controller {voters[0].id} is gone for good"
         if best.rebuilt_epoch is not None and len(voters) == 1
-        else "the disks of a majority of the voters are gone for good"
+        else _MAJORITY_GONE
     )
     yield (
         f"next, only where {gone} (docs/runbook-lost-quorum.md):"

@@ -16,6 +16,8 @@ import pytest
 
 from backends.metadata_log.batch_writer import data_batch, leader_change_batch, voters_batch
 from backends.metadata_log.quorum_copy import read_quorum_copy
+from console.jobs.quorum.lost_quorum_evidence import gather_evidence
+from console.jobs.quorum.lost_quorum_report import evidence_lines, next_plan_lines
 from console.jobs.quorum.quorum_rebuild import apply_rebuild
 from console.reading.remembered_voters import remembered_quorum
 from recovery.membership.lost_quorum import (
@@ -335,6 +337,17 @@ def test_the_logs_of_voters_alone_do_not_show_that_nobody_rebuilt_the_quorum(tmp
     assert nothing in of_voters and f"{proof}. Read the logs of brokers too" in of_voters
     with_broker = shown(tmp_path, *(LOGS / f"node-{node}" for node in (101, 102, 1))).out
     assert nothing in with_broker and proof not in with_broker
+
+
+def test_where_the_voters_are_a_setting_the_next_step_is_that_setting_and_no_log_tells_of_a_rebuild() -> None:
+    read = gather_evidence((LOGS / "node-1",))
+    static = read.chosen._replace(kraft_version=0, voters=VoterSet(()))
+    found = read._replace(chosen=static)
+    (told,) = next_plan_lines(found)
+    assert "set controller.quorum.voters to the surviving controller alone" in told, told
+    assert "No controller must start again with the former setting" in told, told
+    shown = "\n".join(evidence_lines(found))
+    assert "kraft.version 0: the voters are in no record" in shown and "nobody rebuilt" not in shown, shown
 
 
 def test_a_metadata_log_dir_without_partitions_is_no_log_dir_of_the_next_command(
