@@ -46,15 +46,6 @@ def _names_of(brokers: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
     }
 
 
-def _racks_of(brokers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[int, str]]:
-    """The racks of every cluster's brokers; a cluster without racks is left out."""
-    racks = {
-        name: {broker["id"]: broker["rack"] for broker in mine if broker["rack"] is not None}
-        for name, mine in brokers.items()
-    }
-    return {name: mine for name, mine in racks.items() if mine}
-
-
 class Exposed(NamedTuple):
     """``total``: the counts of all batches, a DataFrame of :data:`~pipeline.exposure.failure_counts.COUNTS`.
     ``names``: what can fail in each cluster, by kind of failure. ``twice``: rows that were left out, see
@@ -96,7 +87,7 @@ def exposed(spark: Any, sources: Sources, what_if: WhatIf) -> Exposed:
     brokers = {name: row["brokers"] for name, row in newest_observations(sources).items()}
     names = {name: _names_of(mine) for name, mine in brokers.items()}
     check_names(what_if, names.values())
-    racks = _racks_of(brokers)
+    racks = {name: {one["id"]: one["rack"] for one in mine} for name, mine in brokers.items()}
 
     def counts(batches: Iterable[Any]) -> Iterator[Any]:
         return failure_counts(batches, racks, what_if)

@@ -18,7 +18,7 @@ was on at least that many (FEW_SILENT in :mod:`recovery.acknowledged.verdict`); 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -26,9 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.exposure.replica_grid import Names, Racks, checked, grid, names_of, racks_of, shaped
 from pipeline.exposure.what_if import NOTHING_ASKED, WHAT_IF, WhatIf
-from pipeline.plan.row_checks import QUARANTINED, flaws
-from pipeline.tables.schema_conversion import conformed
 from pipeline.tables.schemas import EFFECTS
 from recovery.arrays.nested_arrays import Array, Items, bounds, fields, items, numbers, truths, valid, within
 from recovery.model import Standing
@@ -52,9 +51,6 @@ _LOSSES = pa.schema(
 )
 """The loss of one name or of two, as numbers (``other`` -1: of one), and which effects it has on the row."""
 
-Racks = Mapping[str, Mapping[int, str]]
-"""The racks of a cluster's brokers."""
-
 COUNT = np.int16
 """Replicas of a partition: Kafka's replication factor has 16 bits."""
 
@@ -64,10 +60,11 @@ def failure_counts(batches: Iterable[Any], racks: Racks, what_if: WhatIf = NOTHI
     of snapshot rows into batches of :data:`COUNTS`. Partitions that are offline are left out.
     """
     for batch in batches:
-        flaw = flaws(batch)
-        yield _broken_rows(batch, flaw)
-        online = pc.and_(pc.is_null(flaw), pc.fill_null(pc.not_equal(batch["leader"], -1), False))
-        yield from _counted(batch.filter(online), racks, what_if)
+        rows = checked(batch)
+        reasons = rows.broken["reason"]
+        offsets = pa.array(np.arange(len(reasons) + 1), pa.int32())
+        yield shaped({**rows.broken, "failed": pa.ListArray.from_arrays(offsets, reasons)}, COUNTS)
+        yield from _counted(rows.sound.filter(pa.array(rows.online)), racks, what_if)
 
 
 class _Rows(NamedTuple):
@@ -87,24 +84,6 @@ class _Rows(NamedTuple):
     unclean: Array
 
 
-class _Names(NamedTuple):
-    """Of each replica the index of its name in ``texts``, -1 without a name. The texts ascend, so that two names
-    have the same order in every batch.
-    """
-
-    code: Array
-    texts: Any
-
-
-def _broken_rows(batch: Any, flaw: Any) -> Any:
-    table = pa.table({"cluster_id": batch["cluster_id"], "failed": flaw}).filter(pc.is_valid(flaw))
-    found = table.group_by(table.column_names).aggregate([([], "count_all")]).combine_chunks()
-    cluster, reason, rows = (found[name].combine_chunks() for name in (*table.column_names, "count_all"))
-    failed = pa.ListArray.from_arrays(pa.array(np.arange(len(rows) + 1), pa.int32()), reason)
-    columns = {"cluster_id": cluster, "kind": pa.repeat(QUARANTINED, len(rows)), "failed": failed}
-    return conformed(pa.RecordBatch.from_pydict(columns | {"partitions": rows}), COUNTS)
-
-
 def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
     replicas = items(batch["replicas"])
     columns = fields(replicas.values)
@@ -112,12 +91,12 @@ def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
     named = pc.if_else(pc.not_equal(directory, ""), directory, pa.scalar(None, pa.string()))
     names = {
         "broker": brokers,
-        "rack": _racks_of(batch, replicas, racks),
+        "rack": racks_of(batch, replicas, racks),
         "log dir": pc.binary_join_element_wise(brokers, named, ":"),
     }
 
     def together(question: str, failed: Array, rows: _Rows) -> Any:
-        lost = _Names(_grid(replicas, np.where(failed, 0, -1), -1), pa.array([question]))
+        lost = Names(grid(replicas, np.where(failed, 0, -1), -1), pa.array([question]))
         return _counts(batch, WHAT_IF, _losses(rows, lost), lost.texts)
 
     if what_if.drained:
@@ -125,7 +104,7 @@ def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
         yield together(what_if.drain_text, drained, _rows(batch, replicas, what_if._replace(drained=())))
     rows = _rows(batch, replicas, what_if)
     for kind, texts in names.items():
-        coded = _names(replicas, texts)
+        coded = names_of(replicas, texts)
         losses = _losses(rows, coded)
         yield _counts(batch, kind, losses, coded.texts)
         if kind == "broker":
@@ -134,13 +113,6 @@ def _counted(batch: Any, racks: Racks, what_if: WhatIf) -> Iterator[Any]:
     for loss in what_if.losses:
         parts = [truths(pc.equal(names[kind], name)) for kind, name in loss.parts]
         yield together(loss.text, np.any(parts, axis=0), rows)
-
-
-def _grid(replicas: Items, values: Array, nothing: Any) -> Array:
-    """The values of replicas by their place in the assignment and by row; ``nothing`` behind a row's last one."""
-    grid = np.full((replicas.sizes.max(initial=0), len(replicas.sizes)), nothing, values.dtype)
-    grid[replicas.at, replicas.owner] = values
-    return grid
 
 
 def _rows(batch: Any, replicas: Items, what_if: WhatIf) -> _Rows:
@@ -152,7 +124,7 @@ def _rows(batch: Any, replicas: Items, what_if: WhatIf) -> _Rows:
     eligible = within(owner, broker, items(batch["elr"])) & alive & (what_if.elr is not False)
     silent = valid(columns["unknown"]) | valid(columns["lineage_unknown"])
     in_sync, eligible, alive, silent = (
-        _grid(replicas, values, False) for values in (in_sync, eligible, alive, silent)
+        grid(replicas, values, False) for values in (in_sync, eligible, alive, silent)
     )
     least = numbers(batch["min_isr"], -1)
     if what_if.min_isr is not None:
@@ -169,26 +141,7 @@ def _rows(batch: Any, replicas: Items, what_if: WhatIf) -> _Rows:
     )
 
 
-def _racks_of(batch: Any, replicas: Items, racks: Racks) -> Any:
-    """The rack of each replica; null if it is unknown."""
-    clusters = batch["cluster_id"].dictionary_encode()
-    broker = numbers(fields(replicas.values)["broker"], -1)
-    pairs = pa.array((numbers(clusters.indices, -1)[replicas.owner] << 32) | broker).dictionary_encode()
-    known = [racks.get(name, {}) for name in clusters.dictionary.to_pylist()]
-    found = [known[pair >> 32].get(pair & 0xFFFFFFFF) for pair in pairs.dictionary.to_pylist()]
-    return pa.array(found, pa.string()).take(pairs.indices)
-
-
-def _names(replicas: Items, texts: Any) -> _Names:
-    coded = texts.dictionary_encode()
-    order = pc.sort_indices(coded.dictionary)
-    # The last place is read by -1.
-    rank = np.full(len(order) + 1, -1)
-    rank[order.to_numpy()] = np.arange(len(order))
-    return _Names(_grid(replicas, rank[numbers(coded.indices, -1)], -1), coded.dictionary.take(order))
-
-
-def _losses(rows: _Rows, names: _Names) -> Any:
+def _losses(rows: _Rows, names: Names) -> Any:
     """What the loss of each name, and of each two names of a row, does to the row: a table of :data:`_LOSSES`."""
     code = names.code
     # Several replicas of a row may have one name, which is lost once.
@@ -260,4 +213,4 @@ def _counts(batch: Any, kind: str, losses: Any, texts: Any, *, of_topic: bool = 
         "failed": pa.ListArray.from_arrays(pa.array(sizes), texts.take(pa.array(both[both >= 0]))),
         **{name: found[f"{name}_sum"].combine_chunks() for name in EFFECTS},
     }
-    return conformed(pa.RecordBatch.from_pydict(columns), COUNTS)
+    return shaped(columns, COUNTS)

@@ -17,13 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.plan.row_checks import QUARANTINED, flaws
-from recovery.arrays.nested_arrays import Array, Items, any_of, fields, items, numbers, truths, within
+from pipeline.exposure.replica_grid import Racks, checked, grid, names_of, racks_of, shaped
+from recovery.arrays.nested_arrays import Array, fields, items, numbers, truths, within
 from recovery.model import Standing
 from recovery.replica_spread import failure_domain, spread_change
-
-Racks = Mapping[str, Mapping[int, str | None]]
-"""The brokers that are up, of each cluster, and their racks."""
 
 
 class Goal(StrEnum):
@@ -70,24 +67,15 @@ def fix_candidates(batches: Iterable[Any], racks: Racks, goal: Goal) -> Iterator
     Partitions that are offline are left out.
     """
     for batch in batches:
-        flaw = flaws(batch)
-        yield _broken(batch, flaw)
-        online = pc.and_(pc.is_null(flaw), pc.fill_null(pc.not_equal(batch["leader"], -1), False))
-        sound = batch.filter(pc.is_null(flaw))
+        rows = checked(batch)
+        yield shaped({**rows.broken, "why": rows.broken["reason"]}, CANDIDATES)
+        facts = _facts(rows.sound, racks)
         # Those without a leader count too: a change of min ISR is a change for them as well.
-        yield _topics(sound, _facts(sound, racks))
-        rows = batch.filter(online)
-        if rows.num_rows:
-            yield from _candidates(rows, racks, goal)
-
-
-def _candidates(batch: Any, racks: Racks, goal: Goal) -> Iterator[Any]:
-    facts = _facts(batch, racks)
-    need = np.ones(batch.num_rows, np.int64) if goal is Goal.COPIES else np.maximum(facts.least, 1)
-    # An unknown min ISR: whether writes go on is unknown, and only the copies can be judged.
-    exposed = np.flatnonzero(facts.left < need)
-    if len(exposed):
-        yield _partitions(batch.take(pa.array(exposed)), facts.of(exposed), need[exposed], racks)
+        yield _topics(rows.sound, facts)
+        # An unknown min ISR: whether writes go on is unknown, and only the copies can be judged.
+        need = np.maximum(facts.least, 1) if goal is Goal.WRITES else np.ones_like(facts.least)
+        exposed = np.flatnonzero(rows.online & (facts.left < need))
+        yield _partitions(rows.sound.take(pa.array(exposed)), facts.of(exposed), need[exposed], racks)
 
 
 class _Facts(NamedTuple):
@@ -106,51 +94,26 @@ class _Facts(NamedTuple):
 
 
 def _facts(batch: Any, racks: Racks) -> _Facts:
-    replicas, rows = items(batch["replicas"]), batch.num_rows
+    replicas = items(batch["replicas"])
     columns = fields(replicas.values)
     owner, broker = replicas.owner, numbers(columns["broker"], -1)
     in_sync = within(owner, broker, items(batch["isr"]))
     eligible = within(owner, broker, items(batch["elr"])) & truths(
         pc.equal(columns["standing"], Standing.ELECTABLE.value)
     )
-    holding = (in_sync | eligible).astype(np.int64)
+    holding = grid(replicas, in_sync | eligible, False)
+    rack = pc.binary_join_element_wise("rack", racks_of(batch, replicas, racks), " ")
+    domain = names_of(replicas, pc.coalesce(rack, columns["broker"].cast(pa.string()))).code
+    most = np.zeros(batch.num_rows, np.int64)
+    for one in domain:
+        most = np.maximum(most, np.sum(holding & (domain == one), axis=0))
     least = numbers(batch["min_isr"], -1)
-    size = np.full(rows, -1)
-    np.maximum.at(size, owner, numbers(columns["size"], -1))
-    most = _most_together(batch, replicas, broker, holding, racks)
     return _Facts(
         np.where(least < 0, -1, np.minimum(least, replicas.sizes)),
-        np.bincount(owner, holding, rows).astype(np.int64) - most,
-        ~any_of(owner, ~in_sync, rows),
+        np.sum(holding, axis=0) - most,
+        np.sum(grid(replicas, in_sync, False), axis=0) == replicas.sizes,
         replicas.sizes,
-        size,
-    )
-
-
-def _most_together(batch: Any, replicas: Items, broker: Array, holding: Array, racks: Racks) -> Array:
-    """The most replicas of each row that one failure takes."""
-    clusters = batch["cluster_id"].dictionary_encode()
-    known = [racks.get(name, {}) for name in clusters.dictionary.to_pylist()]
-    cluster = numbers(clusters.indices, -1)[replicas.owner]
-    pairs, place = np.unique((cluster << 32) | broker, return_inverse=True)
-    names = [failure_domain(pair & 0xFFFFFFFF, known[pair >> 32]) for pair in pairs.tolist()]
-    domain = np.unique(names, return_inverse=True)[1][place]
-    groups, of_group = np.unique((replicas.owner << 32) | domain, return_inverse=True)
-    most = np.zeros(batch.num_rows, np.int64)
-    np.maximum.at(most, groups >> 32, np.bincount(of_group, holding).astype(np.int64))
-    return most
-
-
-def _broken(batch: Any, flaw: Any) -> Any:
-    table = pa.table({"cluster_id": batch["cluster_id"], "why": flaw})
-    found = table.filter(pc.is_valid(flaw)).group_by(["cluster_id", "why"]).aggregate([([], "count_all")])
-    return _batch(
-        {
-            "cluster_id": found["cluster_id"].combine_chunks(),
-            "kind": pa.repeat(QUARANTINED, found.num_rows),
-            "why": found["why"].combine_chunks(),
-            "partitions": found["count_all"].combine_chunks(),
-        }
+        grid(replicas, numbers(columns["size"], -1), -1).max(axis=0, initial=-1),
     )
 
 
@@ -178,7 +141,7 @@ def _topics(batch: Any, facts: _Facts) -> Any:
     found = table.group_by(["cluster_id", "topic"]).aggregate(list(sums.values())).combine_chunks()
     columns = {name: found[f"{column}_{how}"].combine_chunks() for name, (column, how) in sums.items()}
     columns |= {name: found[name].combine_chunks() for name in ("cluster_id", "topic")}
-    return _batch(columns | {"kind": pa.repeat(TOPIC, found.num_rows)})
+    return shaped(columns | {"kind": pa.repeat(TOPIC, found.num_rows)}, CANDIDATES)
 
 
 def _partitions(batch: Any, facts: _Facts, need: Array, racks: Racks) -> Any:
@@ -200,7 +163,7 @@ def _partitions(batch: Any, facts: _Facts, need: Array, racks: Racks) -> Any:
             change = spread_change(replicas[row], known, int(need[row]), room)
         copies.append(None if change is None else change.copies)
         why.append(refusal or ("" if change else "there is no other rack or broker for a replica"))
-    return _batch({
+    columns = {
         "cluster_id": batch["cluster_id"],
         "kind": pa.repeat(PARTITION, batch.num_rows),
         "topic": batch["topic"],
@@ -213,7 +176,8 @@ def _partitions(batch: Any, facts: _Facts, need: Array, racks: Racks) -> Any:
         "copies": pa.array(copies, pa.int64()),
         "why": pa.array(why, pa.string()),
         "partitions": pa.array(np.ones(batch.num_rows, np.int64)),
-    })  # fmt: skip
+    }  # fmt: skip
+    return shaped(columns, CANDIDATES)
 
 
 def _failures(
@@ -236,12 +200,3 @@ def _refusal(facts: _Facts, row: int, *, moving: bool) -> str:
     if facts.size[row] < 0:
         return "its size is not known"
     return ""
-
-
-def _batch(columns: Mapping[str, Any]) -> Any:
-    rows = len(columns["cluster_id"])
-    arrays = [
-        columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type)
-        for field in CANDIDATES
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=CANDIDATES)
