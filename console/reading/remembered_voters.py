@@ -28,6 +28,7 @@ from console.reading.quorum_state import (
     saved_voter,
     saved_voters,
 )
+from recovery.membership.after_rebuild import old_logs
 from recovery.membership.controllers_asked import RememberedQuorum, rebuilt_away, rebuilt_between
 from recovery.membership.lost_quorum import EPOCH_MARGIN
 from recovery.membership.possible_only_voter import BrokersFollowing
@@ -86,9 +87,11 @@ async def quorum_or_lost(
         if isinstance(quorum, Unknown):
             return QuorumAnswer(quorum)
         earlier = remembered_quorum(cluster_id)
-        if membership is not None and health(quorum, LivenessLimits()).dead_voters:
+        known = earlier is not None and earlier.rebuilt_epoch is not None
+        if membership is not None and (not known or health(quorum, LivenessLimits()).dead_voters):
             rebuilt = await _rebuild_in(source or MetadataLogSource(), backend, quorum)
             quorum = with_rebuild(quorum, rebuilt, earlier)
+            earlier = with_replaced(quorum, rebuilt, earlier)
         return QuorumAnswer(quorum, earlier=earlier)
     with contextlib.suppress(BackendError, TimeoutError):
         async with time_limit(membership, LOST_SECONDS):
@@ -153,6 +156,22 @@ def with_rebuild(
         return quorum
     apart = sorted((earlier.epoch, quorum.leader_epoch))
     return quorum if rebuilt_between(*apart) else replace(quorum, rebuilt_epoch=earlier.rebuilt_epoch)
+
+
+def with_replaced(
+    quorum: Quorum, rebuilt: RebuiltLog | Unknown | None, earlier: RememberedQuorum | None
+) -> RememberedQuorum | None:
+    """The quorum as it is remembered (``earlier``); where no rebuild is, as its own log tells it: whose metadata
+    logs must not be used again concerns whoever starts a broker, also one who never saw the rebuild.
+    """
+    known = earlier is not None and earlier.rebuilt_epoch is not None
+    if known or rebuilt is None or isinstance(rebuilt, Unknown):
+        return earlier
+    replaced = old_logs(rebuilt, health(quorum, LivenessLimits()))
+    addresses = tuple(at.address for voter in quorum.voters.voters for at in voter.endpoints[:1])
+    return RememberedQuorum(
+        quorum.leader_epoch, "", addresses, quorum.voters.keys, replaced, rebuilt_epoch=rebuilt.epoch
+    )
 
 
 def rebuilt_at_address(addresses: Collection[str]) -> str:

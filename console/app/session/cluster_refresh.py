@@ -27,7 +27,13 @@ from console.reading.log_dir_survey import failed_before
 from console.reading.offline_times import OfflineTimesReader
 from console.reading.quorum_state import lost
 from console.reading.read_cluster import may_be_under_min_isr, refuse_copy_of_another, with_unread_disks
-from console.reading.remembered_voters import MEMORY, ask_every_controller, remembered_quorum, with_rebuild
+from console.reading.remembered_voters import (
+    MEMORY,
+    ask_every_controller,
+    remembered_quorum,
+    with_rebuild,
+    with_replaced,
+)
 from console.reading.unread_disks import brokers_up, open_disks
 from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import first_steps, read_first
@@ -206,7 +212,8 @@ class ClusterRefresh:
         )
         wanted = {TopicPartition(one.topic, one.partition) for one in found.partitions}
         states = {state.tp: state for state in view.partitions.states if state.tp in wanted}
-        shown = _with(view, quorum=quorum, second_quorum=found.second_quorum)
+        earlier = with_replaced(quorum, log, None if view.reading is None else view.reading.earlier)
+        shown = _with(view, quorum=quorum, earlier=earlier, second_quorum=found.second_quorum)
         return replace(shown, after_rebuild=replace(found, states=states), controllers_at=asked_at)
 
     async def _fenced_times(self, backend: Backend, view: View, _wanted: ViewRequest) -> View:

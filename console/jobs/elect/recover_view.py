@@ -49,7 +49,6 @@ from console.plan_files import save_plan
 from console.reading.cluster_reading import ClusterReading
 from console.reading.consumer_reading import consumer_json, consumer_lines
 from console.reading.partition_report import survey_json
-from console.reading.remembered_voters import remembered_quorum
 from console.reading.survey_json import cluster_json, steps_json, tp_json
 from console.reading.survey_report import (
     asked_json,
@@ -265,7 +264,7 @@ def choose_leaders(
 
 def _before_they_start(choices: Choices) -> Iterator[str]:
     """How brokers come back that the plan waits for, where a rebuild replaced them as voters: not as they are."""
-    earlier = remembered_quorum(choices.reading.cluster.cluster_id)
+    earlier = choices.reading.earlier
     replaced = set() if earlier is None else {key.id for key in earlier.replaced}
     waits_for = {broker for one in choices.plan.not_elected for broker in one.waits_for}
     if old := sorted(replaced & waits_for):

@@ -445,6 +445,19 @@ def test_a_second_quorum_is_the_first_line_and_the_first_thing_to_do(
     assert command == "check" or first in " ".join(beside.split()), beside
 
 
+@pytest.mark.parametrize("command", ["status", "handover"])
+def test_who_never_saw_the_rebuild_is_told_how_a_replaced_voters_node_starts(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Broker 3 is down, and was a voter before: the leader's own metadata log tells it."""
+    call, gone = Caller(monkeypatch, tmp_path), ("--simulate", "broker-gone-for-good")
+    members = json.loads(call("ktriage", "quorum", "replication", *gone, "--output", "json").out)["members"]
+    told_by_log(monkeypatch, Voter(next(ReplicaKey(3, m["directoryId"]) for m in members if m["id"] == 3)))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
+    told = " ".join(call("ktriage", command, *gone).out.split())
+    assert "Before broker 3 starts: move __cluster_metadata-0 out of its log dirs" in told, told
+
+
 def test_quorum_status_check_and_add_know_an_old_disk_from_the_metadata_log(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
