@@ -19,6 +19,7 @@ from recovery.acknowledged.verdict import PartitionVerdicts
 from recovery.advice import FirstStep, in_order
 from recovery.cluster_health import (
     ClusterHealth,
+    QuorumState,
     cut_off,
     quorum_finding,
     self_electing,
@@ -306,9 +307,11 @@ def _health(reading: ClusterReading) -> ClusterHealth:
     found, quorum = reading.partitions, reading.lost or reading.quorum
     offline, short = offline_of(found), tuple(short_of_replicas(found.states))
     brokers = troubled_brokers(reading.cluster.brokers, reading.problems, reading.log_dirs, short)
-    under_min_isr = reading.led_under_min_isr
+    under_min_isr, finding = reading.led_under_min_isr, quorum_finding(quorum, reading.earlier)
+    # Whoever follows the rebuilt quorum is not cut off where old voters lead.
+    old_voters = finding.state is QuorumState.OLD_VOTERS
     return ClusterHealth(
-        quorum=quorum_finding(quorum, reading.earlier),
+        quorum=finding,
         brokers_down=brokers.down,
         brokers_fenced=brokers.fenced,
         brokers_unreached=brokers.unreached,
@@ -318,7 +321,7 @@ def _health(reading: ClusterReading) -> ClusterHealth:
         self_electing=self_electing(offline, reading.configs),
         unreachable_leaders=len(found.unreachable_leaders),
         unseen=found.may_hide_topics,
-        cut_off=cut_off(quorum, found.asked),
+        cut_off=None if old_voters else cut_off(quorum, found.asked),
         disks_to_read=tuple(sorted({*reading.unread.brokers, *by_broker(before_start(reading.disks))})),
         dirs_not_listed=reading.dirs_not_listed,
         under_replicated=len(short) - len(offline) - (under_min_isr or 0),

@@ -231,6 +231,13 @@ async def reading_of_everybody(membership: Membership, reading: QuorumReading) -
         # Who leads since a moment ago lists brokers only when they have fetched.
         await membership.pause(BETWEEN_READINGS)
         reading = replace(reading, health=(await read_quorum_state(membership)).health)
+    if isinstance(reading.controllers, Unknown) and asked.brokers.asked:
+        # No controller tells who the others are: a registered broker is none that waits for a vote.
+        others = (
+            {one.key.id for one in reading.quorum.progress} - asked.brokers.answering - asked.brokers.silent
+        )
+        found = health(reading.quorum, LivenessLimits(), others, wedged=reading.health.wedged)
+        reading = replace(reading, health=found)
     quorum = with_rebuild(reading.quorum, rebuilt, remembered_quorum(reading.cluster_id))
     reading = replace(reading, health=replace(reading.health, quorum=quorum))
     for other in asked.others(reading.quorum):

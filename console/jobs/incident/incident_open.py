@@ -21,6 +21,7 @@ from recovery.advice import AdviceKind
 from recovery.cluster_health import QuorumState, short_of_replicas
 from recovery.log_preservation import taken_out
 from recovery.membership.after_rebuild import quorum_findings
+from recovery.membership.possible_only_voter import BrokersFollowing
 from recovery.membership.quorum_health import QuorumHealth
 from recovery.model import NO_LEADER, TopicPartition, Unknown
 from recovery.plan.values import NotElected
@@ -326,14 +327,7 @@ def _commands(incident: Incident, *arguments: str) -> Iterator[str]:
         return shlex.join(("ktriage", *words, *arguments))
 
     stuck = _quorum_first(incident)
-    if stuck:
-        yield line("quorum", "status")
-        lost = None if incident.sources.now is None else incident.sources.now.lost
-        # It reads directories only; a rebuild is decided on by whoever read what it costs.
-        if lost is not None and (
-            lost.possible_rebuild if lost.leading is not None else lost.proved and last_resort(lost)
-        ):
-            yield shlex.join(EVIDENCE)
+    yield from _quorum_commands(incident, stuck, line)
     if incident.going_on is None and not stuck:
         if not incident.unfinished.without(Left.RECORDS).nothing:
             yield line(*incident.unfinished.resume)
@@ -398,6 +392,31 @@ def _replacements(incident: Incident) -> Iterator[tuple[str, ...]]:
     busy = incident.going_on is not None or not incident.unfinished.without(Left.RECORDS).nothing
     nodes = () if now is None or busy else replaceable(now.members_health, now.known_brokers)
     yield from (("quorum", "replace", str(node), "--why", "disk", "--dry-run") for node in nodes)
+
+
+def _quorum_commands(incident: Incident, stuck: bool, connected: Connected) -> Iterator[str]:
+    """What shows the quorum, where it comes before everything else. The evidence reads directories only; a rebuild
+    is decided on by whoever read what it costs.
+    """
+    now = incident.sources.now
+    lost = None if now is None else now.lost
+    look = _may_be_rebuilt(incident)
+    if stuck or look:
+        yield connected("quorum", "status")
+    if lost is not None:
+        look = bool(lost.possible_rebuild if lost.leading is not None else lost.proved and last_resort(lost))
+    if look:
+        yield shlex.join(EVIDENCE)
+
+
+def _may_be_rebuilt(incident: Incident) -> bool:
+    """Whether the brokers speak for another quorum than the one that leads, so that somebody has to look first."""
+    now = incident.sources.now
+    found = None if now is None else now.members_health
+    if now is None or not isinstance(found, QuorumHealth):
+        return False
+    following = BrokersFollowing(found, now.known_brokers)
+    return bool(following.possible_only_voters) and following.evidence_first
 
 
 def _quorum_first(incident: Incident) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from console.last_healthy import remember
 from console.reading.remembered_voters import MEMORY, REBUILD
+from recovery.membership.possible_only_voter import BrokersFollowing
 from tests.unit.cli.command_process import Caller
 
 OLD = ("--simulate", "controller-node-failure")
@@ -44,6 +45,26 @@ def test_it_begins_with_the_old_voters_and_who_is_to_be_stopped(seen: Caller, co
     assert f"Do first: Stop controllers 100, 101 and 102: {REPLACED}." in ended.out, ended
     assert "Start controller 102" not in ended.out, ended
     assert "ktriage quorum status --simulate" in (ended.err if command == "status" else ended.out), ended
+
+
+def test_a_broker_that_follows_the_rebuilt_quorum_is_not_called_cut_off(
+    seen: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other brokers are not better to ask: all that is to be done is to stop the old voters."""
+    monkeypatch.setattr("console.reading.cluster_reading.cut_off", lambda *_: 1)
+    told = seen("ktriage", "status", *OLD).out
+    assert "LED BY OLD VOTERS" in told and "cut off" not in told and "old metadata" not in told, told
+
+
+def test_the_hand_over_has_the_command_that_shows_whether_the_quorum_was_rebuilt(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """102 is down, and no broker follows who leads."""
+    monkeypatch.setattr(BrokersFollowing, "following", frozenset())
+    told = call("ktriage", "handover", *OLD).out
+    commands = told.partition("NEXT COMMANDS")[2].partition("LAST DONE")[0]
+    assert "see whether the quorum was rebuilt" in " ".join(told.split())
+    assert "ktriage quorum evidence LOG_DIR" in commands and "quorum replace" not in commands, told
 
 
 def test_no_controller_is_replaced_in_a_quorum_that_was_rebuilt_away(seen: Caller) -> None:

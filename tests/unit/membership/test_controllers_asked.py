@@ -586,3 +586,21 @@ async def test_a_quorum_that_was_rebuilt_in_the_place_of_this_one_is_remembered(
     seen = remembered_quorum(CLUSTER)
     assert seen is not None and seen.epoch == 1_007 and seen.addresses == ("host9:9093",)
     assert found.of_old_voters and seen.is_beyond(old.quorum)
+
+
+async def test_a_broker_is_not_told_to_get_a_vote_where_no_controller_tells_who_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The controllers' listener wants TLS, and this user has none: who registered as a broker is a broker."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    asked = ControllersAsked((answers(1),), {}, KnownBrokers(frozenset((7, 8))))
+
+    async def brokers_answer(*_: object) -> ControllersAsked:
+        return asked
+
+    monkeypatch.setattr("console.reading.remembered_voters.ask_every_controller", brokers_answer)
+    of = quorum(1, observers=(key(7), key(8), key(9)))
+    unknown = QuorumReading(CLUSTER, health(of, LivenessLimits()), REFUSED)
+    assert "Give 7, 8 and 9 votes." in list(verdict_lines(unknown))
+    found = await reading_of_everybody(cast(Membership, None), unknown)
+    assert "Give 9 a vote." in list(verdict_lines(found))
