@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from backends.base.protocol import Backend
 from console.errors import InputError
 from console.target import Target, addresses
-from recovery.wording.quantity_text import some_of
+from recovery.wording.quantity_text import some_of, time_text
 
 if TYPE_CHECKING:
     from backends.base.membership import Membership
@@ -46,10 +46,11 @@ def backend(target: Target, say: Say) -> Backend:
         from console.provenance import Recorded, use_recorded  # noqa: PLC0415
 
         manifest, recorded = open_bundle(target.bundle)
-        use_recorded(Recorded(manifest.digest, manifest.read_ms))
-        lacking = [line.partition(": ")[0] for line in manifest.left_out]
-        if lacking:
-            say(f"not in the bundle (its manifest says why): {some_of(lacking)}")
+        if use_recorded(Recorded(manifest.digest, manifest.read_ms)):
+            say(f"BUNDLE, as of {time_text(manifest.read_ms)}: nothing is asked now")
+            lacking = [line.partition(": ")[0] for line in manifest.left_out]
+            if lacking:
+                say(f"not in the bundle (its manifest says why): {some_of(lacking)}")
         in_bundle: Any = recorded  # as above
         as_it_was: Backend = in_bundle
         return as_it_was

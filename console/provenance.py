@@ -80,9 +80,13 @@ class Recorded(NamedTuple):
 _recorded: list[Recorded] = []
 
 
-def use_recorded(bundle: Recorded) -> None:
-    """Decides for the rest of the process: the time is the bundle's, and every plan from it is the same."""
+def use_recorded(bundle: Recorded) -> bool:
+    """Decides for the rest of the process: the time is the bundle's, and every plan from it is the same. Returns
+    whether that is new.
+    """
+    before = list(_recorded)
     _recorded[:] = [bundle]
+    return before != _recorded
 
 
 def now() -> datetime:

@@ -26,6 +26,8 @@ RETENTION_BYTES = 20 * 1024 * 1024
 """Some 200,000 changes of partitions."""
 DISK_FULL, DISK_NEARLY_FULL = 0.05, 0.15
 """The part of a disk that is free. A broker ends itself when its last log dir is full."""
+MOST = 2 / 3
+"""Of the points of all checks, those that must be known for a score."""
 _NOT_ASKED = Unknown(Why.NOT_ASKED, "")
 
 
@@ -53,7 +55,7 @@ class Weakness(NamedTuple):
     command: str = ""
 
 
-class Looked(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of one check, the worst weakness first. ``unknown``: why it, or some of it, was not looked at."""
 
     check: str
@@ -81,7 +83,7 @@ class DirRoom(NamedTuple):
     usable_bytes: int
 
 
-class Operator(NamedTuple):
+class OperatorHost(NamedTuple):
     """The host and the user that would work at night. ``free_bytes`` where rescued records would be written; None:
     not known. ``journal_problem``: why nothing could be recorded, "" for no reason. ``journal_shared``: the journal
     and the lock are in a directory that was named, which others can use. ``clock_ms``: its time right before and
@@ -96,13 +98,14 @@ class Operator(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClusterFacts:
+class ReadinessFacts:
     """What the checks look at.
 
     ``reach``: why each broker was not reached from here, None where it was. ``rights``: missing permissions, in one
     line each; ``rights_unknown``: those that could not be asked. ``unseen``: why there may be topics that this
     caller does not see; "" where all are seen. ``elr``: whether the ELR is on, ``elr_offered``: whether the release
     has it. ``blocks_on_dead_leader``: the release has KAFKA-19522; None: not known.
+    ``leaderless``: that controllers were asked and none leads; "" where one does, or that is not known.
     ``findings``: what the controllers' own answers, ``asked``, show to be wrong; None: they were not asked.
     ``static_upgrade``: the release can make a static quorum dynamic.
     ``log_since_ms``: the oldest change that the metadata log holds; None where that is the first of all.
@@ -112,7 +115,7 @@ class ClusterFacts:
     brokers: Sequence[Broker]
     reach: Mapping[int, Unknown | None]
     states: Sequence[PartitionState]
-    operator: Operator
+    operator: OperatorHost
     rights: Sequence[str] = ()
     rights_unknown: Sequence[str] = ()
     unseen: str = ""
@@ -121,6 +124,7 @@ class ClusterFacts:
     elr_offered: bool = False
     blocks_on_dead_leader: bool | None = None
     quorum: QuorumHealth | Unknown = _NOT_ASKED
+    leaderless: str = ""
     findings: Sequence[ControllerFinding] = ()
     asked: ControllersAsked | None = None
     static_upgrade: bool = False
@@ -133,50 +137,69 @@ class ClusterFacts:
 class Readiness:
     """All checks, in their order."""
 
-    looked: tuple[Looked, ...]
+    results: tuple[CheckResult, ...]
 
     @property
     def weaknesses(self) -> tuple[tuple[str, Weakness], ...]:
         """Each with its check, the gravest first."""
-        every = [(one.check, weakness) for one in self.looked for weakness in one.weaknesses]
+        every = [(one.check, weakness) for one in self.results for weakness in one.weaknesses]
         return tuple(sorted(every, key=lambda pair: -pair[1].weight))
 
     @property
-    def not_looked_at(self) -> tuple[Looked, ...]:
-        return tuple(one for one in self.looked if not one.complete)
+    def incomplete(self) -> tuple[CheckResult, ...]:
+        return tuple(one for one in self.results if not one.complete)
 
     @property
     def score(self) -> int | None:
         """From 0 to 100: of the points of all checks that told something, those that were not lost. A check loses
-        the points of its gravest weakness. None: no check told anything.
+        the points of its gravest weakness; any grave one halves the rest. None: too few checks told anything.
         """
-        told = [one for one in self.looked if one.complete or one.weaknesses]
-        if not told:
+        counting = [one for one in self.results if one.complete or one.weaknesses]
+        whole = sum(one.worst for one in counting)
+        if whole < MOST * sum(one.worst for one in self.results):
             return None
-        whole = sum(one.worst for one in told)
-        return round(100 * (whole - sum(one.lost for one in told)) / whole)
+        points = round(100 * (whole - sum(one.lost for one in counting)) / whole)
+        return points // 2 if any(one.lost >= Weight.GRAVE for one in counting) else points
 
     def at_least(self, weight: Weight) -> bool:
         """Whether there is a weakness of that weight, or a check that could show one could not be made."""
-        return any(one.lost >= weight or (not one.complete and one.worst >= weight) for one in self.looked)
+        return any(one.lost >= weight or (not one.complete and one.worst >= weight) for one in self.results)
 
 
-def readiness(facts: ClusterFacts) -> Readiness:
-    """Makes every check."""
-    return Readiness(tuple(_looked(check, worst, look, facts) for check, worst, look in CHECKS))
+FIRST_STATUS = "this is an incident: do what ktriage status says, in its order"
+NOT_NOW = "not now, but when the incident is over"
+"""A change of min.insync.replicas, say, empties the ELR, and then nobody who returns is elected."""
 
 
-def _looked(check: str, worst: Weight, look: _Look, facts: ClusterFacts) -> Looked:
+def readiness(facts: ReadinessFacts) -> Readiness:
+    """Makes every check. During an incident no change of a configuration is advised before it is over."""
+    results = tuple(_check_result(check, worst, check_facts, facts) for check, worst, check_facts in CHECKS)
+    if not any(one.mend == FIRST_STATUS for each in results for one in each.weaknesses):
+        return Readiness(results)
+    return Readiness(
+        tuple(each._replace(weaknesses=tuple(map(_after_incident, each.weaknesses))) for each in results)
+    )
+
+
+def _after_incident(weakness: Weakness) -> Weakness:
+    if weakness.command.startswith("ktriage "):
+        return weakness
+    return weakness._replace(mend=f"{NOT_NOW}: {weakness.mend}", command="")
+
+
+def _check_result(check: str, worst: Weight, check_facts: _Check, facts: ReadinessFacts) -> CheckResult:
     """Sorts what a check yields: weaknesses, and texts that say what was not looked at."""
-    told = list(look(facts))
-    weaknesses = sorted((one for one in told if isinstance(one, Weakness)), key=lambda one: -one.weight)
-    return Looked(check, worst, tuple(weaknesses), "; ".join(one for one in told if isinstance(one, str)))
+    yielded = list(check_facts(facts))
+    weaknesses = sorted((one for one in yielded if isinstance(one, Weakness)), key=lambda one: -one.weight)
+    return CheckResult(
+        check, worst, tuple(weaknesses), "; ".join(one for one in yielded if isinstance(one, str))
+    )
 
 
-_Look = Callable[[ClusterFacts], Iterator[Weakness | str]]
+_Check = Callable[[ReadinessFacts], Iterator[Weakness | str]]
 
 
-def _now(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _now(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     offline = sum(state.offline for state in facts.states)
     short = sum(not state.offline and len(state.isr) < len(state.replicas) for state in facts.states)
     if offline:
@@ -193,18 +216,30 @@ def _now(facts: ClusterFacts) -> Iterator[Weakness | str]:
             "find out which broker is missing, before the next one fails",
             "ktriage status",
         )
+    if facts.leaderless:
+        yield f"{facts.leaderless}: which partitions have a leader now is not known"
+    yield from _hidden_topics(facts)
+
+
+def _hidden_topics(facts: ReadinessFacts) -> Iterator[str]:
+    """What there may be of topics that nobody could look at."""
     if facts.unseen:
         yield facts.unseen
 
 
-def _reach(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _reach(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     fenced = {broker.id for broker in facts.brokers if broker.fenced}
     for broker, problem in sorted(facts.reach.items()):
-        if problem is not None and broker in fenced:
+        if broker in fenced:
+            how = "answers: the controllers do not hear it" if problem is None else "was not reached"
+            yield Weakness(
+                Weight.GRAVE, f"broker {broker} is fenced and {how}", FIRST_STATUS, "ktriage status"
+            )
+        elif problem is not None and facts.leaderless:
             yield Weakness(
                 Weight.GRAVE,
-                f"broker {broker} is fenced and was not reached",
-                "start the broker",
+                f"broker {broker} was not reached; while no controller leads nobody knows whether it runs",
+                FIRST_STATUS,
                 "ktriage status",
             )
         elif problem is not None:
@@ -218,7 +253,7 @@ def _reach(facts: ClusterFacts) -> Iterator[Weakness | str]:
         yield "no broker was asked"
 
 
-def _rights(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _rights(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     for line in facts.rights:
         yield Weakness(
             Weight.SERIOUS, line, "grant it to the user who is on call (kafka-acls.sh)", "ktriage check"
@@ -226,7 +261,7 @@ def _rights(facts: ClusterFacts) -> Iterator[Weakness | str]:
     yield from facts.rights_unknown
 
 
-def _replicated(facts: ClusterFacts) -> Mapping[str, int]:
+def _replicated(facts: ReadinessFacts) -> Mapping[str, int]:
     """The fewest replicas of a partition, by topic."""
     factors: dict[str, int] = {}
     for state in facts.states:
@@ -238,7 +273,8 @@ def _topics(names: Collection[str]) -> str:
     return f"{counted(len(names), 'topic')} ({some_of(sorted(names), 3)})"
 
 
-def _factor(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _factor(facts: ReadinessFacts) -> Iterator[Weakness | str]:
+    yield from _hidden_topics(facts)
     single = [topic for topic, factor in _replicated(facts).items() if factor == 1]
     if single:
         yield Weakness(
@@ -248,7 +284,8 @@ def _factor(facts: ClusterFacts) -> Iterator[Weakness | str]:
         )
 
 
-def _min_isr(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _min_isr(facts: ReadinessFacts) -> Iterator[Weakness | str]:
+    yield from _hidden_topics(facts)
     low, high, unknown = [], [], []
     for topic, factor in _replicated(facts).items():
         config = facts.configs.get(topic)
@@ -263,19 +300,25 @@ def _min_isr(facts: ClusterFacts) -> Iterator[Weakness | str]:
         yield Weakness(
             Weight.SERIOUS,
             f"{_topics(low)} with {MIN_ISR} 1: what one broker alone acknowledged is lost with its disk",
-            f"set {MIN_ISR} to 2, topic by topic",
+            f"set {MIN_ISR} to 2, topic by topic{_and_others(low)}",
             _configure(low[0], f"{MIN_ISR}=2"),
         )
+    factors = _replicated(facts)
+    lowered = [topic for topic in high if factors[topic] > 2]
     if high:
-        lower = max(_replicated(facts)[high[0]] - 1, 1)
         yield Weakness(
             Weight.SERIOUS,
             f"{_topics(high)} with {MIN_ISR} equal to the number of replicas: one broker down stops acks=all",
-            f"set {MIN_ISR} to one less than the replicas, topic by topic",
-            _configure(high[0], f"{MIN_ISR}={lower}"),
+            f"set {MIN_ISR} to one less than the replicas, topic by topic{_and_others(lowered)}"
+            + ("" if len(lowered) == len(high) else "; topics with two replicas need a third one first"),
+            _configure(lowered[0], f"{MIN_ISR}={factors[lowered[0]] - 1}") if lowered else "",
         )
     if unknown:
         yield f"{MIN_ISR} of {_topics(unknown)} is not known"
+
+
+def _and_others(topics: Sequence[str]) -> str:
+    return f" (the line is for {topics[0]} alone)" if len(topics) > 1 else ""
 
 
 def _configure(topic: str, config: str) -> str:
@@ -285,22 +328,23 @@ def _configure(topic: str, config: str) -> str:
     )
 
 
-def _unclean(facts: ClusterFacts) -> Iterator[Weakness | str]:
-    unclean = [topic for topic, config in facts.configs.items() if elects_uncleanly(config)]
+def _unclean(facts: ReadinessFacts) -> Iterator[Weakness | str]:
+    yield from _hidden_topics(facts)
+    unclean = sorted(topic for topic, config in facts.configs.items() if elects_uncleanly(config))
     if unclean:
         yield Weakness(
             Weight.GRAVE,
             f"{_topics(unclean)} with unclean.leader.election.enable: Kafka elects a replica that lacks records,"
             " before anybody can look",
-            "turn it off, topic by topic",
-            _configure(sorted(unclean)[0], "unclean.leader.election.enable=false"),
+            f"turn it off where it is set: for the cluster, or topic by topic{_and_others(unclean)}",
+            _configure(unclean[0], "unclean.leader.election.enable=false"),
         )
     unknown = [topic for topic, config in facts.configs.items() if not isinstance(config, Mapping)]
     if unknown:
         yield f"the configuration of {_topics(unknown)} is not known"
 
 
-def _elr(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _elr(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     if isinstance(facts.elr, Unknown):
         yield f"whether the ELR is on is not known ({facts.elr})"
     elif not facts.elr and facts.elr_offered:
@@ -313,7 +357,7 @@ def _elr(facts: ClusterFacts) -> Iterator[Weakness | str]:
         )
 
 
-def _dead_leader(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _dead_leader(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     if facts.blocks_on_dead_leader is None:
         yield "whether the controllers have KAFKA-19522 is not known"
     elif facts.blocks_on_dead_leader:
@@ -325,7 +369,8 @@ def _dead_leader(facts: ClusterFacts) -> Iterator[Weakness | str]:
         )
 
 
-def _racks(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _racks(facts: ReadinessFacts) -> Iterator[Weakness | str]:
+    yield from _hidden_topics(facts)
     racks = {broker.id: broker.rack for broker in facts.brokers}
     without = sorted(broker for broker, rack in racks.items() if not rack)
     if without:
@@ -356,8 +401,11 @@ def _brokers(numbers: Sequence[int]) -> str:
     return f"broker{'s' if len(numbers) > 1 else ''} {both(numbers)}"
 
 
-def _quorum(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _quorum(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     quorum = facts.quorum
+    if facts.leaderless:
+        yield Weakness(Weight.GRAVE, facts.leaderless, FIRST_STATUS, "ktriage quorum status")
+        return
     if isinstance(quorum, Unknown):
         yield f"the quorum is not known ({quorum})"
         return
@@ -367,7 +415,7 @@ def _quorum(facts: ClusterFacts) -> Iterator[Weakness | str]:
         yield Weakness(
             Weight.GRAVE,
             f"controller {both(dead)} does not fetch: {quorum.strength}",
-            "start the controller with its disk, or replace it",
+            FIRST_STATUS,
             "ktriage quorum status",
         )
     if len(voters) in (1, 2):
@@ -404,16 +452,16 @@ def _quorum(facts: ClusterFacts) -> Iterator[Weakness | str]:
             yield Weakness(Weight.GRAVE, one.text, "as it says", "ktriage quorum status")
 
 
-def _controllers(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _controllers(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     if facts.asked is None or not facts.asked.controllers:
         yield "no address of a controller was asked"
         return
     for one in facts.findings:
         if one.problem is QuorumProblem.ENDPOINT_LEADS_NOWHERE:
             yield Weakness(Weight.SERIOUS, one.text, "as it says", "ktriage quorum status")
-    told = frozenset() if isinstance(facts.quorum, Unknown) else _endpoints_told(facts.quorum, facts.asked)
+    named = frozenset() if isinstance(facts.quorum, Unknown) else _endpoints_named(facts.quorum, facts.asked)
     for answer in facts.asked.not_reached:
-        if answer.address not in told:
+        if answer.address not in named:
             yield Weakness(
                 Weight.SERIOUS,
                 f"the controller at {answer.address} was not reached from here: {answer.problem}",
@@ -422,7 +470,7 @@ def _controllers(facts: ClusterFacts) -> Iterator[Weakness | str]:
             )
 
 
-def _endpoints_told(quorum: QuorumHealth, asked: ControllersAsked) -> frozenset[str]:
+def _endpoints_named(quorum: QuorumHealth, asked: ControllersAsked) -> frozenset[str]:
     """The addresses of voters of which another sentence tells: that they are down, or not where they registered."""
     dead = {member.key for member in quorum.dead_voters}
     voters = [voter for voter in quorum.quorum.voters.voters if voter.key in dead]
@@ -431,7 +479,7 @@ def _endpoints_told(quorum: QuorumHealth, asked: ControllersAsked) -> frozenset[
     )
 
 
-def _metadata_log(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _metadata_log(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     since = facts.log_since_ms
     if isinstance(since, Unknown):
         yield f"the metadata log is not known ({since})"
@@ -445,14 +493,14 @@ def _metadata_log(facts: ClusterFacts) -> Iterator[Weakness | str]:
     retention = {} if facts.asked is None else facts.asked.retention
     if not retention:
         yield "no controller told how long it keeps the metadata log"
-    for node, kept in sorted(retention.items()):
-        short, small = 0 <= kept.ms < RETENTION_MS, 0 <= kept.size < RETENTION_BYTES
+    for node, limit in sorted(retention.items()):
+        short, small = 0 <= limit.ms < RETENTION_MS, 0 <= limit.size < RETENTION_BYTES
         if short or small:
             limits = []
             if short:
-                limits.append(f"metadata.max.retention.ms {kept.ms:,} (less than a day)")
+                limits.append(f"metadata.max.retention.ms {limit.ms:,} (less than a day)")
             if small:
-                limits.append(f"metadata.max.retention.bytes {kept.size:,}")
+                limits.append(f"metadata.max.retention.bytes {limit.size:,}")
             yield Weakness(
                 Weight.SERIOUS,
                 f"{node} keeps the metadata log too short: {both(limits)}",
@@ -460,7 +508,7 @@ def _metadata_log(facts: ClusterFacts) -> Iterator[Weakness | str]:
             )
 
 
-def _copies(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _copies(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     if isinstance(facts.quorum, Unknown):
         yield f"who has a copy of the metadata log is not known ({facts.quorum})"
         return
@@ -470,7 +518,6 @@ def _copies(facts: ClusterFacts) -> Iterator[Weakness | str]:
         broker.id
         for broker in facts.brokers
         if broker.id not in voters
-        and broker.fenced is not True
         and (
             broker.id not in observers
             or not observers[broker.id].fetches
@@ -486,7 +533,7 @@ def _copies(facts: ClusterFacts) -> Iterator[Weakness | str]:
         )
 
 
-def _disks(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _disks(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     for broker, dirs in sorted(facts.dirs.items()):
         if isinstance(dirs, Unknown):
             yield f"the log dirs of broker {broker} are not known ({dirs})"
@@ -495,7 +542,7 @@ def _disks(facts: ClusterFacts) -> Iterator[Weakness | str]:
             where = f"{one.path} of broker {one.broker}"
             if one.error is not None:
                 yield Weakness(
-                    Weight.GRAVE, f"{where} has failed: {one.error}", "replace the disk", "ktriage log-dirs"
+                    Weight.GRAVE, f"{where} has failed: {one.error}", FIRST_STATUS, "ktriage status"
                 )
             elif one.total_bytes > 0 and one.usable_bytes >= 0:
                 free = one.usable_bytes / one.total_bytes
@@ -511,7 +558,7 @@ def _disks(facts: ClusterFacts) -> Iterator[Weakness | str]:
         yield "no log dir was listed"
 
 
-def _clock(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _clock(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     window = facts.operator.clock_ms
     if window is None:
         yield "a simulation has a time of its own"
@@ -531,7 +578,7 @@ def _clock(facts: ClusterFacts) -> Iterator[Weakness | str]:
             )
 
 
-def _journal(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _journal(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     operator = facts.operator
     if operator.journal_problem:
         yield Weakness(
@@ -548,7 +595,7 @@ def _journal(facts: ClusterFacts) -> Iterator[Weakness | str]:
         )
 
 
-def _rescue(facts: ClusterFacts) -> Iterator[Weakness | str]:
+def _rescue(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     free, largest = facts.operator.free_bytes, facts.largest_log
     if free is None:
         yield "the free space here is not known"
@@ -563,7 +610,7 @@ def _rescue(facts: ClusterFacts) -> Iterator[Weakness | str]:
         )
 
 
-CHECKS: tuple[tuple[str, Weight, _Look], ...] = (
+CHECKS: tuple[tuple[str, Weight, _Check], ...] = (
     ("partitions now", Weight.GRAVE, _now),
     ("brokers reached", Weight.GRAVE, _reach),
     ("permissions", Weight.SERIOUS, _rights),

@@ -130,7 +130,7 @@ def test_nodes_that_are_down_or_not_reached_from_here(whole_cluster: KafkaCluste
     cluster.node(4).kill()
     cluster.metadata.wait_fenced(4)
     down = looked_at(cluster)
-    assert weak(down) == {**KEPT_SHORT, "brokers reached": "grave"}
+    assert weak(down) == {**KEPT_SHORT, "brokers reached": "grave", "copies of it": "serious"}
     assert "broker 4 is fenced and was not reached" in evidence(down, "brokers reached")
     cluster.node(4).start()
     cluster.metadata.wait_live([4])

@@ -7,7 +7,6 @@ than reading the whole state of a small cluster, and the few types of our option
 from __future__ import annotations
 
 import re
-import time
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, get_args, get_origin
@@ -15,6 +14,7 @@ from typing import Any, get_args, get_origin
 import typer
 
 from console.errors import InputError
+from console.provenance import now
 
 
 def quicken(parameters: list[Any]) -> list[Any]:
@@ -79,7 +79,7 @@ def moment_ms(option: str, text: str) -> int:
     """``15m`` ago, or an ISO date and time, in UTC where it names no zone. Raises InputError."""
     ago = _AGO.fullmatch(text.strip())
     if ago:
-        return int((time.time() - int(ago[1]) * _SECONDS[ago[2]]) * 1000)
+        return int((now().timestamp() - int(ago[1]) * _SECONDS[ago[2]]) * 1000)
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
+from backends.base.simulated_clusters import is_simulated
 from console import provenance
 from console.change.own_changes import OwnChanges, own_changes
 from console.cli.base.option_values import moment_ms
@@ -117,7 +118,8 @@ def _made() -> str:
     return f"{time_text(int(provenance.now().timestamp() * 1000))} by {made_by()}"
 
 
-def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
+def _period(options: IncidentOptions) -> tuple[int, int]:
+    """Its beginning and end, in ms since 1970. Raises InputError."""
     since = moment_ms("--since", options.since)
     until = (
         int(provenance.now().timestamp() * 1000)
@@ -126,10 +128,18 @@ def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
     )
     if since >= until:
         raise InputError(f"--since {options.since}: that is after the end of the period")
+    return since, until
+
+
+def _sources(run: Run, options: IncidentOptions) -> IncidentSources:
+    _period(options)  # a mistake in it is told before anything is asked
     found: list[str] = []
     now = _present_state(run, found)
+    since, until = _period(options)  # of a bundle, which is open now, the times are those of its reading
     cluster_id = options.cluster_id or _named_by(now, options.plans) or _only_recorded(run, found)
-    virtual = run.named is not None and run.named.kind == "simulated"
+    virtual = run.named is not None and (
+        run.named.kind == "simulated" or (run.named.kind == "bundle" and is_simulated(cluster_id))
+    )
     timeline = _timeline(run, options.metadata_dir, cluster_id, now, found)
     plans, rescues = options.plans, options.rescues
     rebuilt = None if timeline is None else timeline.timeline.history.rebuilt

@@ -46,8 +46,8 @@ def readiness(
     what mends it. Nothing is changed.
 
     The score is the part of all checks' points that was not lost: a check loses the points of its gravest weakness
-    (grave 10, serious 3, light 1). What could not be looked at is named, and counts neither way. The score of the
-    run before is remembered on this host.
+    (grave 10, serious 3, light 1), and a grave one halves the rest. What could not be looked at is named, and
+    counts neither way. The score of the run before is remembered on this host.
 
     \b
     Examples:

@@ -20,8 +20,9 @@ from console.reading.quorum_state import QuorumReading, read_quorum_state
 from console.reading.read_cluster import read_state
 from console.reading.remembered_voters import reading_of_everybody
 from recovery.model import Unknown, Why
-from recovery.readiness import ClusterFacts, DirRoom, Operator
-from recovery.wording.quantity_text import counted
+from recovery.readiness import DirRoom, OperatorHost, ReadinessFacts
+from recovery.wording.cluster_health_text import stale_reason
+from recovery.wording.quantity_text import counted, printable
 
 if TYPE_CHECKING:
     from backends.base.check_report import CheckReport
@@ -38,7 +39,7 @@ REASSIGNMENT_CALL = "AlterPartitionReassignments"
 """Its version 1 came with 4.1, and with it two changes of the controller that no request tells."""
 
 
-async def read_facts(backend: Backend, now_ms: int) -> tuple[CheckReport, ClusterFacts]:
+async def read_facts(backend: Backend, now_ms: int) -> tuple[CheckReport, ReadinessFacts]:
     """Asks the cluster for everything that the checks look at. Raises BackendError where nothing could be asked."""
     await backend.open()
     checked = await backend.check()
@@ -52,7 +53,7 @@ async def read_facts(backend: Backend, now_ms: int) -> tuple[CheckReport, Cluste
     rights, not_known = missing_rights(checked.rights)
     offers_4_1 = _offers_4_1(checked)
     dirs = {broker: _rooms(listed) for broker, listed in reading.log_dirs.items()}
-    return checked, ClusterFacts(
+    return checked, ReadinessFacts(
         now_ms=now_ms,
         brokers=checked.cluster.brokers,
         reach={one.broker: one.problem for one in checked.reach},
@@ -60,11 +61,12 @@ async def read_facts(backend: Backend, now_ms: int) -> tuple[CheckReport, Cluste
         operator=_operator(None if backend.simulated else (before, after)),
         rights=rights,
         rights_unknown=not_known,
-        unseen=_unseen(checked),
+        unseen=_hidden_topics(checked),
         configs=configs,
         elr=checked.cluster.elr_enabled,
         elr_offered=checked.capabilities.features.get("metadata.version", 0) >= ELR_METADATA_VERSION,
         blocks_on_dead_leader=_blocks(checked.cluster.elr_enabled, offers_4_1),
+        leaderless=printable(stale_reason(reading.health)),
         quorum=quorum if isinstance(quorum, Unknown) else quorum.health,
         findings=() if isinstance(quorum, Unknown) else quorum.findings,
         asked=None if isinstance(quorum, Unknown) else quorum.asked,
@@ -75,7 +77,7 @@ async def read_facts(backend: Backend, now_ms: int) -> tuple[CheckReport, Cluste
     )
 
 
-def _unseen(checked: CheckReport) -> str:
+def _hidden_topics(checked: CheckReport) -> str:
     if isinstance(checked.hidden, Unknown):
         return f"whether there are topics that this user may not see is not known ({checked.hidden.detail})"
     return f"{counted(len(checked.hidden), 'topic')} may not be seen by this user" if checked.hidden else ""
@@ -103,7 +105,7 @@ async def _quorum(backend: Backend) -> QuorumReading | Unknown:
         await membership.open()
         return await reading_of_everybody(membership, await read_quorum_state(membership))
     except NoLeader as error:
-        return Unknown(Why.FAILED, f"NO LEADER: {error}")
+        return Unknown(Why.FAILED, str(error))
     except BackendError as error:
         return Unknown(Why.NOT_ANSWERED, str(error))
 
@@ -133,10 +135,10 @@ def _largest(log_dirs: Mapping[int, Sequence[LogDir] | Unknown]) -> int | None:
     return max((replica.size for dirs in listed for one in dirs for replica in one.replicas), default=None)
 
 
-def _operator(clock_ms: tuple[int, int] | None) -> Operator:
+def _operator(clock_ms: tuple[int, int] | None) -> OperatorHost:
     here = Path.cwd()
     try:
         free: int | None = shutil.disk_usage(here).free
     except OSError:
         free = None
-    return Operator(named_state_dir() is not None, why_unusable(), free, str(here), clock_ms)
+    return OperatorHost(named_state_dir() is not None, why_unusable(), free, str(here), clock_ms)

@@ -17,7 +17,7 @@ from console.output.report_blocks import (
     report_table,
 )
 from console.reading.survey_json import cluster_json
-from recovery.readiness import Looked, Readiness, Weakness, Weight
+from recovery.readiness import CheckResult, Readiness, Weakness, Weight
 from recovery.wording.quantity_text import both, counted, printable, time_text
 from widgets.fields import Field, data_field, json_of
 from widgets.text import fold_text, terminal_width
@@ -25,12 +25,15 @@ from widgets.text import fold_text, terminal_width
 RUNS_SAVED = 50
 
 
-class EarlierRun(NamedTuple):
-    """``lost``: the points that each check lost, without those that lost none or told nothing."""
+class ScoredRun(NamedTuple):
+    """``lost``: the points that each check lost, without those that lost none or told nothing. ``incomplete``: the
+    checks that were not made to their end.
+    """
 
     at_ms: int
     score: int
     lost: Mapping[str, int]
+    incomplete: tuple[str, ...] = ()
 
 
 WEAKNESS: tuple[Field[tuple[str, Weakness]], ...] = (
@@ -40,7 +43,7 @@ WEAKNESS: tuple[Field[tuple[str, Weakness]], ...] = (
     Field("mend", "MEND", lambda row: printable(row[1].mend), below=True),
     data_field("command", lambda row: row[1].command or None),
 )
-_CHECK: tuple[Field[Looked], ...] = (
+_CHECK: tuple[Field[CheckResult], ...] = (
     data_field("check", lambda one: one.check),
     data_field("worst", lambda one: one.worst.word),
     data_field("lost", lambda one: one.lost),
@@ -56,32 +59,41 @@ class ReadinessReport(NamedTuple):
 
     cluster: ClusterInfo
     found: Readiness
-    earlier: Sequence[EarlierRun]
+    earlier: Sequence[ScoredRun]
     at_ms: int
     complete: Callable[[str], str]
 
     @property
-    def this_run(self) -> EarlierRun | None:
+    def this_run(self) -> ScoredRun | None:
         """What is saved of this run; None where no check told anything."""
         score = self.found.score
-        return None if score is None else EarlierRun(self.at_ms, score, _lost(self.found))
+        return (
+            None
+            if score is None
+            else ScoredRun(self.at_ms, score, _lost(self.found), _incomplete(self.found))
+        )
 
 
 def _lost(found: Readiness) -> dict[str, int]:
-    return {one.check: one.lost for one in found.looked if one.lost}
+    return {one.check: one.lost for one in found.results if one.lost}
 
 
-def saved_runs(runs: Sequence[EarlierRun]) -> dict[str, object]:
+def _incomplete(found: Readiness) -> tuple[str, ...]:
+    return tuple(one.check for one in found.incomplete)
+
+
+def saved_runs(runs: Sequence[ScoredRun]) -> dict[str, object]:
     """What is remembered of a cluster: the newest runs."""
     return {"runs": [{**run._asdict(), "lost": dict(run.lost)} for run in runs[-RUNS_SAVED:]]}
 
 
-def recalled_runs(saved: Mapping[str, Any] | None) -> tuple[EarlierRun, ...]:
+def recalled_runs(saved: Mapping[str, Any] | None) -> tuple[ScoredRun, ...]:
     """What was remembered; nothing of what cannot be read."""
     runs = []
     for run in (saved or {}).get("runs", ()):
         try:
-            runs.append(EarlierRun(int(run["at_ms"]), int(run["score"]), dict(run["lost"])))
+            incomplete = tuple(map(str, run.get("incomplete", ())))
+            runs.append(ScoredRun(int(run["at_ms"]), int(run["score"]), dict(run["lost"]), incomplete))
         except (KeyError, TypeError, ValueError):
             continue
     return tuple(runs)
@@ -95,17 +107,17 @@ def _counts(found: Readiness) -> str:
         if (count := sum(one.weight is weight for _, one in found.weaknesses))
     ]
     many = f"{counted(number, 'weakness', 'weaknesses')}{f' ({both(by_weight)})' if by_weight else ''}"
-    whole = sum(one.complete for one in found.looked)
-    return f"{many}; {whole} of {counted(len(found.looked), 'check')} complete"
+    whole = sum(one.complete for one in found.results)
+    return f"{many}; {whole} of {counted(len(found.results), 'check')} complete"
 
 
 def _verdict(found: Readiness) -> str:
-    worst = max((one.lost for one in found.looked), default=0)
+    worst = max((one.lost for one in found.results), default=0)
     if worst >= Weight.GRAVE:
         return "NOT READY"
     if worst >= Weight.SERIOUS:
         return "not quite ready"
-    return "ready" if all(one.complete for one in found.looked) else "ready, as far as could be seen"
+    return "ready" if all(one.complete for one in found.results) else "ready, as far as could be seen"
 
 
 def head_lines(report: ReadinessReport) -> Iterator[str]:
@@ -114,16 +126,21 @@ def head_lines(report: ReadinessReport) -> Iterator[str]:
     points = "unknown" if score is None else f"{score} of 100"
     yield f"{_verdict(report.found)}: {_counts(report.found)}; score {points}"
     if report.earlier and score is not None:
-        yield _since(report.earlier[-1], score, _lost(report.found))
+        yield _since(report.earlier[-1], score, report.found)
 
 
-def _since(before: EarlierRun, score: int, lost: Mapping[str, int]) -> str:
-    better = sorted(check for check, points in before.lost.items() if lost.get(check, 0) < points)
-    worse = sorted(check for check, points in lost.items() if before.lost.get(check, 0) < points)
+def _since(before: ScoredRun, score: int, found: Readiness) -> str:
+    """What became better and worse, of the checks that were made to their end both times."""
+    lost = _lost(found)
+    known = {one.check for one in found.results if one.complete}.difference(before.incomplete)
+    better = sorted(one for one in known if lost.get(one, 0) < before.lost.get(one, 0))
+    worse = sorted(one for one in known if lost.get(one, 0) > before.lost.get(one, 0))
+    new = sorted(one.check for one in found.results if one.complete and one.check in before.incomplete)
     word = "as before:" if before.score == score else "it was"
     parts = [f"{word} {before.score} at {time_text(before.at_ms)}"]
     parts += [f"better: {', '.join(better)}"] if better else []
     parts += [f"worse: {', '.join(worse)}"] if worse else []
+    parts += [f"not looked at then: {', '.join(new)}"] if new else []
     return "; ".join(parts)
 
 
@@ -141,17 +158,17 @@ def text_lines(report: ReadinessReport) -> Iterator[str]:
         yield ""
         yield from folded(f"{weakness.weight.word.upper()}  {check}: {printable(weakness.evidence)}")
         yield from folded(printable(weakness.mend), "  ")
-        if weakness.command:
-            yield f"  run:  {report.complete(weakness.command)}"  # two blanks: the line stays whole
+        if command := report.complete(weakness.command):
+            yield f"  run:  {command}"  # two blanks: the line stays whole
     for line in _rest(report.found):
         yield from folded(line.lstrip(), "  " if line.startswith(" ") else "")
 
 
 def _rest(found: Readiness) -> Iterator[str]:
-    if found.not_looked_at:
+    if found.incomplete:
         yield ""
         yield "not looked at, or not all of it:"
-        for one in found.not_looked_at:
+        for one in found.incomplete:
             yield f"  {one.check}: {printable(one.unknown)}"
     clear = _clear(found)
     if clear:
@@ -160,7 +177,7 @@ def _rest(found: Readiness) -> Iterator[str]:
 
 
 def _clear(found: Readiness) -> list[str]:
-    return [one.check for one in found.looked if one.complete and not one.weaknesses]
+    return [one.check for one in found.results if one.complete and not one.weaknesses]
 
 
 def report_blocks(report: ReadinessReport, made: str) -> Iterator[ReportBlock]:
@@ -177,12 +194,12 @@ def report_blocks(report: ReadinessReport, made: str) -> Iterator[ReportBlock]:
     if report.found.weaknesses:
         yield ReportHeading(2, "Weaknesses")
         yield from report_table(WEAKNESS, report.found.weaknesses)
-        commands = [one.command for _, one in report.found.weaknesses if one.command]
-        if commands:
-            yield ReportCommands(tuple(report.complete(line) for line in dict.fromkeys(commands)))
-    if report.found.not_looked_at:
+        commands = dict.fromkeys(report.complete(one.command) for _, one in report.found.weaknesses)
+        if lines := tuple(filter(None, commands)):
+            yield ReportCommands(lines)
+    if report.found.incomplete:
         yield ReportHeading(2, "Not looked at, or not all of it")
-        yield ReportList(tuple(f"{one.check}: {one.unknown}" for one in report.found.not_looked_at))
+        yield ReportList(tuple(f"{one.check}: {one.unknown}" for one in report.found.incomplete))
     if clear := _clear(report.found):
         yield ReportHeading(2, "No weakness seen")
         yield ReportText(f"{', '.join(clear)}.")
@@ -200,7 +217,7 @@ def readiness_document(report: ReadinessReport) -> Iterator[str]:
             "cluster": cluster_json(report.cluster),
             "score": report.found.score,
             "weaknesses": weaknesses,
-            "checks": list(map(json_of(_CHECK), report.found.looked)),
+            "checks": list(map(json_of(_CHECK), report.found.results)),
             "earlier": [
                 {"atMs": run.at_ms, "score": run.score, "lost": dict(run.lost)} for run in report.earlier
             ],

@@ -7,7 +7,7 @@ import shlex
 from backends.base.check_report import CheckReport
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.errors import Status
+from console.errors import InputError, Status
 from console.jobs.status.readiness_facts import read_facts
 from console.jobs.status.readiness_report import (
     ReadinessReport,
@@ -22,7 +22,7 @@ from console.output.report_html import html_page
 from console.output.report_markdown import markdown_lines
 from console.provenance import made_by, now
 from console.signals import StopRequest
-from recovery.readiness import ClusterFacts, Weight, readiness
+from recovery.readiness import ReadinessFacts, Weight, readiness
 from recovery.wording.quantity_text import time_text
 
 MEMORY = "readiness"
@@ -32,9 +32,14 @@ MEMORY = "readiness"
 def show_readiness(run: Run, fail_on: str, output: str) -> int:
     """Looks, prints, and saves the score; returns the exit status."""
 
-    async def job(backend: Backend, _stop: StopRequest) -> tuple[CheckReport, ClusterFacts]:
+    async def job(backend: Backend, _stop: StopRequest) -> tuple[CheckReport, ReadinessFacts]:
         return await read_facts(backend, at_ms)
 
+    if run.target.kind == "bundle":
+        raise InputError(
+            "readiness asks a cluster, and this host, now; a bundle is the cluster as it was. Name the cluster"
+            " (--bootstrap-server, --cluster)"
+        )
     at_ms = round(now().timestamp() * 1000)
     checked, facts = run.read(job)
     cluster_id = checked.cluster.cluster_id
@@ -61,10 +66,14 @@ def show_readiness(run: Run, fail_on: str, output: str) -> int:
 
 
 def _completed(run: Run, line: str) -> str:
-    """A command that can be copied: with the words that name the cluster, or a broker's address."""
+    """A command that can be copied: with the words that name the cluster, or a broker's address; "" where it could
+    not be run, as Kafka's tools on a simulation.
+    """
     name, _, words = line.partition(" ")
-    if name == "ktriage":
-        return run.target.command(*words.split())
+    if run.target.kind == "simulated" and (name != "ktriage" or "--broker" in words):
+        return ""
+    if not line or name == "ktriage":
+        return run.target.command(*words.split()) if line else ""
     config = run.target.command_config
     security = "" if config is None else f" --command-config {shlex.quote(str(config))}"
     return line.replace("BOOTSTRAP", f"{run.target.bootstrap or 'HOST:PORT'}{security}")

@@ -319,3 +319,26 @@ def test_no_secret_of_the_metadata_log_is_in_the_copy_and_every_offset_is() -> N
     assert decode(left_out) == ConfigRecord(4, "1", "listener.name.x.ssl.key.password", "(left out)")
     untouched = [header for header, _ in SegmentReader(SegmentBytes(kept))][-1]
     assert untouched == [header for header, _ in SegmentReader(SegmentBytes(log))][-1]
+
+
+def test_the_report_from_a_bundle_names_the_elections_that_the_clusters_own_names(
+    bundles: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    """Its period ends when the bundle was read, and a simulation's times are its own there too."""
+    home, bundle = bundles["stale-long-tail"]
+    own = invoke(home, "ktriage", "report", "--simulate", "stale-long-tail", "--output", "json")
+    theirs = on(tmp_path, bundle, "report", "--output", "json")
+    documents = [json.loads(ended.out) for ended in (own, theirs)]
+    assert documents[0]["events"], "the scenario has a past"
+    assert documents[0]["events"] == documents[1]["events"]
+    assert documents[0]["outages"] == documents[1]["outages"]
+
+
+@pytest.mark.parametrize("command", ["log-dirs", "timeline", "report"])
+def test_every_command_on_a_bundle_says_once_that_nothing_is_asked(
+    bundles: dict[str, tuple[Path, Path]], tmp_path: Path, command: str
+) -> None:
+    _, bundle = bundles["groups-on-the-stale-tail"]
+    ended = on(tmp_path, bundle, command)
+    assert ended.err.count(": nothing is asked now") == 1, ended
+    assert ended.err.count("not in the bundle (its manifest says why)") == 1, ended

@@ -12,7 +12,7 @@ from recovery.membership.preflight import LivenessLimits
 from recovery.membership.quorum import QuorumReplica
 from recovery.membership.quorum_health import health
 from recovery.model import Broker, PartitionState, Unknown, Why
-from recovery.readiness import ClusterFacts, DirRoom, Operator, Weight, readiness
+from recovery.readiness import DirRoom, OperatorHost, ReadinessFacts, Weight, readiness
 from tests.unit.membership.quorums import NOW, key, progress, quorum
 
 GIB = 1 << 30
@@ -25,12 +25,12 @@ def voters(*observers: QuorumReplica, nodes: tuple[int, ...] = (1, 2, 3), **chan
     return health(replace(plain, progress=(*plain.progress, *observers)), LivenessLimits(), nodes)
 
 
-GOOD = ClusterFacts(
+GOOD = ReadinessFacts(
     now_ms=NOW,
     brokers=tuple(Broker(n, f"host{n}", 9092, f"rack{n}", False) for n in (11, 12, 13)),
     reach={11: None, 12: None, 13: None},
     states=(PartitionState("orders", 0, "id", 11, 3, (11, 12, 13), (11, 12, 13), (), (), ()),),
-    operator=Operator(True, "", 50 * GIB, "/rescue", (NOW - 100, NOW + 100)),
+    operator=OperatorHost(True, "", 50 * GIB, "/rescue", (NOW - 100, NOW + 100)),
     configs={"orders": {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}},
     elr=True,
     elr_offered=True,
@@ -125,7 +125,7 @@ WEAK: dict[str, tuple[dict[str, Any], str, Weight, str]] = {
 def test_a_good_cluster_scores_100_and_everything_was_looked_at() -> None:
     result = readiness(GOOD)
     assert result.weaknesses == ()
-    assert result.not_looked_at == ()
+    assert result.incomplete == ()
     assert result.score == 100
     assert not result.at_least(Weight.LIGHT)
 
@@ -158,10 +158,12 @@ def test_what_could_not_be_looked_at_is_named_and_is_neither_good_nor_bad() -> N
         )
     )
     assert result.weaknesses == ()
-    unknown = {one.check for one in result.not_looked_at}
+    unknown = {one.check for one in result.incomplete}
     assert unknown == {
         "partitions now",
         "permissions",
+        "replicas",
+        "racks",
         "min ISR",
         "unclean elections",
         "eligible leaders",
@@ -175,8 +177,7 @@ def test_what_could_not_be_looked_at_is_named_and_is_neither_good_nor_bad() -> N
         "rescue space",
     }
     assert result.at_least(Weight.GRAVE)
-    nothing = readiness(ClusterFacts(NOW, (), {}, (), Operator(True), unseen="nothing was answered"))
-    assert nothing.score is not None
+    assert result.score is None, "too little is known"
 
 
 def test_the_gravest_weakness_is_told_first() -> None:
@@ -189,3 +190,17 @@ def test_the_gravest_weakness_is_told_first() -> None:
         )
     )
     assert [one.weight for _, one in result.weaknesses] == [Weight.GRAVE, Weight.SERIOUS, Weight.LIGHT]
+
+
+def test_where_two_replicas_are_all_no_line_lowers_min_isr_to_one() -> None:
+    two = GOOD.states[0]._replace(topic="two", replicas=(11, 12), isr=(11, 12))
+    three = GOOD.states[0]._replace(topic="all")
+    configs = {
+        "two": {"min.insync.replicas": "2"},
+        "all": {"min.insync.replicas": "3"},
+    }
+    (_, both), *_ = readiness(replace(GOOD, states=(two, three), configs=configs)).weaknesses
+    assert both.command.endswith("--entity-name all --add-config min.insync.replicas=2")
+    assert "topics with two replicas need a third one first" in both.mend
+    (_, alone), *_ = readiness(replace(GOOD, states=(two,), configs=configs)).weaknesses
+    assert alone.command == ""
