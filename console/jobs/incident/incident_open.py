@@ -400,12 +400,14 @@ def _quorum_commands(incident: Incident, stuck: bool, connected: Connected) -> I
     """
     now = incident.sources.now
     lost = None if now is None else now.lost
-    look = _may_be_rebuilt(incident)
-    if stuck or look:
+    in_doubt = _may_be_rebuilt(incident)
+    if stuck or in_doubt:
         yield connected("quorum", "status")
     if lost is not None:
-        look = bool(lost.possible_rebuild if lost.leading is not None else lost.proved and last_resort(lost))
-    if look:
+        in_doubt = bool(
+            lost.possible_rebuild if lost.leading is not None else lost.proved and last_resort(lost)
+        )
+    if in_doubt:
         yield shlex.join(EVIDENCE)
 
 
