@@ -90,7 +90,11 @@ class PlanRehearsal:
             broken = self.broken
             led = f"{broken.led:,} of {self.rows:,} have a leader then"
             yield f"If broker {self.drop.broker} drops out in the middle: {led}, {_orders(broken)}."
-            yield from _trouble(broken)
+            # Why a row has no leader then is told of the copy alone: its requests are in doubt nowhere else.
+            if broken.problem:
+                yield f"! Then: {broken.problem}"
+            if broken.wrong:
+                yield f"! Then another replica leads: {broken.wrong[0]}{and_more(len(broken.wrong))}."
         yield from (f"! A guess: {one}." for one in self.copy.guessed)
 
 
