@@ -477,4 +477,7 @@ def _refuse(name: str) -> NoReturn:
     """All that needs a cluster. Raises NotOffered."""
     if name.startswith("_"):
         raise AttributeError(name)
-    raise NotOffered("this is a bundle, the cluster as it was: nothing can be asked or changed")
+    raise NotOffered(
+        "this is a bundle, the cluster as it was: nothing can be asked or changed."
+        " Name the cluster itself (--bootstrap-server, --cluster)"
+    )

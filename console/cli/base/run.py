@@ -76,6 +76,14 @@ class Run:
         if self.target.read_only:
             raise InputError(f"this would change the cluster, and {self.target.read_only}; nothing was sent")
 
+    def refuse_bundle(self, what: str) -> None:
+        """Raises InputError where nothing can be asked; ``what`` asks a cluster."""
+        if self.target.kind == "bundle":
+            raise InputError(
+                f"{what} asks a cluster, and a bundle is the cluster as it was. Name the cluster itself"
+                " (--bootstrap-server, --cluster)"
+            )
+
     def read(self, job: Callable[[Backend, StopRequest], Awaitable[T]]) -> T:
         """Runs ``job``, which can only read the cluster. Raises what the job raises, and Stopped."""
         from backends.base.read_only import ReadOnlyBackend  # noqa: PLC0415  # not before a cluster is asked

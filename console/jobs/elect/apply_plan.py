@@ -15,7 +15,7 @@ from backends.base.protocol import Backend
 from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
 from console.change.election_notes import note_plan
-from console.change.loss_consent import loss_question
+from console.change.loss_consent import REHEARSED, loss_question
 from console.errors import NotDone, Status
 from console.jobs.elect.election_batches import Elected, RowFailure, execute, note_elected, row_failure
 from console.jobs.elect.preserved_logs import (
@@ -205,6 +205,8 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         sentences = tuple(found.lines())
         if not operator.asks and not found.succeeded:
             raise NotDone(f"the rehearsal did not end as planned, so nothing was sent: {' '.join(sentences)}")
+        if not operator.asks:  # whoever is asked reads them with the question
+            operator.says(*(f"{REHEARSED}: {sentence}" for sentence in sentences))
         return sentences
 
     async def _compared_now(

@@ -54,6 +54,7 @@ def make_bundle(run: Run, to: Path, evidence: tuple[Path, ...], duration: float,
     """Writes the file ``to``, with other names if that is wanted (``redact``); returns the exit status. Raises
     InputError, BackendError, NotDone, Stopped.
     """
+    run.refuse_bundle("bundle")
     names_file = to.with_name(f"{to.name}.names")
     for file in (to, names_file) if redact else (to,):
         refuse_existing(file)

@@ -63,6 +63,7 @@ def read(
     """
     if plan is None and not from_disk:
         raise InputError("give a plan, or --from-disk DIR, or both")
+    run.refuse_bundle("rescue read")
     if plan is not None and topic:
         raise InputError("--topic is for a rescue without a plan")
     from console.jobs.rescue.rescue_read import RescueRequest  # noqa: PLC0415

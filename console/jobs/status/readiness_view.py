@@ -7,7 +7,7 @@ import shlex
 from backends.base.check_report import CheckReport
 from backends.base.protocol import Backend
 from console.cli.base.run import Run
-from console.errors import InputError, Status
+from console.errors import Status
 from console.jobs.status.readiness_facts import read_facts
 from console.jobs.status.readiness_report import (
     ReadinessReport,
@@ -35,11 +35,7 @@ def show_readiness(run: Run, fail_on: str, output: str) -> int:
     async def job(backend: Backend, _stop: StopRequest) -> tuple[CheckReport, ReadinessFacts]:
         return await read_facts(backend, at_ms)
 
-    if run.target.kind == "bundle":
-        raise InputError(
-            "readiness asks a cluster, and this host, now; a bundle is the cluster as it was. Name the cluster"
-            " (--bootstrap-server, --cluster)"
-        )
+    run.refuse_bundle("readiness")
     at_ms = round(now().timestamp() * 1000)
     checked, facts = run.read(job)
     cluster_id = checked.cluster.cluster_id

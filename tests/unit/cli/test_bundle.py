@@ -342,3 +342,14 @@ def test_every_command_on_a_bundle_says_once_that_nothing_is_asked(
     ended = on(tmp_path, bundle, command)
     assert ended.err.count(": nothing is asked now") == 1, ended
     assert ended.err.count("not in the bundle (its manifest says why)") == 1, ended
+
+
+@pytest.mark.parametrize("words", [("readiness",), ("bundle", "--to", "again.ktriage")])
+def test_what_asks_a_cluster_is_refused_on_a_bundle_before_anything_is_written(
+    bundles: dict[str, tuple[Path, Path]], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    _, bundle = bundles["stale-long-tail"]
+    ended = on(tmp_path, bundle, *words)
+    assert ended.status == 2, ended
+    assert "a bundle is the cluster as it was. Name the cluster itself" in ended.err
+    assert not [path.name for path in tmp_path.iterdir() if "again" in path.name]
