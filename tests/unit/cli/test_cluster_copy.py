@@ -176,6 +176,10 @@ def test_nothing_is_sent_where_nobody_is_asked_and_the_rehearsal_fails(
     assert "0 of 1 elected as planned" in refused.err
     assert "payments-0" in planned("ktriage", "status", *TAIL).out
     monkeypatch.undo()
+
+
+def test_what_was_rehearsed_is_printed_where_nobody_is_asked(planned: Caller) -> None:
+    words = ("--rehearse", "--yes", "--reason", "night", "--no-rescue")
     applied = planned("ktriage", "apply", "plan.json", *words, *TAIL)
     assert "Rehearsed: 1 of 1 elected as planned" in applied.err
     assert "Rehearsed: If broker 2 drops out in the middle:" in applied.err
