@@ -302,6 +302,9 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
             return self.request.only_shown
         if self._unread:
             return "read the warnings to their end (PgDn)"
+        typed, expected = self._typed("#expected"), self.request.expected or ""
+        if self._lacking == "#expected" and not expected.startswith(_plain(typed)):
+            return f'"{printable(typed)}" is not {printable(expected)}'
         return {
             "#expected": f"type {self.request.expected_what}",
             "#reason": "give a reason: it goes into the journal",
@@ -405,7 +408,12 @@ class Confirmation(DismissOnce[ConfirmAnswer | None], ModalScreen[ConfirmAnswer 
         self._another_key = True
         self._space = False
         self._show_missing()
-        if step > 0:
+        fields = list(self.query(_Field))
+        if step > 0 and self.missing and any(field.value for field in fields):
+            # Cancel would be next, and the Enter that is meant for the other button would lose what was typed.
+            at = fields.index(self.focused) if self.focused in fields else -1
+            self.set_focus(fields[(at + 1) % len(fields)])
+        elif step > 0:
             self.focus_next()
         else:
             self.focus_previous()

@@ -80,8 +80,23 @@ async def test_a_separator_in_the_wrong_place_is_another_number() -> None:
     async with opened(replace(REQUEST, expected="2000", needs_reason=False)) as pilot:
         await pilot.press(*"20,00")
         await pilot.pause()
-        assert "not yet: type the number" in text_of(pilot.app)
+        assert 'not yet: "20,00" is not 2000' in text_of(pilot.app)
         assert pilot.app.screen.query_one("#confirm").disabled
+
+
+async def test_what_was_mistyped_is_said_and_the_way_to_the_button_does_not_cancel() -> None:
+    named = replace(REQUEST, expected="payments", expected_what="the topic's name (payments)")
+    async with opened(named) as pilot:
+        await pilot.press(*"paym")
+        assert "not yet: type the topic's name (payments)" in text_of(pilot.app), "not wrong so far"
+        await pilot.press(*"entz", "tab", *"why", "tab", "enter")
+        await pilot.pause()
+        assert ENDED == []
+        assert 'not yet: "paymentz" is not payments' in text_of(pilot.app)
+        assert focused(pilot) == "expected"
+        await pilot.press("end", "backspace", "s", "tab", "tab", "enter")
+        await pilot.pause()
+        assert [ConfirmAnswer("why")] == ENDED
 
 
 async def test_the_button_says_what_presses_it_and_that_space_does_not() -> None:
