@@ -89,12 +89,13 @@ def _decided(decision: Decision, advice: Advice | None) -> str:
             return _SUGGESTED.get(verdict, "report only")
 
 
-_ELECTING = (AdviceKind.ELECT, AdviceKind.COMPARE, AdviceKind.CHOOSE)
+ELECTING = (AdviceKind.ELECT, AdviceKind.COMPARE, AdviceKind.CHOOSE)
+"""What asks for the choice of a leader."""
 
 
 def offers_election(advice: Advice) -> bool:
     """Whether a leader is what it asks for, or offers."""
-    return bool(advice.instead) or advice.kind in _ELECTING
+    return bool(advice.instead) or advice.kind in ELECTING
 
 
 def _is_choice(advice: Advice | None) -> bool:

@@ -74,6 +74,12 @@ async def test_a_lost_quorum_names_no_key_for_the_pane_that_is_open() -> None:
         assert "4" not in named(robot)
 
 
+async def test_where_a_broker_is_to_be_started_the_guide_does_not_lead_to_an_election() -> None:
+    async with console("zone-power-loss", guide=True) as robot:
+        await robot.sees("Do first: Start broker 2", "Do what Do first says.")
+        assert "then c there" in guide(robot)
+
+
 @pytest.mark.long
 async def test_waiting_is_an_answer_and_is_confirmed_in_words() -> None:
     async with console("offline-2000") as robot:

@@ -217,6 +217,8 @@ async def test_the_first_screen_names_what_is_at_stake(scenario: str, texts: tup
 async def test_a_partition_whose_leader_is_not_reached_is_counted_where_no_controller_says_so() -> None:
     async with console("two-of-three-voters-lost", size=(120, 40)) as robot:
         await robot.sees("0 offline, 1 led by a broker that is not reached", "1 not reached")
+        # What is broken has its rows too, as what is well has.
+        await robot.sees("quorum: NO LEADER", "METADATA HELD")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from recovery.wording.quantity_text import counted, ids
 class GuideState(NamedTuple):
     """What the next step depends on. ``asking``: a question or another window is open above the panes. ``why_not``
     returns why an action's key is disabled, "" if it works. ``cursor`` is the partition that pane 2 shows.
-    ``choice``: the answers of that question, "" where it is no choice among some.
+    ``choice``: the answers of that question, "" where it is no choice among some. ``elects``: what is to be done
+    first is an election.
     """
 
     pane: str
@@ -33,6 +34,7 @@ class GuideState(NamedTuple):
     cursor: TopicPartition | None
     ranking: Ranking
     choice: str = ""
+    elects: bool = True
 
 
 def step(now: GuideState) -> str:
@@ -197,6 +199,11 @@ def _planned(now: GuideState) -> str:
 
 
 def _choosing(now: GuideState) -> str:
+    if now.pane == OFFLINE and not now.elects:
+        return (
+            "Guide: a partition has no leader. Do what Do first says. If that cannot be done, press Enter, then c"
+            " there."
+        )
     if now.pane == OFFLINE:
         return "Guide: a partition has no leader. Press Enter to see each replica's log, then c to choose."
     survey = None if now.cursor is None else now.view.surveys.get(now.cursor)

@@ -34,6 +34,7 @@ from console.change.registry import (
     TIMELINE,
     Action,
 )
+from console.reading.partition_report import ELECTING
 from console.reading.partitions_pane import PartitionsPane
 from recovery.model import TopicPartition
 from recovery.wording.cut_off_text import cut_off_text
@@ -255,11 +256,11 @@ class MainScreen(PanesScreen):
         now, asking, why_not = self.session, self.app.screen is not self, self._keys.why_not
         above, ranking = self.app.screen, now.choosing.ranking
         choice = above.answers_text if isinstance(above, ChoiceQuestion) else ""
-        return step(
-            GuideState(
-                self.pane, asking, now.view, now.draft, now.safety, why_not, self.cursor, ranking, choice
-            )
+        steps = now.rows.counts.steps
+        state = GuideState(
+            self.pane, asking, now.view, now.draft, now.safety, why_not, self.cursor, ranking, choice
         )
+        return step(state._replace(elects=not steps or steps[0].advice.kind in ELECTING))
 
     def command_line(self) -> str:
         """The command that shows what the open pane shows."""

@@ -64,7 +64,7 @@ def _partitions(session: Session) -> PartitionsView:
 def _overview(session: Session, width: int, rows: int) -> Iterator[Line]:
     """The rest of the cluster in a line for each pane that has more of it, and at most ``rows`` rows of each."""
     from console.app.main_screen.pane_views import brokers_shown  # noqa: PLC0415  # not for the first frame
-    from console.jobs.quorum.quorum_report import BRIEF  # noqa: PLC0415
+    from console.jobs.quorum.quorum_report import BRIEF, host_fields  # noqa: PLC0415
     from console.reading.broker_report import BROKER  # noqa: PLC0415
     from console.reading.log_dirs_report import LOG_DIR, dir_rows, fullest_first  # noqa: PLC0415
 
@@ -87,6 +87,8 @@ def _overview(session: Session, width: int, rows: int) -> Iterator[Line]:
         yield from _rows(BRIEF, quorum.silent_first, width, rows)
     elif badge := quorum_badge(health.quorum):
         yield _part(QUORUM, f"quorum: {badge}", bad=True)
+        if (lost := reading.lost) is not None:
+            yield from _rows(on_screen(host_fields(lost)), lost.down_first, width, rows)
     dirs = sum(len(one) for one in reading.log_dirs.values() if not isinstance(one, Unknown))
     failed = (
         f"{counted(dirs, 'log dir')}: {health.failed_dirs:,} failed{not_listed_text(reading.dirs_not_listed)}"
