@@ -14,7 +14,6 @@ from console.change.change import Question
 from recovery.acknowledged.verdict import VerdictValue
 from recovery.model import Standing
 from recovery.plan.plan_review import (
-    AcknowledgedLoss,
     Summary,
     brief_candidate_harm,
     passes_over,
@@ -75,6 +74,7 @@ def outline(
     # Of a plan that was not compared: as it says, whose logs nobody had read when it was made.
     unread = {row.tp: unread_brokers(row) for row in plan.rows} if prepared is None else prepared.unread
     risks = (
+        *(() if prepared is None else prepared.instead),
         *unread_brokers_in_short(plan.rows, unread, WORST),
         *affected_groups_in_short(plan.affected, plan.groups_unread),
         *risk_lines(plan, WORST, native=native),
@@ -108,7 +108,7 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
         of = "" if summary.elect == 1 else f" of {counted(acknowledged.of(VerdictValue.SOME), 'partition')}"
         yield f"{acknowledged.at_least:,}{or_more} committed offsets{of}."
     elif str(acknowledged) and not acknowledged.is_none(summary.elect):
-        yield f"Acknowledged records: {_acknowledged(acknowledged, summary.elect)}."
+        yield f"Acknowledged records: {acknowledged}."
     losing = worst(plan, named if summary.elect > 1 else 1)
     what = summary.unacknowledged or "records"
     if summary.elect == 1:
@@ -123,23 +123,6 @@ def _losses(plan: Plan, summary: Summary, named: int) -> Iterator[str]:
     yield from _passed_over(plan, summary)
     marked = (f"{row.tp}: {mark}: {mark.meaning}" for row in worst(plan, WORST) for mark in row.marks)
     yield from islice(marked, WORST)
-
-
-_NOT_PROVED = {
-    VerdictValue.IN_DOUBT: "perhaps none, but there are signs against that",
-    VerdictValue.UNCHECKED: "none as far as is known, not fully checked",
-}
-
-
-def _acknowledged(lost: AcknowledgedLoss, elections: int) -> str:
-    """The verdicts in words, the worst first, each with the partitions that have it: of one there is nothing to
-    count.
-    """
-    return "; ".join(
-        (f"of {counted(lost.of(value), 'partition')} " if elections > 1 else "")
-        + (_NOT_PROVED.get(value) or lost.words(value))
-        for value, _ in lost.parts()
-    )
 
 
 def _passed_over(plan: Plan, summary: Summary) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from console.journal.change_kinds import RESTORE_RECORDS
-from console.journal.run_records import EntryBegun, EntryEnded, RunRecord
+from console.journal.run_records import EntryBegun, EntryEnded, RunRecord, read_runs
 from recovery.loss import count, union, union_by, without
 from recovery.model import EpochSpan, TopicPartition
 from recovery.rescue_branches import RescueBranch
@@ -68,6 +69,14 @@ def recorded_restores(runs: Iterable[RunRecord]) -> tuple[RecordedRestore, ...]:
             restore = _restore(begun, ended)
             found[(restore.directory, *restore.words)] = restore
     return tuple(one for one in found.values() if one.records != 0)
+
+
+def written_back(cluster_id: str) -> Mapping[Path, int]:
+    """How many records of which rescues stand in their targets, of those that were written back as a whole. Raises
+    JournalError, InputError.
+    """
+    restores = recorded_restores(read_runs(cluster_id))
+    return {Path(one.directory): one.records for one in restores if one.whole and one.records is not None}
 
 
 def _restore(begun: EntryBegun, ended: EntryEnded | None) -> RecordedRestore:

@@ -36,7 +36,8 @@ class PreparedPlan:
     its rows, ``holding`` the part that may be applied. ``native``: the cluster elects designated leaders itself;
     asked only where a row has a successor. ``cut_off`` are the rows of ``holding`` whose elections cut off what can
     be read, or could when the plan was made, ``unread`` the brokers that are down and whose logs nobody read.
-    ``notes`` belong to the question, one line each.
+    ``notes`` belong to the question, one line each; ``instead``: what keeps more than these elections, a sentence
+    each. ``surveys`` are those that were compared with.
     ``rehearsal`` is what happened on a simulated copy of the cluster, one sentence each; empty: nobody asked.
     ``keep``: which silent logs are to be kept, None where nobody asked; ``offered``: which could be, of a question.
     """
@@ -51,6 +52,8 @@ class PreparedPlan:
     unread: UnreadBrokers = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rehearsal: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
+    surveys: tuple[Survey, ...] = ()
 
     @property
     def counts(self) -> Mapping[RowDecision, int]:
@@ -83,7 +86,7 @@ async def prepare(
     holding = replace(plan, rows=tuple(row for row in plan.rows if row.tp in holds))
     cut_off, unread = _at_risk(holding, surveys)
     native = await elects_natively(backend, holding)
-    return PreparedPlan(plan, checks, holding, native, cut_off=cut_off, unread=unread)
+    return PreparedPlan(plan, checks, holding, native, cut_off=cut_off, unread=unread, surveys=tuple(surveys))
 
 
 async def still_holding(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import NamedTuple
 
-from recovery.acknowledged.verdict import Verdict, VerdictValue
+from recovery.acknowledged.verdict import Condition, ConditionKind, Verdict, VerdictValue
 from recovery.loss import Loss
 from recovery.model import NO_LEADER, Standing
 from recovery.plan.topic_marks import Mark
@@ -16,17 +16,22 @@ from recovery.plan.values import NotElected, Plan, PlanCandidate, PlanRow, Succe
 from recovery.strategy import DecisionKind
 from recovery.wording.loss_text import brief_harm, harm_text, range_text
 from recovery.wording.offline_text import offline_text
+from recovery.wording.quantity_text import both, counted
 from recovery.wording.verdict_text import verdict_text
 
 
 class AcknowledgedLoss(NamedTuple):
-    """How many rows have which value of the verdict on their leader; those with SOME lose ``at_least`` committed
-    offsets in all (``exact``: and no others). Rows that nobody judged are not counted.
+    """How many of ``rows`` have which value of the verdict on their leader; those with SOME lose ``at_least``
+    committed offsets in all (``exact``: and no others). Rows that nobody judged are not counted. ``hosts``: brokers
+    whose hosts have to have kept power, where nothing else is in doubt; ``unchecked``: that alone is not enough.
     """
 
     values: Mapping[VerdictValue, int]
     at_least: int
     exact: bool = False
+    hosts: tuple[int, ...] = ()
+    unchecked: bool = False
+    rows: int = 0
 
     def of(self, value: VerdictValue) -> int:
         return self.values.get(value, 0)
@@ -36,18 +41,34 @@ class AcknowledgedLoss(NamedTuple):
         return self.of(VerdictValue.NONE) == rows
 
     def parts(self) -> Iterator[tuple[VerdictValue, str]]:
-        """Each value that occurs, the worst first, in words with its count."""
+        """Each value that occurs, the worst first, in words, and of how many partitions; of one alone there is
+        nothing to count.
+        """
         for value in _WORST_FIRST:
             if count := self.of(value):
-                yield value, f"{self.words(value)}: {count:,}"
+                of = f": {counted(count, 'partition')}" if self.rows > 1 else ""
+                yield value, f"{self._words(value)}{of}"
 
-    def words(self, value: VerdictValue) -> str:
+    def _words(self, value: VerdictValue) -> str:
         """What such elections lose."""
-        lost = f"{self.at_least:,}{'' if self.exact else ' or more'} committed"
-        return {VerdictValue.SOME: lost, VerdictValue.OPEN: "not known"}.get(value, str(value))
+        match value:
+            case VerdictValue.SOME:
+                return f"{self.at_least:,}{'' if self.exact else ' or more'} committed"
+            case VerdictValue.OPEN:
+                return "not known"
+            case VerdictValue.IN_DOUBT if self.hosts:
+                hosts = "the host of broker" if len(self.hosts) == 1 else "the hosts of brokers"
+                known = " as far as is known," if self.unchecked else ""
+                return f"none{known} if {hosts} {both(self.hosts)} kept power"
+            case VerdictValue.IN_DOUBT:
+                return "perhaps none, but there are signs against that"
+            case VerdictValue.UNCHECKED:
+                return "none as far as is known, not fully checked"
+            case VerdictValue.NONE:
+                return "none"
 
     def __str__(self) -> str:
-        """Such as ``500 or more committed: 1; not known: 1; none, unchecked: 3; none: 2``; "" where unjudged."""
+        """Such as ``500 or more committed: 1 partition; not known: 2 partitions``; "" where unjudged."""
         return "; ".join(text for _, text in self.parts())
 
 
@@ -135,12 +156,29 @@ def summarise(plan: Plan) -> Summary:
 
 def acknowledged_loss(judged: Iterable[Verdict | None]) -> AcknowledgedLoss:
     """The verdicts on several elections, counted; None: nobody judged."""
-    verdicts = [verdict for verdict in judged if verdict is not None]
+    rows = list(judged)
+    verdicts = [verdict for verdict in rows if verdict is not None]
+    in_doubt = {
+        one for verdict in verdicts if verdict.value is VerdictValue.IN_DOUBT for one in verdict.conditions
+    }
     return AcknowledgedLoss(
         Counter(verdict.value for verdict in verdicts),
         sum(verdict.at_least for verdict in verdicts),
         all(verdict.exact for verdict in verdicts if verdict.value is VerdictValue.SOME),
+        _hosts_in_doubt(one for one in in_doubt if one.doubtful),
+        not all(one.doubtful for one in in_doubt),
+        len(rows),
     )
+
+
+def _hosts_in_doubt(conditions: Iterable[Condition]) -> tuple[int, ...]:
+    """Whose hosts have to have kept power for these doubtful conditions; empty where another one is among them, or
+    where it is not known of whom it has to hold.
+    """
+    doubtful = list(conditions)
+    if any(one.kind is not ConditionKind.RECORDS_KEPT or one.tolerated for one in doubtful):
+        return ()
+    return tuple(sorted({broker for one in doubtful for broker in one.brokers}))
 
 
 def passes_over(row: PlanRow) -> bool:

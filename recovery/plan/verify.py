@@ -13,7 +13,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from recovery.heal_plan import ReplicaMove
-from recovery.model import NO_LEADER, Lineage, ReplicaLog, Survey, TopicPartition, Unknown, Why
+from recovery.model import (
+    NO_LEADER,
+    Lineage,
+    PartitionState,
+    ReplicaLog,
+    Survey,
+    TopicPartition,
+    Unknown,
+    Why,
+)
 from recovery.old_leaders import OldLeader, old_leaders
 from recovery.plan.judgement import EMPTIED, lost_words
 from recovery.plan.planned_log import emptied, lost_of_planned_log
@@ -59,7 +68,8 @@ class RowState(NamedTuple):
     ``usable``: ISR ≥ min ISR. ``gap`` counts the offsets below the leader's planned log end that are missing from
     its log now; above 0 is a failure. ``missing`` says what is not as it should be. ``lost``,
     for another leader only: how many offsets of the planned log it does not hold, at least. ``old_leaders`` have
-    not heard of their successor: what they still take is lost when they do.
+    not heard of their successor: what they still take is lost when they do. ``min_isr``: by which it was judged,
+    ``not_in_sync``: those of ``missing`` that follow from the ISR.
     """
 
     tp: TopicPartition
@@ -72,6 +82,20 @@ class RowState(NamedTuple):
     missing: tuple[str, ...]
     lost: int | Unknown | None = None
     old_leaders: tuple[OldLeader, ...] = ()
+    min_isr: int | Unknown | None = None
+    not_in_sync: tuple[str, ...] = ()
+
+    def with_isr_of(self, now: PartitionState) -> RowState:
+        """As it is once the ISR is another one under the same leader: that is known without a survey."""
+        if self.min_isr is None or now.leader != self.leader:
+            return self
+        short = tuple(_not_in_sync(now, self.min_isr))
+        return self._replace(
+            usable=self.min_isr if isinstance(self.min_isr, Unknown) else len(now.isr) >= self.min_isr,
+            replicated=set(now.isr) == set(now.replicas),
+            missing=(*short, *(text for text in self.missing if text not in self.not_in_sync)),
+            not_in_sync=short,
+        )
 
     @property
     def as_planned(self) -> bool:
@@ -161,6 +185,8 @@ def _row_state(
         (*_wrong_leader(row, survey, leading, lost), *_missing(row, survey, order, gap, lost)),
         lost,
         old_leaders(survey),
+        survey.min_isr,
+        tuple(_not_in_sync(survey.state, survey.min_isr)),
     )
 
 
@@ -259,13 +285,7 @@ def _missing(
         yield f"the log of leader {state.leader} lost {gap} offsets that it had when the plan was made"
     elif isinstance(gap, Unknown) and isinstance(row, PlanRow) and not lost:
         yield f"whether leader {state.leader} kept its log is not known ({gap})"
-    if isinstance(survey.min_isr, Unknown):
-        yield f"min ISR is not known ({survey.min_isr})"
-    elif len(state.isr) < survey.min_isr:
-        yield f"ISR {len(state.isr)} of min ISR {survey.min_isr}"
-    behind = [broker for broker in state.replicas if broker not in state.isr]
-    if behind:
-        yield f"not in ISR: {', '.join(map(str, behind))}"
+    yield from _not_in_sync(state, survey.min_isr)
     if isinstance(row, PlanRow) and order is Order.NOT_REVERTED:
         yield f"assignment order is {list(state.replicas)}, not yet reverted to {list(row.replicas)}"
     elif isinstance(row, PlanRow) and order in (Order.WITHOUT_KEPT, Order.TO_ASSIGN):
@@ -274,6 +294,17 @@ def _missing(
         yield f"the log of broker {both(preserved)} {read} assign the replica again"
     elif isinstance(row, PlanRow) and order is Order.CHANGED:
         yield f"assignment was {list(row.replicas)}, somebody made it {list(state.replicas)}"
+
+
+def _not_in_sync(state: PartitionState, min_isr: int | Unknown) -> Iterable[str]:
+    """What the ISR lacks."""
+    if isinstance(min_isr, Unknown):
+        yield f"min ISR is not known ({min_isr})"
+    elif len(state.isr) < min_isr:
+        yield f"ISR {len(state.isr)} of min ISR {min_isr}"
+    behind = [broker for broker in state.replicas if broker not in state.isr]
+    if behind:
+        yield f"not in ISR: {', '.join(map(str, behind))}"
 
 
 class RowOutcome(NamedTuple):

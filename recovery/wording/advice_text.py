@@ -13,7 +13,8 @@ from recovery.acknowledged.verdict import (
     EvidenceKind,
     VerdictKind,
 )
-from recovery.advice import Advice, AdviceKind, FirstStep
+from recovery.advice import Advice, AdviceKind, FirstStep, first_steps
+from recovery.model import TopicPartition
 from recovery.strategy import Decision, DecisionKind, WhyNot
 from recovery.wording.quantity_text import both, counted, either, exact_age, time_text
 from recovery.wording.replica_text import still_writes_text
@@ -296,6 +297,16 @@ def better_starts(
         if not later and len(of) == len(planned):
             return instead, ()
     return None, tuple(_better_for(of, *how) for how, of in better.items())
+
+
+def starts_instead(
+    advised: Iterable[tuple[TopicPartition, Advice]], steps: Iterable[FirstStep] = ()
+) -> tuple[str, ...]:
+    """The sentences before the question whether to elect: what keeps more than these elections. ``steps`` as in
+    :func:`better_starts`.
+    """
+    for_all, for_some = better_starts(first_steps(advised), steps)
+    return for_some if for_all is None else (for_all.sentence,)
 
 
 def _better_for(steps: Sequence[FirstStep], instead: StartInstead, later: bool) -> str:

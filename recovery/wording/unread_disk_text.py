@@ -160,8 +160,9 @@ def unread_brokers_in_short(rows: Iterable[PlanRow], unread: UnreadBrokers, most
         names = printable(some_of(partitions, 2))
         yield f"The disk of broker {broker} failed and may hold more of {names}: read it before it is replaced."
     for broker, partitions in down[:most]:
-        names = printable(some_of(partitions, 2))
-        yield f"Broker {broker} is down and may hold more of {names}: after this, read its disk before it starts."
+        names = printable(some_of(partitions, 1))
+        then = "after the election, read its disk before it starts"
+        yield f"Broker {broker} is down and may hold more of {names}: {then}."
 
 
 _Brokers = list[tuple[int, tuple[TopicPartition, ...]]]

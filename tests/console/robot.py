@@ -184,7 +184,7 @@ class Robot:
         await self.idle()
 
     async def _keeps_the_log_of(self, broker: int) -> None:
-        """By hand: where the line of that log asks why, the comparison of the logs does not."""
+        """By hand: where the line of that log asks for a reason, the comparison of the logs does not."""
         await self.asked(ChoiceQuestion)
         offered = [option.id for option in self.app.screen.query_one(OptionList).options]
         if str(broker) in offered:

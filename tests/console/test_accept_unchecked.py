@@ -20,7 +20,7 @@ async def test_what_was_not_checked_is_accepted_with_a_reason(home: Path) -> Non
         await robot.looked()
         await robot.press("c")
         await robot.asked(ChoiceQuestion)
-        await robot.sees("1 loses unknown", "; asks why")
+        await robot.sees("1 loses an unknown number; acknowledged records: none", "asks you for the reason")
         question = robot.app.screen
         assert isinstance(question, ChoiceQuestion)
         assert (

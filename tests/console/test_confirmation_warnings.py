@@ -97,7 +97,7 @@ SOME_LOST = Verdict(VerdictKind.SOME, at_least=300)
     [
         (NONE_LOST, False, "No record acknowledged with acks=all: that is proved."),
         (UNCHECKED, True, "Acknowledged records: none as far as is known, not fully checked."),
-        (IN_DOUBT, True, "Acknowledged records: perhaps none, but there are signs against that."),
+        (IN_DOUBT, True, "Acknowledged records: none if the host of broker 1 kept power."),
         (SOME_LOST, True, "300 or more committed offsets."),
     ],
 )
@@ -143,8 +143,8 @@ def test_the_status_line_counts_each_value_of_the_verdicts_after_a_choice() -> N
     )
     text, tone = chosen_text(replace(plan, rows=rows))
     assert text == (
-        "in the plan: 3 partitions; acknowledged records lost: none, in doubt: 1; none, unchecked: 1; none: 1."
-        " 6 opens the plan"
+        "in the plan: 3 partitions; acknowledged records lost: none if the host of broker 1 kept power: 1"
+        " partition; none as far as is known, not fully checked: 1 partition; none: 1 partition. 6 opens the plan"
     )
     assert tone is Tone.WARN
     proved = tuple(row._replace(candidates=rows[0].candidates) for row in rows)
@@ -246,7 +246,7 @@ async def test_a_page_that_was_skipped_was_not_read() -> None:
         ),
         (
             Standing.FENCED,
-            "Broker 2 is down and may hold more of t-0: after this, read its disk before it starts.",
+            "Broker 2 is down and may hold more of t-0: after the election, read its disk before it starts.",
             True,
         ),
     ],

@@ -49,7 +49,7 @@ async def test_a_partition_that_is_led_and_refuses_writes_is_not_called_recovere
         await robot.hears("leads payments-0. acks=all is refused until replicas are back (ISR 1 of min ISR 2")
         await robot.until(lambda: not robot.session.view.offline, "nothing offline in the picture")
         await robot.sees("Guide: elected; payments-0 has ISR 1 of min ISR 2: acks=all is refused")
-        await robot.sees("missing when it was last checked: ISR 1", "not in ISR", "0, 2; acks=all is refused")
+        await robot.sees("still missing: ISR 1", "not in ISR", "0, 2; acks=all is refused")
         assert "recovered" not in robot.screen
 
 

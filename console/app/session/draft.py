@@ -4,18 +4,22 @@ one of it (:mod:`console.jobs.elect.draft_changes`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from recovery.model import TopicPartition
+from recovery.model import PartitionState, TopicPartition
 from recovery.plan.judgement import Judgement
 from recovery.plan.values import Plan, PlanRow
 from recovery.wording.quantity_text import counted
 
 if TYPE_CHECKING:
     from recovery.plan.verify import RowOutcome, RowState
+
+
+ONLINE = "online"
+"""The word for a row whose partition had a leader before anything was sent for it."""
 
 
 class DraftRescue(NamedTuple):
@@ -92,6 +96,15 @@ class Draft:
     def elected(self) -> frozenset[TopicPartition]:
         """Those of its partitions that have their leader since it was applied."""
         return frozenset(tp for tp, outcome in self.outcomes.items() if outcome.good)
+
+    def with_isr_of(self, found: Iterable[PartitionState]) -> Draft:
+        """The same with the ISR of its elected partitions as it is now."""
+        wanted = {tp for tp, state in self.states.items() if not state.complete}
+        if not wanted:
+            return self
+        now = {state.tp: state for state in found if state.tp in wanted}
+        states = {tp: state.with_isr_of(now[tp]) if tp in now else state for tp, state in self.states.items()}
+        return self if states == self.states else replace(self, states=states)
 
     def row(self, tp: TopicPartition) -> PlanRow | None:
         return None if self.plan is None else self.plan.row(tp)

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import contextvars
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from backends.base.answers import Partitions
 from backends.base.errors import BackendError
 from backends.base.protocol import Backend
 from backends.base.read_only import ReadOnlyBackend
@@ -108,6 +109,7 @@ class Session:
         self._was = Link.CONNECTING
         self._offline_times: OfflineTimesReader | None = None
         self._cluster_id = ""
+        self._partitions: Partitions | None = None
         self._silent = False
         self._context = contextvars.copy_context()
         self.since = 0
@@ -250,9 +252,26 @@ class Session:
 
     async def whole(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """A whole look, its rows made on the backend's thread too."""
-        return await self._refresh(
+        view = await self._refresh(
             lambda refresh, b: refresh.read_all(b, before, wanted, generation), generation
         )
+        if self.left_to_do.saved:
+            await self._see_what_is_written_back(view.cluster_id)
+        return view
+
+    async def _see_what_is_written_back(self, cluster_id: str) -> None:
+        """Another terminal may have written a rescue back: the journal has it."""
+        from backends.live.client.daemon_thread import in_daemon_thread  # noqa: PLC0415  # seldom needed
+        from console.journal.recorded_restores import written_back  # noqa: PLC0415
+
+        with contextlib.suppress(ConsoleError):  # what is not known to be written back is left to do
+            for directory, records in (
+                await in_daemon_thread(partial(written_back, cluster_id), "journal")
+            ).items():
+                self.left_to_do = self.left_to_do.without_saved(directory)
+                rescue = self.draft.rescue
+                if rescue is not None and rescue.directory == directory:
+                    self.draft = replace(self.draft, rescue=rescue._replace(restored=records))
 
     async def part(self, before: View, wanted: ViewRequest, generation: int) -> View:
         """The logs of what the screen shows."""
@@ -322,6 +341,9 @@ class Session:
             self.draft, self.left_to_do = Draft(), LeftToDo()
             self._listener.cluster_changed(before, view.cluster_id, self.safety.lapsed)
         self._cluster_id = view.cluster_id or self._cluster_id
+        if view.partitions is not None and view.partitions is not self._partitions:
+            self._partitions = view.partitions
+            self.draft = self.draft.with_isr_of(view.partitions.states)
         meant = self.rows.others == self.others and self.rows.choosing == self.choosing
         if not meant and (self._shaping is None or self._shaping.done()):
             self._shaping = self._watched(self._reshape(), "rows")

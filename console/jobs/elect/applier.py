@@ -28,13 +28,12 @@ from console.jobs.elect import draft_changes
 from console.jobs.elect.plan_text import ACKS_REFUSED
 from console.plan_files import save_plan
 from console.reading.plan_comparison import PreparedPlan, checked_just_now, prepare
-from recovery.advice import first_steps
 from recovery.model import TopicPartition
 from recovery.plan.election_requests import requests_in_short
 from recovery.plan.values import Plan
 from recovery.plan.verify import RowState
 from recovery.unread_brokers import UnreadBrokers, failed_disks, without_disks
-from recovery.wording.advice_text import better_starts
+from recovery.wording.advice_text import starts_instead
 from recovery.wording.quantity_text import and_more, both, counted
 from widgets.dialogs.confirmation import ConfirmAnswer, ConfirmOption, ConfirmPart, ConfirmRequest
 from widgets.text import Tone
@@ -110,8 +109,8 @@ def _keep_option(silent: Sequence[int], rescue: str, choice: RescueChoice) -> Re
     return RescueOption(
         ConfirmOption(
             f"keep the log of {brokers}",
-            f"The log of {brokers}: taken out of the replica sets where enough copies remain, a full copy"
-            f" later.{rescue}",
+            f"The log of {brokers} stays, if down until then: taken out of the replica sets where enough copies"
+            f" remain, a full copy later.{rescue}",
         ),
         choice,
         keep=True,
@@ -148,9 +147,8 @@ class Applier:
         whole = freeze(plan, frozen.cluster_id, frozen.title, simulated=frozen.simulated)
         failed = failed_disks(prepared.holding.rows, prepared.unread)
         rescue = rescue_options(outlook, without_disks(prepared.unread, failed))
-        asked = replace(
-            request(frozen, prepared, self._start_instead(shown)), options=tuple(one.option for one in rescue)
-        )
+        prepared = replace(prepared, instead=self._start_instead(shown))
+        asked = replace(request(frozen, prepared), options=tuple(one.option for one in rescue))
         from console.jobs.elect.apply_plan import ApplyPlan  # noqa: PLC0415  # not for the first frame
 
         agreed_to: set[tuple[TopicPartition, int]] = set()
@@ -197,9 +195,8 @@ class Applier:
         """Whom to start in place of these elections, as pane 1 advises."""
         rows = self._desk.session.rows
         made = ((row.tp, rows.made_of[row.tp][1].advice) for row in plan.rows if row.tp in rows.made_of)
-        planned = first_steps((tp, advice) for tp, advice in made if advice is not None)
-        instead, some = better_starts(planned, rows.counts.steps)
-        return some if instead is None else (instead.sentence,)
+        advised = ((tp, advice) for tp, advice in made if advice is not None)
+        return starts_instead(advised, rows.counts.steps)
 
     async def _checked(self, plan: Plan) -> tuple[PreparedPlan, RescueOutlook | None]:
         """The comparison, and what a rescue of what can be read takes. Raises InputError if it has no room."""
@@ -330,9 +327,9 @@ def _refusing(under: Sequence[RowState]) -> str:
     return f"{ACKS_REFUSED}{of} ({'; '.join(first.missing)})"
 
 
-def request(frozen: ConfirmedTargets, prepared: PreparedPlan, instead: Sequence[str] = ()) -> ConfirmRequest:
+def request(frozen: ConfirmedTargets, prepared: PreparedPlan) -> ConfirmRequest:
     """The question: who is elected, what that loses, what could still go wrong, and what has to be typed. What is
-    saved first are its options. ``instead``: what is better than to elect, where a condition holds.
+    saved first are its options.
     """
     rows, said = frozen.plan.rows, election_outline(prepared)
     question = loss_question(prepared, frozen.title)
@@ -348,7 +345,7 @@ def request(frozen: ConfirmedTargets, prepared: PreparedPlan, instead: Sequence[
     parts = (
         ConfirmPart(LOST, said.proved, reassures=True),
         ConfirmPart(LOST, said.lost),
-        ConfirmPart(RISK, (*instead, *said.risks)),
+        ConfirmPart(RISK, said.risks),
     )
     asked = asked_on_screen(
         question, f"{said.elects}?", tuple(target), label="Apply", opened_by="X", option_label=SAVED

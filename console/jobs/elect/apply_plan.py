@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from backends.base.answers import Outcome
+from backends.base.errors import BackendError
+from backends.base.judged_partitions import judged
 from backends.base.protocol import Backend
 from console.change.access import Access
 from console.change.change import Change, ChangeRun, Conclusion, Operator, Question, settle_orders
@@ -48,12 +50,14 @@ from console.reading.plan_comparison import (
     checked_just_now,
     prepare,
 )
+from recovery.advice import advise
 from recovery.consumer_sight import Expected
 from recovery.plan.judgement import Reason, RowDecision
 from recovery.plan.values import BarePlan, Plan
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from recovery.unread_brokers import UnreadBrokers
+from recovery.wording.advice_text import starts_instead
 
 P = TypeVar("P")
 MOST_TOPICS = 5
@@ -185,8 +189,15 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
         offered = None
         if keep is None and operator.asks and prepared.unread and prepared.holding.rows:
             offered = await plan_to_keep(cluster, prepared.holding, frozenset())
+        instead = await _starts_instead(cluster, prepared) if operator.asks else ()
         tried = await self._rehearsal(cluster, prepared, operator)
-        return replace(prepared, notes=(*notes, *keep_notes(keep)), offered=offered, rehearsal=tried)
+        return replace(
+            prepared,
+            notes=(*notes, *keep_notes(keep)),
+            offered=offered,
+            rehearsal=tried,
+            instead=instead,
+        )
 
     async def _rehearsal(
         self, cluster: Backend, prepared: PreparedPlan, operator: Operator[PreparedPlan]
@@ -282,6 +293,22 @@ class ApplyPlan(Change[Backend, PreparedPlan, Applied]):
             return "apply", file, *rescued_words(result.rescued)
         rescued = None if result.elected is None else result.rescued
         return restore_words(rescued, result.prepared.plan) or ("verify", file)
+
+
+async def _starts_instead(cluster: Backend, prepared: PreparedPlan) -> tuple[str, ...]:
+    """What keeps more than these elections, by what is known now; nothing where that cannot be judged."""
+    planned = {row.tp for row in prepared.holding.rows}
+    surveys = [one for one in prepared.surveys if one.tp in planned and one.state.offline]
+    if not surveys:
+        return ()
+    ranking = prepared.plan.header.ranking
+    try:
+        elr = (await cluster.cluster()).elr_enabled
+        verdicts = (await judged(cluster, elr, surveys, await cluster.log_dirs())).verdicts
+    except BackendError:
+        return ()
+    found = ((one.tp, advise(one, ranking, verdicts.get(one.tp))) for one in surveys)
+    return starts_instead((tp, advice) for tp, advice in found if advice is not None)
 
 
 async def elect_rows(

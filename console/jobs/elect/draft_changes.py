@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from backends.base.answers import Outcome
-from console.app.session.draft import Draft, DraftRescue
+from console.app.session.draft import ONLINE, Draft, DraftRescue
 from console.jobs.elect.election_batches import Elected, Result, row_failure
 from recovery.model import TopicPartition
 from recovery.plan.edit import with_leader
@@ -168,7 +168,7 @@ def outcomes_of(checks: Iterable[Judgement], elected: Elected | None) -> Mapping
     found: dict[TopicPartition, RowOutcome] = {}
     for check in checks:
         if check.decision is RowDecision.ALREADY_ONLINE:
-            found[check.tp] = RowOutcome(True, "online", f"already online: {check.detail}; nothing was sent")
+            found[check.tp] = RowOutcome(True, ONLINE, f"already online: {check.detail}; nothing was sent")
         elif not check.holds:
             found[check.tp] = RowOutcome(
                 False, "refused", f"{check.decision}: {check.detail}; nothing was sent"
@@ -183,7 +183,7 @@ def _outcome(result: Result) -> RowOutcome:
     if result.succeeded:
         led = f"led by {election.leader}, leader epoch {election.leader_epoch}"
         if election.outcome is Outcome.ALREADY_ONLINE:
-            return RowOutcome(True, "online", f"already online: {election.detail or led}")
+            return RowOutcome(True, ONLINE, f"already online: {election.detail or led}")
         return RowOutcome(True, str(election.outcome), led)
     words = {Outcome.NOT_ATTEMPTED: "not sent", Outcome.STALE: "refused"}
     word = "unfinished" if result.only_order_open else words.get(election.outcome, "failed")

@@ -24,7 +24,12 @@ from recovery.plan.values import Header, NotElected, Plan
 from recovery.ranking import rank
 from recovery.strategy import Decision, DecisionKind, Strategy, decide
 from recovery.unread_disks import UnreadDisk, before_start
-from recovery.wording.advice_text import ACCEPT_LOSS, ACCEPT_UNCHECKED, steps_lines
+from recovery.wording.advice_text import (
+    ACCEPT_LOSS,
+    ACCEPT_UNCHECKED,
+    starts_instead,
+    steps_lines,
+)
 
 
 class LeaderChoice(NamedTuple):
@@ -89,6 +94,13 @@ class Choices:
         return tuple(sorted(brokers))
 
     @property
+    def instead(self) -> tuple[str, ...]:
+        """What keeps more than the elections of the plan, a sentence each."""
+        elected = {row.tp for row in self.plan.rows}
+        advised = _advised((row for row in self.rows if row.tp in elected), self.plan.header)
+        return starts_instead(advised, self.steps)
+
+    @property
     def compares(self) -> bool:
         """Whether a partition has two branches of which no choice keeps both."""
         return any(step.advice.kind is AdviceKind.COMPARE for step in self.steps)
@@ -145,11 +157,16 @@ def _decided(
 def _steps(
     rows: Iterable[LeaderChoice], header: Header, reading: ClusterReading, recorded: Iterable[UnreadDisk]
 ) -> tuple[FirstStep, ...]:
-    """By the decisions of balanced, and before them the disks of other partitions. Partitions that are equal in all
-    that is judged share one verdict, and so one advice.
+    """By the decisions of balanced, and before them the disks of other partitions."""
+    read = read_first(reading.unread, recorded, brokers_up(reading.cluster))
+    return first_steps([*read, *_advised(rows, header)])
+
+
+def _advised(rows: Iterable[LeaderChoice], header: Header) -> Iterator[tuple[TopicPartition, Advice]]:
+    """What to do first for each. Partitions that are equal in all that is judged share one verdict, and so one
+    advice.
     """
     by_verdict: dict[int, Advice | None] = {}
-    found = []
     for row in rows:
         judged = row.decision.judged
         if judged is None:
@@ -165,8 +182,7 @@ def _steps(
             )
         advice = by_verdict[id(judged)]
         if advice is not None:
-            found.append((row.tp, advice))
-    return first_steps([*read_first(reading.unread, recorded, brokers_up(reading.cluster)), *found])
+            yield row.tp, advice
 
 
 def _recorded_disks(reading: ClusterReading) -> tuple[UnreadDisk, ...]:

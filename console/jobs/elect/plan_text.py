@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import islice
 from typing import NamedTuple
 
-from console.app.session.draft import Draft, DraftRescue
+from console.app.session.draft import ONLINE, Draft, DraftRescue
 from console.jobs.elect.candidate_report import choice_lines, choices, in_plan
 from console.jobs.elect.plan_table import PlannedRow, brief_note, status
 from recovery.plan.election_requests import requests
@@ -103,9 +103,14 @@ def _acknowledged(totals: Summary, width: int) -> list[Line]:
 
 
 def _written_back(rescue: DraftRescue | None, width: int) -> list[Line]:
-    """What is there again of what the elections cut off."""
-    if rescue is None or rescue.restored is None:
+    """What was saved of what the elections cut off, and what of it is there again."""
+    if rescue is None:
         return []
+    if rescue.restored is None:
+        saved = (
+            f"  saved before the election: {counted(rescue.offsets, 'offset')}; not seen to be written back"
+        )
+        return fold(line(Piece(saved, Tone.WARN), Piece(" [B]", Tone.KEY)), width, "    ")
     text = f"  written back since: {rescue.restored:,} records of {rescue.offsets:,} rescued offsets"
     return fold(
         line(Piece(text, Tone.GOOD if rescue.restored == rescue.offsets else Tone.WARN)), width, "    "
@@ -149,13 +154,19 @@ def details(row: PlannedRow, plan: Plan, width: int) -> list[Line]:
         sentence = "; ".join(row.state.missing)
         if row.state.leader >= 0 and row.state.usable is False:
             sentence += f"; {ACKS_REFUSED}"
-        lines += fold(line(Piece(f"missing when it was last checked: {sentence}", Tone.WARN)), width, "  ")
+        lines += fold(line(Piece(f"still missing: {sentence}", Tone.WARN)), width, "  ")
     if not isinstance(row.row, PlanRow):
         return lines
-    would = "WOULD HAVE LOST" if _is_over(row) else "WOULD LOSE"
-    lines.append(line(Piece(f"BROKER  WHAT ELECTING IT {would}", Tone.HEAD)))
+    elected = row.outcome is not None and row.outcome.good and row.outcome.word != ONLINE
+    if elected:
+        what = "WHAT WAS CUT OFF WHEN IT WAS ELECTED"
+    else:
+        what = f"WHAT ELECTING IT WOULD {'HAVE LOST' if _is_over(row) else 'LOSE'}"
+    lines.append(line(Piece(f"BROKER  {what}", Tone.HEAD)))
     for choice in choices(row.row, plan.header.ranking, in_plan(edited=row.edited), native=row.native):
-        lines += choice_lines(choice, width, "")
+        # Nobody can choose another one any more.
+        if not elected or choice.broker == row.row.leader:
+            lines += choice_lines(choice, width, "")
     here = [group for group in plan.affected if group.tp == row.tp]
     for text in affected_offset_lines(here, NAMED_OFFSETS):
         lines += fold(line(Piece("group ", Tone.WARN), Piece(text)), width, "  ")

@@ -30,7 +30,7 @@ from recovery.acknowledged.verdict import VerdictKind
 from recovery.model import NO_LEADER, Survey, TopicPartition
 from recovery.plan.edit import ranked
 from recovery.plan.make import make_plan
-from recovery.plan.plan_review import candidate_harm, summarise
+from recovery.plan.plan_review import acknowledged_loss, candidate_harm, summarise
 from recovery.plan.values import BarePlan, Header, Plan, PlanCandidate, PlanRow
 from recovery.plan.write import to_json
 from recovery.ranking import Ranking
@@ -350,7 +350,7 @@ class Planner:
 
 
 def _accept_option(elects: str) -> AnswerOption:
-    return AnswerOption(ACCEPT, f"{elects}, and say why what was not checked holds")
+    return AnswerOption(ACCEPT, f"{elects} although not all was checked: asks you for the reason")
 
 
 WAIT, COMPARE, ACCEPT = "wait", "compare", "accept"
@@ -369,7 +369,7 @@ def log_options(row: PlanRow, ranking: Ranking, instead: int, *, planned: bool) 
     """
     electable = [one for one in ranked(row, ranking) if one.electable]
     logs = (
-        AnswerOption(ACCEPT, f"{one.broker} loses {_loses(one)}; asks why")
+        AnswerOption(ACCEPT, f"{one.broker} loses {_loses(one)}; asks you for the reason")
         if one.broker == instead
         else AnswerOption(str(one.broker), f"{one.broker} loses {_loses(one)}")
         for one in electable
@@ -383,10 +383,11 @@ def log_options(row: PlanRow, ranking: Ranking, instead: int, *, planned: bool) 
 
 def _loses(candidate: PlanCandidate) -> str:
     verdict = candidate.verdict
-    harm = short_loss(candidate.loss, candidate.last_epoch)
+    harm = short_loss(candidate.loss, candidate.last_epoch).replace("unknown", "an unknown number")
     if verdict is None or (verdict.kind is VerdictKind.OPEN and verdict.at_most is None):
         return harm
-    return f"{harm}; acknowledged: {short_verdict(verdict)}"
+    lost = short_verdict(verdict) if verdict.kind is VerdictKind.OPEN else acknowledged_loss((verdict,))
+    return f"{harm}; acknowledged records: {lost}"
 
 
 def _sentence(text: str) -> str:

@@ -203,7 +203,9 @@ class RecoverPartitions(Change[Backend, Choices, Recovery]):
         return None if prepared.plan.rows else Recovery(prepared)
 
     def question(self, prepared: Choices) -> Question:
-        checked = replace(_checked(prepared), native=prepared.native, notes=prepared.notes)
+        checked = replace(
+            _checked(prepared), native=prepared.native, notes=prepared.notes, instead=prepared.instead
+        )
         return loss_question(checked, self.title)
 
     async def recheck(

@@ -33,6 +33,23 @@ def test_the_question_counts_the_elections_and_names_the_cluster(
     assert sent(backend) == 0
 
 
+def test_the_question_says_whom_to_start_instead_of_an_election(
+    call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hears(_run: Run, _question: str) -> str:
+        return ""
+
+    monkeypatch.setattr(Run, "refuse_unless_interactive", lambda _run, _instead: None)
+    monkeypatch.setattr(Run, "ask", hears)
+    simulated = ("--simulate", "last-replica-standing")
+    call("ktriage", "plan", *simulated, "plan.json")
+    ended = call("ktriage", "apply", *simulated, "plan.json")
+    said = " ".join(ended.err.split())
+    assert "Risk: Start broker 2 instead if its host kept power: its log may hold more." in said
+    assert "after the election, read its disk before it starts" in said
+    assert "not confirmed" in said
+
+
 SILENT = Unknown(Why.NOT_ANSWERED, "timed out")
 
 

@@ -18,7 +18,7 @@ from recovery.model import EpochSpan, Standing, TopicPartition
 from recovery.plan.edit import with_leader
 from recovery.plan.election_requests import PlannedRequest, requests
 from recovery.plan.make import make_plan
-from recovery.plan.plan_review import offline_for, summarise, worst
+from recovery.plan.plan_review import acknowledged_loss, offline_for, summarise, worst
 from recovery.plan.read import from_json
 from recovery.plan.topic_marks import Mark
 from recovery.plan.values import NotElected, Plan, PlanRow
@@ -388,15 +388,31 @@ def test_a_plan_says_first_what_it_loses_of_the_acknowledged_records() -> None:
         None,
     )
     plan = Plan(HEADER, tuple(judged_row(verdict, number) for number, verdict in enumerate(verdicts)), ())
-    said = "500 or more committed: 1; not known: 1; none, in doubt: 1; none, unchecked: 1; none: 1"
+    said = (
+        "500 or more committed: 1 partition; not known: 1 partition; none if the host of broker 1 kept power: 1"
+        " partition; none as far as is known, not fully checked: 1 partition; none: 1 partition"
+    )
     assert str(summarise(plan).acknowledged) == said
     assert (
-        "- **Lost**: Acknowledged records: of 1 partition 500 or more committed; of 1 partition not known; of 1"
-        " partition perhaps none, but there are signs against that; of 1 partition none as far as is known, not"
-        " fully checked; of 1 partition none."
+        f"- **Lost**: Acknowledged records: {said}."
         in markdown(plan, "plan.json", "ktriage apply plan.json").splitlines()
     )
     assert not str(summarise(plan_of(equal_logs())).acknowledged), "nobody judged"
+    # A host's power alone is not enough where something else was not checked, or also has signs against it.
+    others = (
+        Condition(ConditionKind.SAME_REPLICAS),
+        Condition(ConditionKind.NO_COMPACTION_HOLES, doubtful=True),
+    )
+    for other, words in zip(
+        others,
+        (
+            "none as far as is known, if the host of broker 1 kept power",
+            "perhaps none, but there are signs against that",
+        ),
+        strict=True,
+    ):
+        verdict = Verdict(VerdictKind.NONE, at_most=0, conditions=(*doubt, other))
+        assert str(acknowledged_loss((verdict,))) == words, "of one partition there is nothing to count"
 
 
 def test_times_of_a_simulated_cluster_are_seconds_since_its_start_and_no_day_in_1970() -> None:

@@ -38,7 +38,7 @@ def look(now: Survey) -> RowState:
 
 def test_everything_as_planned_is_good_and_complete_and_nothing_is_missing() -> None:
     row = look(after())
-    assert row == RowState(ROW.tp, 2, Leading.RIGHT, True, True, Order.REVERTED, 0, ())
+    assert row == RowState(ROW.tp, 2, Leading.RIGHT, True, True, Order.REVERTED, 0, (), min_isr=2)
     assert row.good
     assert row.complete
 
@@ -49,6 +49,17 @@ def test_right_after_the_election_the_leader_is_right_but_nobody_can_write() -> 
     assert row.missing == ("ISR 1 of min ISR 2", "not in ISR: 1, 3, 4")
     assert row.good
     assert not row.complete
+
+
+def test_what_the_isr_lacks_follows_it_without_another_survey_and_the_rest_stays() -> None:
+    lost: dict[int, ReplicaLog | Unknown] = {2: ELECTED._replace(log_end_offset=1200)}
+    row = look(after(isr=(2,), logs=lost))
+    (of_the_log,) = (text for text in row.missing if "ISR" not in text)
+    grown = row.with_isr_of(after(isr=(2, 3)).state)
+    assert (grown.missing, grown.usable, grown.replicated) == (("not in ISR: 1, 4", of_the_log), True, False)
+    whole = grown.with_isr_of(after().state)
+    assert (whole.missing, whole.replicated) == ((of_the_log,), True)
+    assert row.with_isr_of(after(leader=3).state) is row, "of another leader only a survey tells"
 
 
 def test_at_min_isr_it_is_usable_and_not_yet_replicated() -> None:
