@@ -134,7 +134,7 @@ async def rehearse(
             missed = unmet(scenario, simulation)
             try:
                 if strategy is not None:
-                    await _recover(backend, strategy, ranking, verdicts, outcomes)
+                    await recover(backend, strategy, ranking, verdicts, outcomes)
             except BackendError as error:
                 problem = str(error)
         simulation.advance_to(end)
@@ -165,13 +165,16 @@ def _left(simulation: Simulation) -> RehearsalResult:
     )
 
 
-async def _recover(
+async def recover(
     backend: SimulatorBackend,
     strategy: Strategy,
     ranking: Ranking,
     verdicts: dict[str, int],
     outcomes: dict[str, int],
 ) -> None:
+    """Elects what the strategy elects of the partitions that have no leader now; ``verdicts`` and ``outcomes``
+    count its decisions and the elections. Raises BackendError.
+    """
     states = (await backend.partitions()).states
     offline = tuple(state for state in states if state.offline)
     if not offline:

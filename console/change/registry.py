@@ -312,6 +312,7 @@ ACTIONS = (
         sends=_VOTERS,
     ),
     _command("simulate", "simulate", "Rehearse incidents on a simulated cluster."),
+    _command("gameday", "gameday", "Play an incident that a cluster could have, and compare what was done."),
     _command("pipeline", "snapshot", "Write a cluster's state into Delta tables, once or periodically."),
     _command("pipeline", "pipeline", "Plan, explain and rehearse over many clusters' snapshots, on Spark."),
     _command("timeline", "timeline", "Show what happened and when, from the cluster's metadata log."),

@@ -49,6 +49,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("replicas", "--all-offline-partitions", *DISK),
     ("check", *DISK),
     ("readiness", *DISK),
+    ("gameday", "prepare", "friday.yaml", *DISK),
     ("plan", "--all-offline-partitions", "--strategy", "aggressive", "plan.json", *DISK),
     ("review", "plan.json", *DISK),
     ("recover", "--all-offline-partitions", "--show-replica-info", "--dry-run", *DISK),

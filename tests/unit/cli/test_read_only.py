@@ -76,6 +76,7 @@ LINES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("replace", "100", "--why", "disk", *AGREED),
     ),
     "simulate": (("list",),),
+    "gameday": (("prepare", "friday.yaml"),),
     "snapshot": (("--out", "snapshots"),),
     "pipeline": (("show", "--in", "snapshots"),),
     "timeline": ((),),

@@ -1,0 +1,102 @@
+"""The course of ``ktriage gameday``."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+
+from backends.base.protocol import Backend
+from backends.simulator.adapter import SimulatorBackend
+from console.cli.base.run import Run
+from console.errors import InputError, Status
+from console.jobs.gameday.gameday_incident import GameDay, IncidentKind, make_game_day, told
+from console.jobs.gameday.gameday_score import (
+    PLAY,
+    GameDayResult,
+    other_plays,
+    play_of,
+    result_blocks,
+    result_document,
+    result_lines,
+    virtual_seconds,
+)
+from console.jobs.simulate.cluster_copy import ClusterCopy, read_copy
+from console.journal.recorded_restores import recorded_restores
+from console.journal.run_records import read_runs
+from console.new_files import refuse_existing, write_new
+from console.output.json_document import document
+from console.output.report_html import html_page
+from console.output.report_markdown import markdown_lines
+from console.paths import named_state_dir, use_state_dir
+from console.provenance import made_by, now
+from console.signals import StopRequest
+from console.simulator_backend import scenario as scenario_of
+from console.simulator_backend import state_file
+from recovery.wording.quantity_text import time_text
+from widgets.fields import text_rows
+
+
+def prepare_game_day(run: Run, to: Path, fails: str, duration: float, *, tell: bool) -> int:
+    """Writes the scenario file ``to``; returns the exit status. Raises InputError, BackendError, NotDone and
+    Stopped.
+    """
+    if to.suffix not in (".yaml", ".yml"):
+        raise InputError(f"{to}: a scenario file ends in .yaml")
+    refuse_existing(to)
+    kinds = tuple(IncidentKind) if fails == "worst" else (IncidentKind(fails),)
+
+    async def job(cluster: Backend, _stop: StopRequest) -> ClusterCopy:
+        return await read_copy(cluster, duration, now().timestamp(), run.screen.progress)
+
+    copy = run.read(job)
+
+    async def tried(_stop: StopRequest) -> GameDay:
+        return await make_game_day(copy, kinds, run.screen.progress)
+
+    day = run.program.supervisor.run(tried)
+    write_new(to, day.text)
+    if run.json:
+        told_what = told(day) if tell else None
+        run.screen.out(
+            document("gameday-prepare", {"file": str(to), "failure": told_what, "tried": day.tried})
+        )
+        return Status.DONE
+    run.screen.out([f"{to}: {told(day) if tell else 'something fails; --tell says what'}"])
+    run.screen.say(f"next: {shlex.join(('ktriage', '--simulate', str(to)))}")
+    run.screen.say(f"afterwards: {shlex.join(('ktriage', 'gameday', 'score', str(to)))}")
+    return Status.DONE
+
+
+def score_game_day(run: Run, name: str, seed: int, state: Path | None, output: str) -> int:
+    """Prints what came of it; returns the exit status: 0 without a mistake. Raises InputError."""
+    scenario = scenario_of(name)
+    use_state_dir(named_state_dir(), state)
+    saved = state or state_file(scenario, seed)
+    if not saved.exists():
+        raise InputError(f"{name} was not played yet: ktriage --simulate {shlex.quote(name)}")
+
+    async def played() -> GameDayResult:
+        backend = SimulatorBackend(scenario, seed, saved, shares=lambda: None)
+        try:
+            cluster = await backend.open()
+            until = backend.simulation.now
+            restores = recorded_restores(read_runs(cluster.cluster_id))
+            back = sum(one.records or 0 for one in restores)
+            team = await play_of(backend, "the team", scenario.operator_at, back)
+        finally:
+            await backend.close()
+        others = await other_plays(scenario, seed, until)
+        return GameDayResult(name, team, others, virtual_seconds(scenario.operator_at, until))
+
+    result = asyncio.run(played())
+    made = f"{time_text(int(now().timestamp() * 1000))} by {made_by()}"
+    if output == "json" or run.json:
+        run.screen.out(result_document(result))
+    elif output == "html":
+        run.screen.out(html_page("Game day", result_blocks(result, made)).splitlines())
+    elif output == "markdown":
+        run.screen.out(markdown_lines(result_blocks(result, made)))
+    else:
+        run.screen.out((*result_lines(result), "", *text_rows(PLAY, (result.team, *result.others))))
+    return Status.PARTLY if any(result.mistakes()) else Status.DONE
