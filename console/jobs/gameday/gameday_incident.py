@@ -200,7 +200,7 @@ def _scenario(data: Mapping[str, Any], failure: Failure, offline: int) -> str:
     return text
 
 
-def told(day: GameDay) -> str:
+def game_day_text(day: GameDay) -> str:
     """What the game day is, for whoever prepares it."""
     tried = counted(day.tried, "failure")
     return f"{day.failure.what}: {counted(day.offline, 'partition')} without a leader (the worst of {tried})"

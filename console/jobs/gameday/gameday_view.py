@@ -10,7 +10,7 @@ from backends.base.protocol import Backend
 from backends.simulator.adapter import SimulatorBackend
 from console.cli.base.run import Run
 from console.errors import InputError, Status
-from console.jobs.gameday.gameday_incident import GameDay, IncidentKind, make_game_day, told
+from console.jobs.gameday.gameday_incident import GameDay, IncidentKind, game_day_text, make_game_day
 from console.jobs.gameday.gameday_score import (
     PLAY,
     GameDayResult,
@@ -57,12 +57,12 @@ def prepare_game_day(run: Run, to: Path, fails: str, duration: float, *, tell: b
     day = run.program.supervisor.run(tried)
     write_new(to, day.text)
     if run.json:
-        told_what = told(day) if tell else None
+        failure_text = game_day_text(day) if tell else None
         run.screen.out(
-            document("gameday-prepare", {"file": str(to), "failure": told_what, "tried": day.tried})
+            document("gameday-prepare", {"file": str(to), "failure": failure_text, "tried": day.tried})
         )
         return Status.DONE
-    run.screen.out([f"{to}: {told(day) if tell else 'something fails; --tell says what'}"])
+    run.screen.out([f"{to}: {game_day_text(day) if tell else 'something fails; --tell says what'}"])
     run.screen.say(f"next: {shlex.join(('ktriage', '--simulate', str(to)))}")
     run.screen.say(f"afterwards: {shlex.join(('ktriage', 'gameday', 'score', str(to)))}")
     return Status.DONE
