@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -110,6 +110,7 @@ class Session:
         self._offline_times: OfflineTimesReader | None = None
         self._cluster_id = ""
         self._partitions: Partitions | None = None
+        self._restores_known: object = None
         self._silent = False
         self._context = contextvars.copy_context()
         self.since = 0
@@ -260,14 +261,22 @@ class Session:
         return view
 
     async def _see_what_is_written_back(self, cluster_id: str) -> None:
-        """Another terminal may have written a rescue back: the journal has it."""
+        """Another terminal may have written a rescue back: the journal has it. Read where it has grown, or more is
+        left to do.
+        """
         from backends.live.client.daemon_thread import in_daemon_thread  # noqa: PLC0415  # seldom needed
-        from console.journal.recorded_restores import written_back  # noqa: PLC0415
+        from console.journal.recorded_restores import written_back  # noqa: PLC0415  # seldom needed
+        from console.journal.run_records import journal_files  # noqa: PLC0415  # seldom needed
+
+        before, saved = self._restores_known, self.left_to_do.saved
+
+        def restores_now() -> tuple[object, Mapping[Path, int]]:
+            known = journal_files(cluster_id), saved
+            return known, {} if known == before else written_back(cluster_id)
 
         with contextlib.suppress(ConsoleError):  # what is not known to be written back is left to do
-            for directory, records in (
-                await in_daemon_thread(partial(written_back, cluster_id), "journal")
-            ).items():
+            self._restores_known, found = await in_daemon_thread(restores_now, "journal")
+            for directory, records in found.items():
                 self.left_to_do = self.left_to_do.without_saved(directory)
                 rescue = self.draft.rescue
                 if rescue is not None and rescue.directory == directory:
