@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from backends.base.membership import Membership
 from console.change.access import Access
@@ -142,20 +142,31 @@ class ReplaceController(Change[Membership, ReplacementStanding, ReplacementEndin
         self, cluster: Membership, prepared: ReplacementStanding, run: ChangeRun[ReplacementStanding]
     ) -> ReplacementEnding:
         planned = prepared.planned
-        with self.watch(planned, run.stop) as watcher:
-            result = await run_replacement(
-                cluster,
-                planned,
-                run.journal,
-                watcher,
-                run.stop,
-                attended=self.attended,
-                not_rebuilt=self.not_rebuilt,
-            )
-        return ReplacementEnding(planned, result, attended=self.attended)
+        return ReplacementEnding(
+            planned, await _carried_out(self, cluster, planned, run), attended=self.attended
+        )
 
     def conclusion(self, result: ReplacementEnding) -> Conclusion:
         return conclusion_of(result, not_rebuilt=self.not_rebuilt)
+
+
+async def _carried_out(
+    change: ReplaceController | ResumeReplacement,
+    cluster: Membership,
+    planned: LoadedReplacement,
+    run: ChangeRun[Any],
+) -> ReplacementResult:
+    """The plan, step by step, as the change watches it."""
+    with change.watch(planned, run.stop) as watcher:
+        return await run_replacement(
+            cluster,
+            planned,
+            run.journal,
+            watcher,
+            run.stop,
+            attended=change.attended,
+            not_rebuilt=change.not_rebuilt,
+        )
 
 
 class HalfDoneReplacement(NamedTuple):
@@ -249,16 +260,7 @@ class ResumeReplacement(Change[Membership, HalfDoneReplacement, ReplacementEndin
             run.operator.says(f"not reverted: {', '.join(map(str, orders))}: {BROKERS}")
         result = None if self.ask or self.agreed else await self._unasked(cluster, planned, run)
         if result is None:
-            with self.watch(planned, run.stop) as watcher:
-                result = await run_replacement(
-                    cluster,
-                    planned,
-                    run.journal,
-                    watcher,
-                    run.stop,
-                    attended=self.attended,
-                    not_rebuilt=self.not_rebuilt,
-                )
+            result = await _carried_out(self, cluster, planned, run)
         return ReplacementEnding(planned, result, orders=orders, attended=self.attended)
 
     async def _unasked(
