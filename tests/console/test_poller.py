@@ -166,7 +166,7 @@ async def test_a_look_goes_on_for_as_long_as_it_makes_progress(stage: Stage) -> 
     for step in range(20):
         stage.now += 0.9 * PATIENCE
         stage.poller.progressed(generation, "asking replicas", step, 20)
-        await asyncio.sleep(2 * PATIENCE)
+        await asyncio.sleep(2 * PATIENCE)  # what must not happen has no condition: it had twice its time
     assert stage.poller.progress == ("asking replicas", 19, 20, stage.now)
     assert stage.poller.state.link is Link.CONNECTING and stage.poller.state.problem == ""
     stage.cluster.let.set()

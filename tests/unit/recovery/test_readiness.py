@@ -25,6 +25,10 @@ def voters(*observers: QuorumReplica, nodes: tuple[int, ...] = (1, 2, 3), **chan
     return health(replace(plain, progress=(*plain.progress, *observers)), LivenessLimits(), nodes)
 
 
+ASKED = ControllersAsked(
+    (AskedController("host1:9093", 1, "the-cluster", 1),),
+    retention={"controller 1": MetadataRetention(7 * DAY, 100 << 20)},
+)
 GOOD = ReadinessFacts(
     now_ms=NOW,
     brokers=tuple(Broker(n, f"host{n}", 9092, f"rack{n}", False) for n in (11, 12, 13)),
@@ -36,10 +40,7 @@ GOOD = ReadinessFacts(
     elr_offered=True,
     blocks_on_dead_leader=False,
     quorum=voters(*(progress(key(n)) for n in (11, 12, 13))),
-    asked=ControllersAsked(
-        (AskedController("host1:9093", 1, "the-cluster", 1),),
-        retention={"controller 1": MetadataRetention(7 * DAY, 100 << 20)},
-    ),
+    asked=ASKED,
     static_upgrade=True,
     dirs={n: (DirRoom(n, "/data", None, 100 * GIB, 60 * GIB),) for n in (11, 12, 13)},
     largest_log=GIB,
@@ -65,7 +66,7 @@ WEAK: dict[str, tuple[dict[str, Any], str, Weight, str]] = {
         "goes back 1.0 hours",
     ),
     "the log is kept for an hour": (
-        {"asked": replace(GOOD.asked, retention={"controller 1": MetadataRetention(3_600_000, -1)})},  # type: ignore[type-var]
+        {"asked": replace(ASKED, retention={"controller 1": MetadataRetention(3_600_000, -1)})},
         "metadata log",
         Weight.SERIOUS,
         "controller 1 keeps the metadata log too short: metadata.max.retention.ms 3,600,000",
