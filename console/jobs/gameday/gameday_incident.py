@@ -6,6 +6,7 @@ their network, so that those which fail are alone in the ISRs; then they fail, a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -15,10 +16,11 @@ import yaml
 from backends.base.protocol import Progress
 from backends.simulator.loop import SECOND
 from backends.simulator.rehearsal import rehearse
+from backends.simulator.scenario.file_model import BrokerModel, ManyBrokers, ScenarioModel
 from backends.simulator.scenario.files import parse
 from console.errors import NotDone
-from console.jobs.simulate.cluster_copy import ClusterCopy
-from recovery.wording.quantity_text import both, counted
+from console.jobs.simulate.cluster_copy import ClusterCopy, scenario_text
+from recovery.wording.quantity_text import brokers_text, counted
 
 CUT_AT, FAILS_AT, BACK_AT, OPERATOR_AT, LATE_AT = 10.0, 45.0, 60.0, 75.0, 900.0
 """Virtual seconds: the network fails, the victims fail, the network is back, the operator comes, and the last of
@@ -26,8 +28,6 @@ the victims is there again.
 """
 TOPICS_WRITTEN = 5
 """To so many topics a client writes until the victims fail."""
-DEFAULT_VOTERS = (100, 101, 102)
-"""Those of a scenario that names none; the first leads."""
 SEED = 1
 """The default of the commands that play it."""
 TRIED = 12
@@ -68,7 +68,7 @@ async def make_game_day(
     ones the first. Raises NotDone where nothing could fail.
     """
     data = yaml.safe_load(copy.text)
-    failures = [one for one in failures_of(data) if one.kind in kinds]
+    failures = [one for one in failures_of(ScenarioModel.model_validate(data)) if one.kind in kinds]
     if not failures:
         raise NotDone("the cluster has too few brokers for a game day: at least two")
     worst: GameDay | None = None
@@ -85,61 +85,47 @@ async def make_game_day(
     return worst
 
 
-def failures_of(data: Mapping[str, Any]) -> Iterator[Failure]:
-    """The failures that a cluster could have by its racks, log dirs and voters; ``data`` is a scenario's."""
-    brokers = [one for one in data["cluster"]["brokers"] if not one.get("down")]
-    leads = _leaders(data)
-    numbers = [int(one["id"]) for one in brokers]
+def failures_of(copy: ScenarioModel) -> Iterator[Failure]:
+    """The failures that a cluster could have by its racks, log dirs and voters."""
+    brokers = [one for one in brokers_of(copy) if not one.down]
+    leads = Counter(start.leader for topic in copy.topics for start in topic.start or ())
+    numbers = [one.id for one in brokers]
     if len(numbers) < 2:
         return
     racks: dict[str, list[int]] = {}
     for one in brokers:
-        racks.setdefault(one.get("rack") or f"broker {one['id']}", []).append(int(one["id"]))
-    by_leaders = sorted(racks.items(), key=lambda rack: -sum(leads.get(one, 0) for one in rack[1]))
+        racks.setdefault(one.rack or f"broker {one.id}", []).append(one.id)
+    by_leaders = sorted(racks.items(), key=lambda rack: -sum(leads[one] for one in rack[1]))
+    power: list[Failure] = []
     for rack, victims in by_leaders[:TRIED]:
         others = [one for one in numbers if one not in victims]
         if others:
             what = f"{_place(rack, victims)} loses power"
-            yield Failure(IncidentKind.RACK, what, tuple(_power_failure(victims, others)))
-    for one in sorted(brokers, key=lambda broker: -leads.get(int(broker["id"]), 0))[:TRIED]:
-        victim, dirs = int(one["id"]), int(one.get("log_dirs", 1))
-        others = [number for number in numbers if number != victim]
-        for log_dir in range(dirs):
-            if log_dir not in one.get("failed_log_dirs", ()):
-                what = f"a disk of broker {victim} fails (log dir {log_dir + 1} of {dirs})"
-                yield Failure(
-                    IncidentKind.DISK, what, tuple(_disk_failure(victim, log_dir, others, whole=dirs == 1))
-                )
-    leader = data["cluster"].get("controllers", DEFAULT_VOTERS)[0]
-    for rack, victims in by_leaders[:1]:
-        others = [one for one in numbers if one not in victims]
-        if others:
-            yield Failure(
-                IncidentKind.CONTROLLER,
-                f"the disk of controller {leader} fails, and then {_place(rack, victims)} loses power",
-                (
-                    {"at": CUT_AT / 2, "do": "break-controller-disk", "node": f"controller-{leader}"},
-                    *_power_failure(victims, others),
-                ),
-            )
+            power.append(Failure(IncidentKind.RACK, what, tuple(_power_failure(victims, others))))
+    yield from power
+    for one in sorted(brokers, key=lambda broker: -leads[broker.id])[:TRIED]:
+        others = [number for number in numbers if number != one.id]
+        for log_dir in range(one.log_dirs):
+            if log_dir not in one.failed_log_dirs:
+                what = f"a disk of broker {one.id} fails (log dir {log_dir + 1} of {one.log_dirs})"
+                faults = _disk_failure(one.id, log_dir, others, whole=one.log_dirs == 1)
+                yield Failure(IncidentKind.DISK, what, tuple(faults))
+    leader = copy.cluster.controllers[0]
+    broken = {"at": CUT_AT / 2, "do": "break-controller-disk", "node": f"controller-{leader}"}
+    for worst in power[:1]:
+        what = f"the disk of controller {leader} fails, and then {worst.what}"
+        yield Failure(IncidentKind.CONTROLLER, what, (broken, *worst.faults))
 
 
-def _leaders(data: Mapping[str, Any]) -> dict[int, int]:
-    """How many partitions each broker leads."""
-    leads: dict[int, int] = {}
-    for topic in data["topics"]:
-        for start in topic.get("start", ()):
-            if start.get("leader") is not None:
-                leads[start["leader"]] = leads.get(start["leader"], 0) + 1
-    return leads
-
-
-def _named(brokers: Sequence[int]) -> str:
-    return f"broker{'s' if len(brokers) > 1 else ''} {both(brokers)}"
+def brokers_of(copy: ScenarioModel) -> tuple[BrokerModel, ...]:
+    """A copy names each broker."""
+    brokers = copy.cluster.brokers
+    assert not isinstance(brokers, ManyBrokers)
+    return brokers
 
 
 def _place(rack: str, victims: Sequence[int]) -> str:
-    return rack if rack.startswith("broker ") else f"rack {rack} ({_named(victims)})"
+    return rack if rack.startswith("broker ") else f"rack {rack} ({brokers_text(victims)})"
 
 
 def _nodes(brokers: Sequence[int]) -> list[str]:
@@ -196,8 +182,7 @@ def _scenario(data: Mapping[str, Any], failure: Failure, offline: int) -> str:
         "operator": {**data["operator"], "at": OPERATOR_AT},
         "expect": {"offline": offline},
     }
-    text: str = yaml.safe_dump(changed, sort_keys=False, default_flow_style=None, width=116)
-    return text
+    return scenario_text(changed)
 
 
 def game_day_text(day: GameDay) -> str:

@@ -64,6 +64,15 @@ async def read_copy(
     return _Copier(reading, configs, () if isinstance(moving, Unknown) else moving, native=native).copy()
 
 
+def scenario_text(data: Mapping[str, Any]) -> str:
+    """The scenario file of ``data``, without what is so by default. What does not fit the schema is a defect of who
+    made it.
+    """
+    model = ScenarioModel.model_validate(data).model_dump(mode="json", exclude_defaults=True)
+    text: str = yaml.safe_dump(model, sort_keys=False, default_flow_style=None, width=116)
+    return text
+
+
 class _Copier:
     def __init__(
         self,
@@ -120,10 +129,7 @@ class _Copier:
             "operator": {"at": ARRIVAL, "cannot_reach": [f"broker-{one}" for one in self._unreached]},
             "expect": {"offline": offline},
         }
-        # Every default goes, and what does not fit the schema is a defect of this module.
-        model = ScenarioModel.model_validate(data).model_dump(mode="json", exclude_defaults=True)
-        text = yaml.safe_dump(model, sort_keys=False, default_flow_style=None, width=116)
-        return ClusterCopy(text, tuple(self._assumed()), tuple(self._guessed()))
+        return ClusterCopy(scenario_text(data), tuple(self._assumed()), tuple(self._guessed()))
 
     @property
     def _unreached(self) -> list[int]:

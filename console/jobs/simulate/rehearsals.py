@@ -40,6 +40,7 @@ from console.provenance import now
 from console.signals import Stopped, StopRequest
 from console.simulator_backend import scenario as scenario_of
 from console.simulator_backend import state_file
+from recovery.disk_evidence import DiskReading
 from recovery.ranking import Ranking
 from recovery.strategy import Strategy
 from widgets.fields import Field, data_field, json_of, text_rows
@@ -79,15 +80,7 @@ def write_copy(run: Run, to: Path, evidence: tuple[Path, ...], duration: float) 
     """Writes the scenario file ``to``; returns the exit status. Raises InputError, BackendError, NotDone and
     Stopped.
     """
-    if to.suffix not in (".yaml", ".yml"):
-        raise InputError(f"{to}: a scenario file ends in .yaml")
-    refuse_existing(to)
-    disks = read_evidence(evidence)
-
-    async def job(cluster: Backend, _stop: StopRequest) -> ClusterCopy:
-        return await read_copy(cluster, duration, now().timestamp(), run.screen.progress, disks=disks)
-
-    copy = run.read(job)
+    copy = copied_cluster(run, to, read_evidence(evidence), duration)
     write_new(to, copy.text)
     if run.json:
         run.screen.out(document("simulate-from", {"file": str(to), "assumed": list(copy.assumed)}))
@@ -95,6 +88,20 @@ def write_copy(run: Run, to: Path, evidence: tuple[Path, ...], duration: float) 
         run.screen.out([f"{to}: the cluster as it was read", *(f"assumed: {one}" for one in copy.assumed)])
         run.screen.say(f"next: ktriage status --simulate {shlex.quote(str(to))}")
     return Status.DONE
+
+
+def copied_cluster(run: Run, to: Path, disks: tuple[DiskReading, ...], duration: float) -> ClusterCopy:
+    """The cluster as a scenario that is to be written to the new file ``to``. Raises InputError, BackendError,
+    NotDone and Stopped.
+    """
+    if to.suffix not in (".yaml", ".yml"):
+        raise InputError(f"{to}: a scenario file ends in .yaml")
+    refuse_existing(to)
+
+    async def job(cluster: Backend, _stop: StopRequest) -> ClusterCopy:
+        return await read_copy(cluster, duration, now().timestamp(), run.screen.progress, disks=disks)
+
+    return run.read(job)
 
 
 def show(program: Program, name: str, *, json: bool) -> int:

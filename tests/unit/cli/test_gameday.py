@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from backends.simulator.scenario.file_model import ScenarioModel
 from console.jobs.gameday.gameday_incident import IncidentKind, failures_of
 from console.jobs.gameday.gameday_score import GameDayResult, Play
 from tests.unit.cli.command_process import Caller
@@ -101,10 +102,10 @@ def test_a_game_day_is_played_as_any_simulation_and_scored(
 
 def test_every_rack_disk_and_controller_is_a_failure_that_could_be(tmp_path: Path) -> None:
     data = yaml.safe_load(Path(cluster(tmp_path)).read_text())
-    kinds = [one.kind for one in failures_of(data)]
+    kinds = [one.kind for one in failures_of(ScenarioModel.model_validate(data))]
     assert [kinds.count(kind) for kind in IncidentKind] == [2, 4, 1]
     alone = {**data, "cluster": {"brokers": [{"id": 1}]}}
-    assert list(failures_of(alone)) == []
+    assert list(failures_of(ScenarioModel.model_validate(alone))) == []
 
 
 @pytest.mark.parametrize(
