@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from recovery.wording.quantity_text import time_text
+
 if TYPE_CHECKING:
     from recovery.plan.values import Header
     from recovery.ranking import Ranking
@@ -94,6 +96,11 @@ def now() -> datetime:
     return datetime.fromtimestamp(_recorded[0].read_ms / 1000, UTC) if _recorded else datetime.now(UTC)
 
 
+def now_ms() -> int:
+    """The same in ms since 1970."""
+    return round(now().timestamp() * 1000)
+
+
 def user() -> str:
     """Who runs this; the number where it has no name."""
     try:
@@ -105,6 +112,11 @@ def user() -> str:
 def made_by() -> str:
     """``USER@HOST``."""
     return f"{user()}@{platform.node()}"
+
+
+def made_text(at_ms: int) -> str:
+    """When and by whom a page was made."""
+    return f"{time_text(at_ms)} by {made_by()}"
 
 
 def plan_header(cluster_id: str, ranking: Ranking, strategy: Strategy, accepted: str = "") -> Header:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import StrEnum
 from typing import NamedTuple
 
 from recovery.cluster_health import elects_uncleanly
@@ -16,7 +16,7 @@ from recovery.controller.rules import MIN_ISR
 from recovery.membership.controllers_asked import ControllerFinding, ControllersAsked, QuorumProblem
 from recovery.membership.quorum_health import MemberRole, QuorumHealth
 from recovery.model import Broker, PartitionState, Unknown, Why
-from recovery.wording.quantity_text import both, counted, human_bytes, some_of
+from recovery.wording.quantity_text import both, brokers_text, counted, human_bytes, some_of
 
 CLOCK_MS = 2_000
 """Two clocks that are this far apart spoil no timeline: times in the metadata log are of the controller's."""
@@ -31,16 +31,19 @@ MOST = 2 / 3
 _NOT_ASKED = Unknown(Why.NOT_ASKED, "")
 
 
-class Weight(IntEnum):
+class Weight(StrEnum):
     """How much a weakness costs in the score, and at night."""
 
-    LIGHT = 1
-    SERIOUS = 3
-    GRAVE = 10
+    LIGHT = "light"
+    SERIOUS = "serious"
+    GRAVE = "grave"
 
     @property
-    def word(self) -> str:
-        return self.name.lower()
+    def points(self) -> int:
+        return _POINTS[self]
+
+
+_POINTS = {Weight.LIGHT: 1, Weight.SERIOUS: 3, Weight.GRAVE: 10}
 
 
 class Weakness(NamedTuple):
@@ -70,7 +73,7 @@ class CheckResult(NamedTuple):
     @property
     def lost(self) -> int:
         """Of the points that the check is worth."""
-        return max((one.weight for one in self.weaknesses), default=0)
+        return max((one.weight.points for one in self.weaknesses), default=0)
 
 
 class DirRoom(NamedTuple):
@@ -143,7 +146,7 @@ class Readiness:
     def weaknesses(self) -> tuple[tuple[str, Weakness], ...]:
         """Each with its check, the gravest first."""
         every = [(one.check, weakness) for one in self.results for weakness in one.weaknesses]
-        return tuple(sorted(every, key=lambda pair: -pair[1].weight))
+        return tuple(sorted(every, key=lambda pair: -pair[1].weight.points))
 
     @property
     def incomplete(self) -> tuple[CheckResult, ...]:
@@ -155,15 +158,18 @@ class Readiness:
         the points of its gravest weakness; any grave one halves the rest. None: too few checks told anything.
         """
         counting = [one for one in self.results if one.complete or one.weaknesses]
-        whole = sum(one.worst for one in counting)
-        if whole < MOST * sum(one.worst for one in self.results):
+        whole = sum(one.worst.points for one in counting)
+        if whole < MOST * sum(one.worst.points for one in self.results):
             return None
         points = round(100 * (whole - sum(one.lost for one in counting)) / whole)
-        return points // 2 if any(one.lost >= Weight.GRAVE for one in counting) else points
+        return points // 2 if any(one.lost >= Weight.GRAVE.points for one in counting) else points
 
     def at_least(self, weight: Weight) -> bool:
         """Whether there is a weakness of that weight, or a check that could show one could not be made."""
-        return any(one.lost >= weight or (not one.complete and one.worst >= weight) for one in self.results)
+        return any(
+            one.lost >= weight.points or (not one.complete and one.worst.points >= weight.points)
+            for one in self.results
+        )
 
 
 FIRST_STATUS = "this is an incident: do what ktriage status says, in its order"
@@ -190,7 +196,9 @@ def _after_incident(weakness: Weakness) -> Weakness:
 def _check_result(check: str, worst: Weight, check_facts: _Check, facts: ReadinessFacts) -> CheckResult:
     """Sorts what a check yields: weaknesses, and texts that say what was not looked at."""
     yielded = list(check_facts(facts))
-    weaknesses = sorted((one for one in yielded if isinstance(one, Weakness)), key=lambda one: -one.weight)
+    weaknesses = sorted(
+        (one for one in yielded if isinstance(one, Weakness)), key=lambda one: -one.weight.points
+    )
     return CheckResult(
         check, worst, tuple(weaknesses), "; ".join(one for one in yielded if isinstance(one, str))
     )
@@ -376,7 +384,7 @@ def _racks(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     if without:
         yield Weakness(
             Weight.LIGHT,
-            f"{_brokers(without)} without broker.rack: replicas are placed as if nothing failed together",
+            f"{brokers_text(without)} without broker.rack: replicas are placed as if nothing failed together",
             "set broker.rack and restart",
         )
     if len({rack for rack in racks.values() if rack}) < 2:
@@ -395,10 +403,6 @@ def _racks(facts: ReadinessFacts) -> Iterator[Weakness | str]:
             " failure takes all of them",
             "move one replica of each to another rack (kafka-reassign-partitions.sh)",
         )
-
-
-def _brokers(numbers: Sequence[int]) -> str:
-    return f"broker{'s' if len(numbers) > 1 else ''} {both(numbers)}"
 
 
 def _quorum(facts: ReadinessFacts) -> Iterator[Weakness | str]:
@@ -527,7 +531,7 @@ def _copies(facts: ReadinessFacts) -> Iterator[Weakness | str]:
     if behind:
         yield Weakness(
             Weight.SERIOUS,
-            f"{_brokers(behind)} without the newest metadata: a copy to rebuild a lost quorum from is missing",
+            f"{brokers_text(behind)} without the newest metadata: a copy to rebuild a lost quorum from is missing",
             "find out why the broker does not fetch from the controllers",
             "ktriage quorum status",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from backends.base.answers import Capabilities, ClusterInfo
+from backends.base.answers import Capabilities, ClusterInfo, Contact
 from recovery.model import Unknown
 
 CLUSTER_RESOURCE = "Cluster:kafka-cluster"
@@ -75,3 +75,8 @@ class CheckReport:
     capabilities: Capabilities
     rights: tuple[PermissionCheck, ...]
     hidden: tuple[str, ...] | Unknown
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        """How each broker fared, for a reading of the cluster."""
+        return tuple(Contact(one.broker, one.address, one.problem, 0.0, "") for one in self.reach)

@@ -28,7 +28,7 @@ from recovery.membership.voters import ReplicaKey
 from recovery.model import PartitionState, TopicPartition, Unknown
 from recovery.wording.advice_text import AdvicePart, AdviceText
 from recovery.wording.lost_quorum_text import RUNBOOK, WARNING, action, asked_text, leader_state, warnings
-from recovery.wording.quantity_text import both, counted, either, printable
+from recovery.wording.quantity_text import both, brokers_text, counted, either, printable
 
 
 class AdviceTopic(StrEnum):
@@ -347,8 +347,7 @@ def _brokers(
     # Who has no replica any more brings nothing back.
     if lacking and not set(health.disks_to_read).intersection(down):
         copies = f": {counted(lacking, 'partition lacks', 'partitions lack')} a copy"
-        who = f"broker {both(down)}" if len(down) == 1 else f"brokers {both(down)}"
-        who = who if len(down) <= _MOST else f"{len(down)} brokers"
+        who = brokers_text(down) if len(down) <= _MOST else f"{len(down)} brokers"
         gone = " ".join(f"--broker-id {broker}" for broker in down[:_MOST])
         reason = f"Its replacement, if it is gone for good: ktriage heal show {gone} --gone-for-good"
         disks, start = ("its disk", "it starts") if len(down) == 1 else ("their disks", "they start")

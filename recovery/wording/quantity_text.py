@@ -41,6 +41,11 @@ def brokers_are(brokers: Iterable[int], what: str) -> str:
     return f"brokers {both(ids)} are {what.replace('it is', 'they are')}"
 
 
+def brokers_text(brokers: Sequence[int]) -> str:
+    """``broker 1``, ``brokers 1 and 2``."""
+    return f"broker{'s' if len(brokers) > 1 else ''} {both(brokers)}"
+
+
 def _joined(items: Sequence[object], word: str) -> str:
     names = [str(item) for item in items]
     if len(names) < 2:

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from console.cli.base.declaration import argument, option
-from console.cli.base.run import Output
+from console.cli.base.run import Output, PageOutput
 from console.errors import InputError
 from console.paths import use_records, use_state_dir
 from console.target import Target, resolve
@@ -120,6 +120,11 @@ class DurationLimit:
         "How long brokers that do not answer are asked, such as 5s or 2m: --recovery-duration-ms with a unit."
         " Default: what default.api.timeout.ms says in client.properties, or 30s.",
     )
+
+
+PAGE_OUTPUT = option(
+    "--output", "text, markdown for a ticket, html for a page, json for programs.", PageOutput.TEXT
+)
 
 
 @dataclass(frozen=True, slots=True)

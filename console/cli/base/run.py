@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +18,7 @@ from console.target import Target
 if TYPE_CHECKING:
     from backends.base.protocol import Backend
     from console.change.change import Change, Conclusion, Operator
+    from console.output.report_blocks import ReportBlock
 
 
 async def read_line(descriptor: int) -> str:
@@ -48,6 +49,15 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class PageOutput(StrEnum):
+    """How a result is written that is also a page."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One command on one cluster; ``named`` is None only if the command needs no cluster.
@@ -75,6 +85,30 @@ class Run:
         assert self.changes, "a command that changes a cluster says so in the registry"
         if self.target.read_only:
             raise InputError(f"this would change the cluster, and {self.target.read_only}; nothing was sent")
+
+    def out_page(
+        self,
+        form: PageOutput,
+        title: str,
+        blocks: Iterable[ReportBlock],
+        lines: Iterable[str],
+        document: Callable[[], Iterable[str]],
+    ) -> None:
+        """Prints a result: its ``blocks`` as Markdown, or as a page with that title; ``lines`` as text, and the
+        ``document`` as JSON, which is made for that alone.
+        """
+        from console.output.report_html import html_page  # noqa: PLC0415  # not for commands without a page
+        from console.output.report_markdown import markdown_lines  # noqa: PLC0415  # likewise
+
+        match form:
+            case PageOutput.JSON:
+                self.screen.out(document())
+            case PageOutput.HTML:
+                self.screen.out(html_page(title, blocks).splitlines())
+            case PageOutput.MARKDOWN:
+                self.screen.out(markdown_lines(blocks))
+            case PageOutput.TEXT:
+                self.screen.out(lines)
 
     def refuse_bundle(self, what: str) -> None:
         """Raises InputError where nothing can be asked; ``what`` asks a cluster."""

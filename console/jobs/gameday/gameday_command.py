@@ -8,7 +8,7 @@ from pathlib import Path
 from console.cli.base import declared
 from console.cli.base.declaration import argument, option
 from console.cli.base.options import connected, without_cluster
-from console.cli.base.run import Run
+from console.cli.base.run import PageOutput, Run
 from console.cli.base.verbs import Verb
 
 HELP = """\
@@ -30,15 +30,6 @@ class Fails(StrEnum):
     RACK = "rack"
     DISK = "disk"
     CONTROLLER = "controller"
-
-
-class ScoreOutput(StrEnum):
-    """How the score is written."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
 
 
 SEED = option("--seed N", "The seed: the only source of randomness.", 1, min=0)
@@ -75,9 +66,7 @@ def score(
     state: Path | None = option(
         "--state FILE", "The state file, if it was played with --state. Default: its default file."
     ),
-    output: ScoreOutput = option(
-        "--output", "text, markdown for a ticket, html for a page, json for programs.", ScoreOutput.TEXT
-    ),
+    output: PageOutput = declared.PAGE_OUTPUT,
 ) -> int:
     """Says what came of the game day: how long partitions had no leader, how many acknowledged records are lost for
     good (what was rescued and written back is not), and what electing at once, electing only where nothing is lost,
@@ -90,7 +79,7 @@ def score(
     """
     from console.jobs.gameday.gameday_view import score_game_day  # noqa: PLC0415  # not for --help
 
-    return score_game_day(run, scenario, seed, state, output.value)
+    return score_game_day(run, scenario, seed, state, output)
 
 
 VERBS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from backends.simulator.adapter import SimulatorBackend
-from backends.simulator.loop import MILLISECOND, SECOND
+from backends.simulator.loop import MILLISECOND
 from backends.simulator.rehearsal import recover
 from backends.simulator.scenario.build import Scenario
 from console.output.json_document import document
@@ -174,8 +174,3 @@ def result_document(result: GameDayResult) -> Iterator[str]:
             "mistakes": list(result.mistakes()),
         },
     )
-
-
-def virtual_seconds(since: int, until: int) -> float:
-    """Between two moments in virtual µs."""
-    return max(0, until - since) / SECOND

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from functools import partial
 from pathlib import Path
 
-from backends.base.protocol import Backend
 from backends.simulator.adapter import SimulatorBackend
-from console.cli.base.run import Run
+from backends.simulator.loop import SECOND
+from console.cli.base.run import PageOutput, Run
 from console.errors import InputError, Status
 from console.jobs.gameday.gameday_incident import GameDay, IncidentKind, game_day_text, make_game_day
 from console.jobs.gameday.gameday_score import (
@@ -19,21 +20,17 @@ from console.jobs.gameday.gameday_score import (
     result_blocks,
     result_document,
     result_lines,
-    virtual_seconds,
 )
-from console.jobs.simulate.cluster_copy import ClusterCopy, read_copy
+from console.jobs.simulate.rehearsals import copied_cluster
 from console.journal.recorded_restores import recorded_restores
 from console.journal.run_records import read_runs
-from console.new_files import refuse_existing, write_new
+from console.new_files import write_new
 from console.output.json_document import document
-from console.output.report_html import html_page
-from console.output.report_markdown import markdown_lines
 from console.paths import named_state_dir, use_state_dir
-from console.provenance import made_by, now
+from console.provenance import made_text, now_ms
 from console.signals import StopRequest
 from console.simulator_backend import scenario as scenario_of
 from console.simulator_backend import state_file
-from recovery.wording.quantity_text import time_text
 from widgets.fields import text_rows
 
 
@@ -41,15 +38,9 @@ def prepare_game_day(run: Run, to: Path, fails: str, duration: float, *, tell: b
     """Writes the scenario file ``to``; returns the exit status. Raises InputError, BackendError, NotDone and
     Stopped.
     """
-    if to.suffix not in (".yaml", ".yml"):
-        raise InputError(f"{to}: a scenario file ends in .yaml")
-    refuse_existing(to)
     kinds = tuple(IncidentKind) if fails == "worst" else (IncidentKind(fails),)
 
-    async def job(cluster: Backend, _stop: StopRequest) -> ClusterCopy:
-        return await read_copy(cluster, duration, now().timestamp(), run.screen.progress)
-
-    copy = run.read(job)
+    copy = copied_cluster(run, to, (), duration)
 
     async def tried(_stop: StopRequest) -> GameDay:
         return await make_game_day(copy, kinds, run.screen.progress)
@@ -68,7 +59,7 @@ def prepare_game_day(run: Run, to: Path, fails: str, duration: float, *, tell: b
     return Status.DONE
 
 
-def score_game_day(run: Run, name: str, seed: int, state: Path | None, output: str) -> int:
+def score_game_day(run: Run, name: str, seed: int, state: Path | None, output: PageOutput) -> int:
     """Prints what came of it; returns the exit status: 0 without a mistake. Raises InputError."""
     scenario = scenario_of(name)
     use_state_dir(named_state_dir(), state)
@@ -87,16 +78,10 @@ def score_game_day(run: Run, name: str, seed: int, state: Path | None, output: s
         finally:
             await backend.close()
         others = await other_plays(scenario, seed, until)
-        return GameDayResult(name, team, others, virtual_seconds(scenario.operator_at, until))
+        return GameDayResult(name, team, others, max(0, until - scenario.operator_at) / SECOND)
 
     result = asyncio.run(played())
-    made = f"{time_text(int(now().timestamp() * 1000))} by {made_by()}"
-    if output == "json" or run.json:
-        run.screen.out(result_document(result))
-    elif output == "html":
-        run.screen.out(html_page("Game day", result_blocks(result, made)).splitlines())
-    elif output == "markdown":
-        run.screen.out(markdown_lines(result_blocks(result, made)))
-    else:
-        run.screen.out((*result_lines(result), "", *text_rows(PLAY, (result.team, *result.others))))
+    lines = (*result_lines(result), "", *text_rows(PLAY, (result.team, *result.others)))
+    blocks = result_blocks(result, made_text(now_ms()))
+    run.out_page(output, "Game day", blocks, lines, partial(result_document, result))
     return Status.PARTLY if any(result.mistakes()) else Status.DONE

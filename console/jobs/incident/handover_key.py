@@ -13,11 +13,10 @@ from console.jobs.incident.handover_report import handover_blocks
 from console.jobs.incident.incident import Incident, IncidentSources, collect_for_handover
 from console.jobs.incident.plan_transactions import read_plan_transactions
 from console.output.report_markdown import plain_lines
-from console.provenance import made_by, now
+from console.provenance import made_text, now_ms
 from console.reading.cluster_reading import ClusterReading
 from console.reading.read_cluster import read_cluster
 from console.reading.remembered_voters import applied_rebuild
-from recovery.wording.quantity_text import time_text
 
 ANSWERS_SECONDS = 10.0
 LAST_MS = 24 * 3600 * 1000
@@ -26,7 +25,7 @@ LAST_MS = 24 * 3600 * 1000
 
 async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...]:
     """Reads the cluster and the journal."""
-    at_ms = round(now().timestamp() * 1000)
+    at_ms = now_ms()
     gaps = ["The metadata log was read only for how long partitions are offline (pane 7 shows the timeline)."]
     present: ClusterReading | None = None
     try:
@@ -56,5 +55,4 @@ async def handover_lines(session: Session, progress: Progress) -> tuple[str, ...
                 lambda backend: read_plan_transactions(backend, incident.plans, ANSWERS_SECONDS, progress)
             )
             incident = replace(incident, transactions=found or None)
-    made = f"{time_text(at_ms)} by {made_by()}"
-    return tuple(plain_lines(handover_blocks(incident, made, session.target.arguments)))
+    return tuple(plain_lines(handover_blocks(incident, made_text(at_ms), session.target.arguments)))

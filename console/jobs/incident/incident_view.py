@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -11,11 +12,10 @@ from backends.base.errors import BackendError
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
 from backends.base.simulated_clusters import is_simulated
-from console import provenance
 from console.change.own_changes import OwnChanges, own_changes
 from console.cli.base.option_values import moment_ms
 from console.cli.base.quorum_run import read_quorum
-from console.cli.base.run import Run
+from console.cli.base.run import PageOutput, Run
 from console.errors import ConsoleError, InputError, Status
 from console.jobs.incident.handover_report import handover_blocks
 from console.jobs.incident.incident import (
@@ -28,11 +28,10 @@ from console.jobs.incident.incident_json import report_document
 from console.jobs.incident.incident_report import report_blocks
 from console.jobs.incident.plan_transactions import read_plan_transactions
 from console.jobs.timeline.timeline import VIRTUAL, EventFilter, TimelineSource, from_directory, gaps
-from console.output.report_html import html_page
-from console.output.report_markdown import markdown_lines, plain_lines
+from console.output.report_markdown import plain_lines
 from console.paths import records_dir
 from console.plan_files import read
-from console.provenance import made_by
+from console.provenance import made_text, now_ms
 from console.reading.cluster_reading import ClusterReading
 from console.reading.read_cluster import read_cluster
 from console.reading.remembered_voters import applied_rebuild, ask_every_controller
@@ -42,7 +41,6 @@ from recovery.membership.quorum import Quorum
 from recovery.metadata_log.rebuilt_log import RebuiltLog
 from recovery.metadata_log.timeline import MetadataTimeline
 from recovery.plan.values import Plan
-from recovery.wording.quantity_text import time_text
 
 ANSWERS_SECONDS = 10.0
 """So long brokers have to tell their logs: a report must not wait for a dead one."""
@@ -63,14 +61,10 @@ class IncidentOptions:
 def write_report(run: Run, options: IncidentOptions, *, html: bool) -> int:
     """Prints the report; returns the exit status. Raises InputError, JournalError."""
     incident = _with_answers(run, collect(_sources(run, options)))
-    blocks = list(report_blocks(incident, _title(run), _made(), _arguments(run)))
-    if run.json:
-        run.screen.out(report_document(incident))
-    elif html:
-        title = f"Incident report: {incident.sources.cluster_id}"
-        run.screen.out(html_page(title, blocks).splitlines())
-    else:
-        run.screen.out(markdown_lines(blocks))
+    blocks = list(report_blocks(incident, _title(run), made_text(now_ms()), _arguments(run)))
+    form = PageOutput.JSON if run.json else PageOutput.HTML if html else PageOutput.MARKDOWN
+    title = f"Incident report: {incident.sources.cluster_id}"
+    run.out_page(form, title, blocks, (), partial(report_document, incident))
     run.screen.say(*incident.sources.gaps)
     return Status.DONE
 
@@ -81,7 +75,7 @@ def write_handover(run: Run, options: IncidentOptions) -> int:
     if run.json:
         run.screen.out(report_document(incident))
     else:
-        run.screen.out(plain_lines(handover_blocks(incident, _made(), _arguments(run))))
+        run.screen.out(plain_lines(handover_blocks(incident, made_text(now_ms()), _arguments(run))))
     run.screen.say(*incident.sources.gaps)
     return Status.DONE
 
@@ -114,18 +108,10 @@ def _arguments(run: Run) -> Sequence[str]:
     return () if run.named is None else run.named.arguments
 
 
-def _made() -> str:
-    return f"{time_text(int(provenance.now().timestamp() * 1000))} by {made_by()}"
-
-
 def _period(options: IncidentOptions) -> tuple[int, int]:
     """Its beginning and end, in ms since 1970. Raises InputError."""
     since = moment_ms("--since", options.since)
-    until = (
-        int(provenance.now().timestamp() * 1000)
-        if options.until is None
-        else moment_ms("--until", options.until)
-    )
+    until = now_ms() if options.until is None else moment_ms("--until", options.until)
     if since >= until:
         raise InputError(f"--since {options.since}: that is after the end of the period")
     return since, until
@@ -173,7 +159,7 @@ def _present_state(run: Run, problems: list[str]) -> ClusterReading | None:
         return None
 
     async def job(backend: Backend, _stop: StopRequest) -> ClusterReading:
-        return await read_cluster(backend, ANSWERS_SECONDS, provenance.now().timestamp(), run.screen.progress)
+        return await read_cluster(backend, ANSWERS_SECONDS, now_ms() / 1000, run.screen.progress)
 
     try:
         return run.read(job)

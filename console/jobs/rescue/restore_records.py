@@ -33,7 +33,7 @@ from console.journal.recorded_restores import RecordedRestore, RestorePlace, rec
 from console.journal.run_records import read_runs
 from console.journal.unfinished_entries import STOPPED, refused_for_good, unfinished
 from console.new_files import locked
-from console.provenance import now
+from console.provenance import now, now_ms
 from console.reading.consumer_reading import ConsumerReading, contradicted, read_back_as_consumer
 from console.rescue_files.rescued_branch import DamagedRescue, RescueContents, RescuedBranch, open_rescue
 from console.rescue_files.restore_journal import RestoreJournal, restored_records
@@ -549,7 +549,7 @@ def _went_on(result: RestoredRecords) -> bool:
 def _now_ms(cluster: Backend) -> int:
     """The time that the cluster compares the timestamps of records with."""
     virtual = cluster.virtual_time
-    return round(now().timestamp() * 1000) if virtual is None else virtual.virtual_now // 1000
+    return now_ms() if virtual is None else virtual.virtual_now // 1000
 
 
 def _for_consumers(

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from console.cli.base import declared
 from console.cli.base.declaration import option
 from console.cli.base.options import connected
-from console.cli.base.run import Run
-
-
-class ReadinessOutput(StrEnum):
-    """How the result is written."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
-
-
-class FailOn(StrEnum):
-    """The lightest weakness for which the exit status is 1."""
-
-    LIGHT = "light"
-    SERIOUS = "serious"
-    GRAVE = "grave"
+from console.cli.base.run import PageOutput, Run
+from recovery.readiness import Weight
 
 
 def readiness(
     run: Run,
     *,
-    fail_on: FailOn = option(
+    fail_on: Weight = option(
         "--fail-on",
         "The lightest weakness for which the exit status is 1. A check that could show such a weakness and could"
         " not be made counts like it.",
-        FailOn.SERIOUS,
+        Weight.SERIOUS,
     ),
-    output: ReadinessOutput = option(
-        "--output", "text, markdown for a ticket, html for a page, json for programs.", ReadinessOutput.TEXT
-    ),
+    output: PageOutput = declared.PAGE_OUTPUT,
 ) -> int:
     """Says what would make a night long on this cluster, before it happens: brokers and controllers that cannot be
     reached from here, missing permissions, topics whose settings lose records or stop writes when one broker
@@ -57,7 +38,7 @@ def readiness(
     """
     from console.jobs.status.readiness_view import show_readiness  # noqa: PLC0415  # not for --help
 
-    return show_readiness(run, fail_on.value, output.value)
+    return show_readiness(run, fail_on, output)
 
 
 command = connected(readiness)

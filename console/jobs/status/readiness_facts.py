@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.base.answers import Contact, LogDir
+from backends.base.answers import LogDir
 from backends.base.errors import BackendError, NoLeader
 from backends.base.metadata_log import MetadataLogSource
 from backends.base.time_limit import time_limit
 from console.jobs.status.check_report import missing_rights
 from console.journal.state_access import why_unusable
 from console.paths import named_state_dir
+from console.provenance import now_ms
 from console.reading.cluster_reading import topics_of
 from console.reading.quorum_state import QuorumReading, read_quorum_state
 from console.reading.read_cluster import read_state
@@ -39,22 +39,21 @@ REASSIGNMENT_CALL = "AlterPartitionReassignments"
 """Its version 1 came with 4.1, and with it two changes of the controller that no request tells."""
 
 
-async def read_facts(backend: Backend, now_ms: int) -> tuple[CheckReport, ReadinessFacts]:
+async def read_facts(backend: Backend, at_ms: int) -> tuple[CheckReport, ReadinessFacts]:
     """Asks the cluster for everything that the checks look at. Raises BackendError where nothing could be asked."""
     await backend.open()
     checked = await backend.check()
-    contacts = tuple(Contact(one.broker, one.address, one.problem, 0.0, "") for one in checked.reach)
-    reading = await read_state(backend, checked.cluster, contacts)
+    reading = await read_state(backend, checked.cluster, checked.contacts)
     states = reading.partitions.states
     configs = await backend.topic_configs(topics_of(states))
-    before = round(time.time() * 1000)
+    before = now_ms()
     quorum = await _quorum(backend)
-    after = round(time.time() * 1000)
+    after = now_ms()
     rights, not_known = missing_rights(checked.rights)
     offers_4_1 = _offers_4_1(checked)
     dirs = {broker: _rooms(listed) for broker, listed in reading.log_dirs.items()}
     return checked, ReadinessFacts(
-        now_ms=now_ms,
+        now_ms=at_ms,
         brokers=checked.cluster.brokers,
         reach={one.broker: one.problem for one in checked.reach},
         states=states,

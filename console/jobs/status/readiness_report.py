@@ -37,7 +37,7 @@ class ScoredRun(NamedTuple):
 
 
 WEAKNESS: tuple[Field[tuple[str, Weakness]], ...] = (
-    Field("weight", "WEIGHT", lambda row: row[1].weight.word),
+    Field("weight", "WEIGHT", lambda row: row[1].weight),
     Field("check", "CHECK", lambda row: row[0]),
     Field("evidence", "WHAT", lambda row: printable(row[1].evidence), below=True),
     Field("mend", "MEND", lambda row: printable(row[1].mend), below=True),
@@ -45,9 +45,9 @@ WEAKNESS: tuple[Field[tuple[str, Weakness]], ...] = (
 )
 _CHECK: tuple[Field[CheckResult], ...] = (
     data_field("check", lambda one: one.check),
-    data_field("worst", lambda one: one.worst.word),
+    data_field("worst", lambda one: one.worst),
     data_field("lost", lambda one: one.lost),
-    data_field("of", lambda one: int(one.worst)),
+    data_field("of", lambda one: one.worst.points),
     data_field("notLookedAt", lambda one: one.unknown or None),
 )
 
@@ -102,8 +102,8 @@ def recalled_runs(saved: Mapping[str, Any] | None) -> tuple[ScoredRun, ...]:
 def _counts(found: Readiness) -> str:
     number = len(found.weaknesses)
     by_weight = [
-        f"{count} {weight.word}"
-        for weight in sorted(Weight, reverse=True)
+        f"{count} {weight}"
+        for weight in reversed(Weight)
         if (count := sum(one.weight is weight for _, one in found.weaknesses))
     ]
     many = f"{counted(number, 'weakness', 'weaknesses')}{f' ({both(by_weight)})' if by_weight else ''}"
@@ -113,9 +113,9 @@ def _counts(found: Readiness) -> str:
 
 def _verdict(found: Readiness) -> str:
     worst = max((one.lost for one in found.results), default=0)
-    if worst >= Weight.GRAVE:
+    if worst >= Weight.GRAVE.points:
         return "NOT READY"
-    if worst >= Weight.SERIOUS:
+    if worst >= Weight.SERIOUS.points:
         return "not quite ready"
     return "ready" if all(one.complete for one in found.results) else "ready, as far as could be seen"
 
@@ -156,7 +156,7 @@ def text_lines(report: ReadinessReport) -> Iterator[str]:
         yield from folded(line)
     for check, weakness in report.found.weaknesses:
         yield ""
-        yield from folded(f"{weakness.weight.word.upper()}  {check}: {printable(weakness.evidence)}")
+        yield from folded(f"{weakness.weight.upper()}  {check}: {printable(weakness.evidence)}")
         yield from folded(printable(weakness.mend), "  ")
         if command := report.complete(weakness.command):
             yield f"  run:  {command}"  # two blanks: the line stays whole

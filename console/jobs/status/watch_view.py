@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.base.answers import Contact
 from backends.base.check_report import CheckReport
 from backends.base.membership import Membership
 from backends.base.protocol import Backend
@@ -54,8 +53,7 @@ def check_cluster(run: Run, wanted: Job | None) -> int:
     ) -> tuple[CheckReport, ClusterHealth, tuple[FurtherSource, ...], tuple[str, ...]]:
         await backend.open()
         report = await backend.check()
-        reached = tuple(Contact(one.broker, one.address, one.problem, 0.0, "") for one in report.reach)
-        reading = await read_state(backend, report.cluster, reached)
+        reading = await read_state(backend, report.cluster, report.contacts)
         membership: Membership | None = getattr(backend, "membership", None)
         quorum = QuorumProblems() if membership is None else await quorum_problems(membership)
         reading = reading.with_parts(second_quorum=quorum.second_quorum)
