@@ -70,6 +70,17 @@ def test_the_failure_is_not_told_to_who_plays(call: Caller, tmp_path: Path) -> N
     assert made.status == 0
     assert "fails; --tell says what" in made.out
     assert "disk" not in made.out and "rack" not in made.out
+    other = call(
+        "ktriage",
+        "gameday",
+        "prepare",
+        str(tmp_path / "other.yaml"),
+        "--output",
+        "json",
+        "--simulate",
+        cluster(tmp_path),
+    )
+    assert json.loads(other.out)["failure"] is None
     again = call("ktriage", "gameday", "prepare", str(day), "--simulate", cluster(tmp_path))
     assert again.status == 2, "an existing file is not overwritten"
 
